@@ -1,0 +1,1 @@
+"""offsetbook: walk Kafka consumer groups from a question to a verified answer."""

@@ -1,0 +1,70 @@
+"""
+Everything that can go wrong, as one short tree.
+
+    ToolkitError                 exit 1: it failed
+    ├── UsageError               exit 2: the request itself is wrong
+    │   ├── FleetFileError       the fleet file cannot be used
+    │   └── ParameterError       a notebook parameter is unknown or of the wrong type
+    ├── ClusterUnreachable       nobody answered, or what answered does not speak Kafka
+    ├── BrokerRefused            a broker answered with an error
+    ├── NotFound                 a group or topic that was named does not exist
+    ├── PrerequisiteMissing      a program or file that the step needs is not there
+    ├── SandboxFailed            a sandbox broker did not start or stop
+    └── RunFailed                a notebook stopped before its end
+
+A message says what was being done and to what, why it failed, and, after "Try:", what to do.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class ToolkitError(Exception):
+    """Something failed; `str()` is one line that a person can act on."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, problem: str, *, hint: str = "") -> None:
+        """Say what failed and why in `problem`; say what to try in `hint`."""
+        self.problem = " ".join(problem.split())
+        self.hint = " ".join(hint.split())
+        super().__init__(f"{self.problem}. Try: {self.hint}" if self.hint else self.problem)
+
+
+class UsageError(ToolkitError):
+    """The request itself is wrong; nothing was started."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class FleetFileError(UsageError):
+    """The fleet file cannot be found, read or understood."""
+
+
+class ParameterError(UsageError):
+    """A notebook parameter is unknown or of the wrong type."""
+
+
+class ClusterUnreachable(ToolkitError):
+    """Nobody answered at the cluster's address, or what answered does not speak Kafka."""
+
+
+class BrokerRefused(ToolkitError):
+    """A broker answered with an error."""
+
+
+class NotFound(ToolkitError):
+    """A group or topic that was named does not exist."""
+
+
+class PrerequisiteMissing(ToolkitError):
+    """A program or file that the step needs is not there."""
+
+
+class SandboxFailed(ToolkitError):
+    """A sandbox broker did not start or stop."""
+
+
+class RunFailed(ToolkitError):
+    """A notebook stopped before its end."""

@@ -1,0 +1,168 @@
+"""
+The facts about a cluster, as frozen records.
+
+Kafka's -1, -2 and "" for "nothing" become `None` or an enum member before they get here, and times
+are aware UTC datetimes. Every name (group, topic, client id, metadata) came from a cluster and is
+hostile until escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+
+class GroupType(StrEnum):
+    """What kind of group it is, which decides how it may be changed and when its offsets expire."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"  # KIP-848
+    STREAMS = "streams"  # KIP-1071
+    SHARE = "share"  # KIP-932
+    SIMPLE = "simple"  # committed offsets and no protocol: assign() or an admin client
+    UNKNOWN = "unknown"
+
+
+class GroupState(StrEnum):
+    """The state a group coordinator reports."""
+
+    EMPTY = "Empty"
+    STABLE = "Stable"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    NOT_READY = "NotReady"
+    DEAD = "Dead"
+    UNKNOWN = "Unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """
+    What a member wants to read, which is not what it has been assigned.
+
+    `topics` holds the names the member sent and those its pattern matches. Where the subscription
+    could not be read, `unreadable` says why and `topics` is not to be relied on.
+    """
+
+    topics: frozenset[str] = frozenset()
+    pattern: str | None = None  # KIP-848: resolved by the broker with RE2 rules
+    unreadable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One live member of a group."""
+
+    member_id: str
+    client_id: str
+    host: str
+    subscription: Subscription
+    assignment: tuple[TopicPartition, ...] = ()
+    instance_id: str | None = None  # set: a static member
+    rack_id: str | None = None
+    epoch: int | None = None  # KIP-848 member epoch
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group of any type, as its coordinator described it."""
+
+    group_id: str
+    type: GroupType
+    state: GroupState
+    protocol_type: str | None = None  # "consumer", "connect", ...; None: simple
+    assignor: str | None = None
+    coordinator_id: int | None = None
+    epoch: int | None = None  # group epoch of KIP-848, streams and share groups
+    members: tuple[Member, ...] = ()
+    described: bool = True  # False: the state is from the listing, members are not known
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the coordinator counts at least one member."""
+        return self.state not in {GroupState.EMPTY, GroupState.DEAD}
+
+    @property
+    def subscribed_topics(self) -> frozenset[str]:
+        """All topics that any member subscribes to, as far as they are readable."""
+        return frozenset().union(*(m.subscription.topics for m in self.members))
+
+    @property
+    def unreadable_subscription(self) -> str:
+        """Why the subscription is not fully known; "" when it is."""
+        if not self.described:
+            return "the group could not be described"
+        return next((m.subscription.unreadable for m in self.members if m.subscription.unreadable), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One committed offset: the next record that the group would read."""
+
+    group_id: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int | None = None
+    metadata: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """Where one partition's log begins and ends; `None` where the broker could not say."""
+
+    log_start: int | None
+    log_end: int | None
+    last_stable: int | None = None  # below log_end while a transaction is open
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that could not be read: what, and why. It takes the place of the missing rows."""
+
+    what: str
+    why: str
+    group_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """
+    The facts about one cluster at about one instant.
+
+    Commits are read before log ends, so a lag made from them may be a little too high on a busy
+    partition but is never negative because of the reading order.
+    """
+
+    cluster: str  # its name in the fleet file
+    cluster_id: str
+    taken_at: datetime
+    groups: tuple[Group, ...]
+    commits: tuple[Commit, ...]
+    logs: Mapping[TopicPartition, LogOffsets]
+    topics: frozenset[str]  # every topic that exists and may be described
+    problems: tuple[Problem, ...] = ()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """One entry of the fleet file: a name and how to connect."""
+
+    name: str
+    bootstrap_servers: str
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets

@@ -104,7 +104,9 @@ class Group:
         """Why the subscription is not fully known; "" when it is."""
         if not self.described:
             return "the group could not be described"
-        return next((m.subscription.unreadable for m in self.members if m.subscription.unreadable), "")
+        return next(
+            (m.subscription.unreadable for m in self.members if m.subscription.unreadable), ""
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,8 @@ class Commit:
     offset: int
     leader_epoch: int | None = None
     metadata: str = ""
+    committed_at: datetime | None = None  # only the offsets topic tells, not the Admin protocol
+    pending: bool = False  # an open transaction is about to change it
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +158,7 @@ class Snapshot:
     groups: tuple[Group, ...]
     commits: tuple[Commit, ...]
     logs: Mapping[TopicPartition, LogOffsets]
-    topics: frozenset[str]  # every topic that exists and may be described
     problems: tuple[Problem, ...] = ()
-    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,4 +167,6 @@ class Cluster:
 
     name: str
     bootstrap_servers: str
-    settings: Mapping[str, str] = field(default_factory=dict, repr=False)  # may hold secrets
+    settings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # secrets are references, never values

@@ -1,0 +1,39 @@
+# What a newcomer needs: make demo, make test. Everything else is built by these when it is missing.
+PYTHON ?= python3
+BIN := .venv/bin
+RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+
+.PHONY: help env demo test lab lint lock clean
+
+help:  ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+env: .venv/.installed  ## Make .venv with the offsetbook command in it
+
+.venv/.installed: requirements.lock requirements-java.lock pyproject.toml scripts/make_env
+	@PYTHON="$(PYTHON)" scripts/make_env
+
+demo: env  ## Two real clusters, two notebooks, a table of findings and the reports
+	@$(RUN) offsetbook demo
+
+test: env  ## The whole test suite, against real brokers and a real browser
+	@$(RUN) scripts/run_tests
+
+lab: env  ## Sandbox up and JupyterLab open on the notebooks
+	@$(RUN) offsetbook sandbox up
+	@$(RUN) jupyter lab notebooks
+
+lint: env  ## Ruff and mypy
+	@$(RUN) ruff check .
+	@$(RUN) ruff format --check .
+	@$(RUN) mypy
+
+lock:  ## Resolve the dependencies anew (for maintainers)
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --upgrade --group dev pyproject.toml --output-file requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --upgrade --no-deps --output-file requirements-java.lock requirements-java.in
+
+clean:  ## Stop the sandbox and remove everything that was made here
+	@if [ -x $(BIN)/offsetbook ]; then $(BIN)/offsetbook sandbox down; fi
+	@rm -rf .venv .sandbox runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse *.egg-info

@@ -1,0 +1,144 @@
+"""
+One door to a cluster's brokers: protocol requests out, responses in, errors in our own words.
+
+The client's low-level sending is not public API, so it is touched in this module only.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import kafka.errors
+from kafka.admin import KafkaAdminClient
+
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
+from toolkit.kafka_io.diagnose import why_unreachable
+from toolkit.kafka_io.settings import admin_settings
+from toolkit.model import Cluster
+
+# The client reports through logging; without a handler Python would print it over our own message.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+CONNECT_TIMEOUT_S = 5.0
+REQUEST_TIMEOUT_S = 30.0
+
+
+class Ask(NamedTuple):
+    """A request, and what it is about for whoever reads the answer."""
+
+    about: Any
+    request: Any
+
+
+class Answer(NamedTuple):
+    """Who answered, what the request was about, and the response or why there is none."""
+
+    node_id: int
+    about: Any
+    response: Any | ToolkitError
+
+
+class Connection:
+    """An open connection to one cluster; use it in a `with` statement."""
+
+    def __init__(self, cluster: Cluster, *, connect_timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        """Connect; raises ClusterUnreachable, or UsageError for settings that cannot be used."""
+        self.cluster = cluster
+        try:
+            self._admin = KafkaAdminClient(
+                **admin_settings(cluster),
+                bootstrap_timeout_ms=round(connect_timeout_s * 1000),
+                request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
+                reconnect_backoff_max_ms=1000,
+            )
+        except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
+            raise _connect_error(cluster, exc) from exc
+
+    def __enter__(self) -> Self:
+        """Return the connection itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close every socket."""
+        self._admin.close()
+
+    @property
+    def cluster_id(self) -> str:
+        """The id the cluster gave itself when it was formed."""
+        return str(self._admin._manager.cluster.cluster_id or "")  # noqa: SLF001 - see module docstring
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Every broker that the cluster knows to be alive."""
+        return tuple(sorted(b.node_id for b in self._admin._manager.cluster.brokers()))  # noqa: SLF001
+
+    def send(self, request: Any, *, to: int | None = None) -> Any:
+        """Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused."""
+        try:
+            return self._admin._manager.run(self._answer, request, to)  # noqa: SLF001
+        except (kafka.errors.KafkaError, OSError) as exc:
+            raise _request_error(self.cluster, request, exc) from exc
+
+    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Answer]:
+        """
+        Send each broker its sequence of requests; yield the answers as they come.
+
+        Brokers work side by side and one broker's requests follow one another, so a large read does
+        not flood anybody. A request that failed is answered with the error.
+        """
+        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+        async def ask_one_broker(node_id: int, sequence: Sequence[Ask]) -> None:
+            for about, request in sequence:
+                try:
+                    answers.put(Answer(node_id, about, await self._answer(request, node_id)))
+                except (kafka.errors.KafkaError, OSError) as exc:
+                    error = _request_error(self.cluster, request, exc)
+                    answers.put(Answer(node_id, about, error))
+
+        for node_id, sequence in asks.items():
+            self._admin._manager.call_soon(ask_one_broker, node_id, sequence)  # noqa: SLF001
+        for _ in range(sum(map(len, asks.values()))):
+            yield answers.get()
+
+    async def _answer(self, request: Any, node_id: int | None) -> Any:
+        return await self._admin._manager.send(request, node_id=node_id)  # noqa: SLF001
+
+
+def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
+    if isinstance(exc, kafka.errors.AuthenticationFailedError):
+        return BrokerRefused(
+            f"connecting to cluster {cluster.name}: authentication failed",
+            hint="check sasl.mechanism, sasl.username and sasl.password in the fleet file",
+        )
+    if isinstance(exc, kafka.errors.KafkaError):
+        why, hint = why_unreachable(cluster)
+        return ClusterUnreachable(
+            f"connecting to cluster {cluster.name} at {cluster.bootstrap_servers}: {why}", hint=hint
+        )
+    return UsageError(
+        f"cluster {cluster.name}: its settings cannot be used: {exc}",
+        hint="correct them in the fleet file",
+    )
+
+
+def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitError:
+    doing = f"{type(request).__name__.removesuffix('Request')} on cluster {cluster.name}"
+    if isinstance(exc, kafka.errors.UnsupportedVersionError):
+        return BrokerRefused(
+            f"{doing}: its brokers do not offer this request; they are too old for it"
+        )
+    if isinstance(exc, kafka.errors.BrokerResponseError):
+        return BrokerRefused(f"{doing}: {exc}")
+    return ClusterUnreachable(
+        f"{doing}: no answer ({type(exc).__name__}: {exc})", hint="check that every broker is up"
+    )

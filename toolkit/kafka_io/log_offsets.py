@@ -1,0 +1,147 @@
+"""Where partitions' logs start and end, and how far committed transactions reach."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.chunks import in_chunks
+from toolkit.kafka_io.connect import Ask, Connection
+from toolkit.model import LogOffsets, Problem, TopicPartition
+
+PARTITIONS_PER_REQUEST = 1000
+TOPICS_PER_REQUEST = 1000
+
+LATEST, EARLIEST = -1, -2  # ListOffsets: times with a special meaning
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+class _Edge(NamedTuple):
+    """One end of a log that ListOffsets can tell."""
+
+    name: str
+    timestamp: int
+    isolation: int
+
+
+EDGES = (
+    _Edge("log_start", EARLIEST, READ_UNCOMMITTED),
+    _Edge("log_end", LATEST, READ_UNCOMMITTED),
+    _Edge("last_stable", LATEST, READ_COMMITTED),
+)
+
+
+def topic_names(connection: Connection) -> frozenset[str]:
+    """Return the name of every topic that exists and that we may describe."""
+    response = connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    return frozenset(topic.name for topic in response.topics if topic.error_code == NO_ERROR)
+
+
+def read_log_offsets(
+    connection: Connection, partitions: Iterable[TopicPartition]
+) -> tuple[dict[TopicPartition, LogOffsets], list[Problem]]:
+    """
+    Return the log offsets of each partition that could be asked for, and a problem for each other.
+
+    One request a leader, edge and 1,000 partitions. A deleted topic, a missing leader or a missing
+    permission costs that partition only.
+    """
+    problems: list[Problem] = []
+    by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
+    for partition, leader in _leaders(connection, set(partitions)).items():
+        if isinstance(leader, int):
+            by_leader[leader].append(partition)
+        else:
+            problems.append(_problem(partition, leader))
+    found: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
+    failed: dict[TopicPartition, str] = {}
+    for edge, partition, offset in _edges(connection, by_leader):
+        if isinstance(offset, int):
+            found[partition][edge.name] = offset
+        else:
+            failed.setdefault(partition, offset)
+    problems += [_problem(partition, why) for partition, why in failed.items()]
+    names = [edge.name for edge in EDGES]
+    logs = {p: LogOffsets(*map(edges.get, names)) for p, edges in found.items()}
+    return logs, problems
+
+
+def _problem(partition: TopicPartition, why: str) -> Problem:
+    return Problem("log offsets", why, None, *partition)
+
+
+def _leaders(
+    connection: Connection, partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, int | str]:
+    """Return each partition's leader, or in words why there is none."""
+    leaders: dict[TopicPartition, int | str] = dict.fromkeys(
+        partitions, "the partition does not exist"
+    )
+    wanted = sorted({partition.topic for partition in partitions})
+    by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
+    for partition in partitions:
+        by_topic[partition.topic].append(partition)
+    for chunk in in_chunks(wanted, TOPICS_PER_REQUEST):
+        for topic in _metadata(connection, chunk):
+            if topic.error_code != NO_ERROR:
+                leaders.update(dict.fromkeys(by_topic[topic.name], _topic_reason(topic.error_code)))
+                continue
+            for found in topic.partitions:
+                key = TopicPartition(topic.name, found.partition_index)
+                if key in leaders:
+                    leaders[key] = found.leader_id if found.leader_id >= 0 else "it has no leader"
+    return leaders
+
+
+def _metadata(connection: Connection, topics: Sequence[str]) -> Iterable[Any]:
+    asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    return connection.send(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics  # type: ignore[no-any-return] # generated at run time from a schema
+
+
+def _topic_reason(code: int) -> str:
+    unknown_topic = 3
+    return "the topic does not exist" if code == unknown_topic else reason(code)
+
+
+def _edges(
+    connection: Connection, by_leader: Mapping[int, Sequence[TopicPartition]]
+) -> Iterator[tuple[_Edge, TopicPartition, int | str]]:
+    asks = {
+        leader: [
+            Ask((edge, chunk), _request(edge, chunk))
+            for chunk in in_chunks(partitions, PARTITIONS_PER_REQUEST)
+            for edge in EDGES
+        ]
+        for leader, partitions in by_leader.items()
+    }
+    for _, (edge, chunk), response in connection.send_each(asks):
+        if isinstance(response, ToolkitError):
+            yield from ((edge, partition, str(response)) for partition in chunk)
+            continue
+        for topic in response.topics:
+            for found in topic.partitions:
+                key = TopicPartition(topic.name, found.partition_index)
+                if found.error_code == NO_ERROR:
+                    yield edge, key, found.offset
+                else:
+                    yield edge, key, reason(found.error_code)
+
+
+def _request(edge: _Edge, partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:
+    topic_type = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = defaultdict(list)
+    for topic, partition in partitions:
+        by_topic[topic].append(
+            topic_type.ListOffsetsPartition(partition_index=partition, timestamp=edge.timestamp)
+        )
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=edge.isolation,
+        topics=[topic_type(name=name, partitions=rows) for name, rows in by_topic.items()],
+    )

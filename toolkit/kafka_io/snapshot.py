@@ -1,0 +1,109 @@
+"""Read the facts about a cluster: groups, subscriptions, commits, log offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from functools import cache
+from typing import NamedTuple
+
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.describe import describe_groups
+from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.log_offsets import read_log_offsets, topic_names
+from toolkit.model import Cluster, Commit, Group, Problem, Snapshot, TopicPartition
+
+
+class Progress(NamedTuple):
+    """How far a read has come, for whoever shows it."""
+
+    step: str
+    done: int
+    total: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def read_snapshot(
+    cluster: Cluster,
+    *,
+    groups: Sequence[str] = (),
+    on_progress: OnProgress = lambda _: None,
+) -> Snapshot:
+    """
+    Read a cluster, or some of its groups, without changing anything.
+
+    `groups` holds names and shell patterns (`pay*`); a name that exists is taken literally. None
+    means all. Raises ClusterUnreachable where nobody answers; anything smaller that fails becomes
+    a row in `problems`. Commits are read before log offsets, so that a commit made in between
+    cannot look as if it were beyond the log end.
+    """
+    with Connection(cluster) as connection:
+        on_progress(Progress("groups", 0, 1))
+        taken_at = datetime.now(UTC)
+        listed, problems = list_groups(connection)
+        chosen, missing = select_groups(listed, groups)
+        problems += missing
+        names = cache(lambda: topic_names(connection))
+        described: list[Group] = []
+        for row in describe_groups(connection, chosen, topics=names):
+            on_progress(Progress("members", len(described), len(chosen)))
+            if isinstance(row, Group):
+                described.append(row)
+            else:
+                problems.append(row)
+        commits, refused = _commits(connection, chosen, on_progress)
+        wanted = _partitions(described, commits)
+        on_progress(Progress("log offsets", 0, len(wanted)))
+        logs, unknown = read_log_offsets(connection, wanted)
+        return Snapshot(
+            cluster=cluster.name,
+            cluster_id=connection.cluster_id,
+            taken_at=taken_at,
+            groups=tuple(sorted(described, key=lambda group: group.group_id)),
+            commits=tuple(commits),
+            logs=logs,
+            problems=(*problems, *refused, *unknown),
+        )
+
+
+def select_groups(
+    listed: Sequence[Group], wanted: Sequence[str]
+) -> tuple[list[Group], list[Problem]]:
+    """Return the wanted groups, and a problem for each name or pattern that none matches."""
+    if not wanted:
+        return list(listed), []
+    by_name = {group.group_id: group for group in listed}
+    chosen: dict[str, Group] = {}
+    missing = []
+    for name in wanted:
+        if name in by_name:
+            matching = [by_name[name]]
+        else:
+            matching = [group for group in listed if fnmatchcase(group.group_id, name)]
+        chosen.update((group.group_id, group) for group in matching)
+        if not matching:
+            missing.append(Problem("group", "no group has or matches this name", group_id=name))
+    return list(chosen.values()), missing
+
+
+def _commits(
+    connection: Connection, groups: Sequence[Group], on_progress: OnProgress
+) -> tuple[list[Commit], list[Problem]]:
+    done = 0
+
+    def on_group() -> None:
+        nonlocal done
+        done += 1
+        on_progress(Progress("committed offsets", done, len(groups)))
+
+    return read_commits(connection, [group.group_id for group in groups], on_group=on_group)
+
+
+def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:
+    """Every partition with a commit or an owner: an owned one without a commit has a row too."""
+    owned = {partition for g in groups for member in g.members for partition in member.assignment}
+    return owned | {TopicPartition(commit.topic, commit.partition) for commit in commits}

@@ -1,0 +1,87 @@
+"""What members subscribe to, read from what each protocol tells about it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+
+import re2
+
+from toolkit.model import Subscription, TopicPartition
+
+TopicNames = Callable[[], frozenset[str]]
+
+
+def from_names(names: Iterable[str], pattern: str | None, topics: TopicNames) -> Subscription:
+    """
+    Return the subscription of a KIP-848 member: names it sent and what its pattern matches.
+
+    The broker matches whole topic names with RE2 rules (KIP-848), and so do we. It leaves out
+    topics that the member may not describe, which we cannot see: such a topic counts as
+    subscribed here, which errs on the side of keeping offsets.
+    """
+    names = frozenset(names)
+    if not pattern:
+        return Subscription(topics=names)
+    try:
+        matched = _matching(pattern, topics())
+    except re2.error as exc:
+        return Subscription(
+            names, pattern, unreadable=f"pattern {pattern!r} is not valid RE2: {exc}"
+        )
+    return Subscription(names | matched, pattern)
+
+
+@lru_cache(maxsize=1024)
+def _matching(pattern: str, topics: frozenset[str]) -> frozenset[str]:
+    options = re2.Options()
+    options.log_errors = False
+    compiled = re2.compile(pattern, options)
+    return frozenset(topic for topic in topics if compiled.fullmatch(topic))
+
+
+def from_classic_metadata(data: bytes) -> Subscription:
+    """
+    Return the subscription in a classic member's join metadata; client-side patterns are resolved.
+
+    Only the version and the topic list are read, exactly as the coordinator does it (KIP-496): what
+    follows differs between clients and versions and is none of our business.
+    """
+    try:
+        (count,) = struct.unpack_from(">i", data, 2)
+        topics, _ = _strings(data, 6, count)
+    except (struct.error, UnicodeDecodeError, ValueError):
+        return Subscription(unreadable="the member's subscription could not be parsed")
+    return Subscription(topics=frozenset(topics))
+
+
+def assignment_from_bytes(data: bytes) -> tuple[TopicPartition, ...]:
+    """Return a classic member's assigned partitions; empty where the bytes are not of that kind."""
+    assigned = []
+    try:
+        (count,) = struct.unpack_from(">i", data, 2)
+        position = 6
+        for _ in range(count):
+            (topic,), position = _strings(data, position, 1)
+            (partitions,) = struct.unpack_from(">i", data, position)
+            numbers = struct.unpack_from(f">{partitions}i", data, position + 4)
+            position += 4 + 4 * partitions
+            assigned += [TopicPartition(topic, number) for number in numbers]
+    except (struct.error, UnicodeDecodeError, ValueError):
+        return ()
+    return tuple(sorted(assigned))
+
+
+def _strings(data: bytes, position: int, count: int) -> tuple[list[str], int]:
+    if not 0 <= count <= len(data):
+        raise ValueError(count)
+    found = []
+    for _ in range(count):
+        (length,) = struct.unpack_from(">h", data, position)
+        end = position + 2 + length
+        if length < 0 or end > len(data):
+            raise ValueError(length)
+        found.append(data[position + 2 : end].decode())
+        position = end
+    return found, position

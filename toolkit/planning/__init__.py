@@ -1,0 +1,1 @@
+"""Pure rules: facts in, frames and findings out. No client, clock, file or environment."""

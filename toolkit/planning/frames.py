@@ -1,0 +1,88 @@
+"""
+Facts as frames, for what we look at.
+
+Integer columns are pandas' nullable Int64, so that a missing offset stays missing and a large one
+stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import pandas as pd
+
+from toolkit.model import LogOffsets, Problem, Snapshot, TopicPartition
+
+OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
+GROUP_COLUMNS = (
+    *("cluster", "group", "type", "state", "protocol", "assignor"),
+    *("coordinator", "members", "subscribed"),
+)
+NO_LOG = LogOffsets(None, None)
+
+
+def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """
+    One row for each partition that a group has committed or owns.
+
+    Columns: cluster, group, topic, partition, committed, log_start, log_end, last_stable (Int64,
+    null where unknown), committed_at (UTC, null where unknown), pending (an open transaction is
+    about to change the commit), owner ("client-id @ host" of the assigned member, or "").
+    """
+    owners = {
+        (group.group_id, *partition): f"{member.client_id} @ {member.host}"
+        for group in snapshot.groups
+        for member in group.members
+        for partition in member.assignment
+    }
+    commits = {(c.group_id, c.topic, c.partition): c for c in snapshot.commits}
+    rows = []
+    for key in sorted(commits.keys() | owners.keys()):
+        commit = commits.get(key)
+        log = snapshot.logs.get(TopicPartition(key[1], key[2]), NO_LOG)
+        rows.append(
+            (
+                snapshot.cluster,
+                *key,
+                commit.offset if commit else None,
+                log.log_start,
+                log.log_end,
+                log.last_stable,
+                commit.committed_at if commit else None,
+                commit.pending if commit else False,
+                owners.get(key, ""),
+            )
+        )
+    columns = ["cluster", "group", "topic", "partition", *OFFSET_COLUMNS]
+    frame = pd.DataFrame(rows, columns=[*columns, "committed_at", "pending", "owner"])
+    types = {"partition": "int64", "pending": "bool", **dict.fromkeys(OFFSET_COLUMNS, "Int64")}
+    return frame.astype({**types, "committed_at": "datetime64[ms, UTC]"})
+
+
+def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """One row for each group: cluster, group, type, state, protocol, assignor, members, topics."""
+    rows = [
+        {
+            "cluster": snapshot.cluster,
+            "group": group.group_id,
+            "type": str(group.type),
+            "state": str(group.state),
+            "protocol": group.protocol_type or "",
+            "assignor": group.assignor or "",
+            "coordinator": group.coordinator_id,
+            "members": len(group.members) if group.described else None,
+            "subscribed": ", ".join(sorted(group.subscribed_topics)),
+        }
+        for group in snapshot.groups
+    ]
+    frame = pd.DataFrame(rows, columns=list(GROUP_COLUMNS))
+    return frame.astype({"coordinator": "Int64", "members": "Int64"})
+
+
+def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:
+    """One row for each unreadable thing: cluster, what, group, topic, partition, why."""
+    rows = [{"cluster": cluster, **asdict(problem)} for problem in problems]
+    columns = ["cluster", "what", "group_id", "topic", "partition", "why"]
+    frame = pd.DataFrame(rows, columns=columns).rename(columns={"group_id": "group"})
+    return frame.astype({"partition": "Int64"})

@@ -1,0 +1,107 @@
+"""
+Committed offsets of topics that a live group no longer subscribes to.
+
+Subscribed is not assigned: what counts is what the members ask to read, as in KIP-496. Offsets of
+topics that no member subscribes to only grow in lag, and the broker lets them be deleted while the
+group runs. Where the subscription is not known, or the question does not arise, the group is left
+out with a reason instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.model import Group, GroupState, GroupType, Snapshot
+from toolkit.planning.frames import offsets_frame
+from toolkit.planning.lag import with_lag
+
+ROW_COLUMNS = [
+    *("cluster", "group", "type", "topic", "partition", "committed", "lag", "lost"),
+    *("share_of_group_lag", "committed_at", "deletable_now", "also_read_by", "why"),
+]
+LEFT_OUT_COLUMNS = ["cluster", "group", "type", "state", "commits", "why"]
+
+
+class Unsubscribed(NamedTuple):
+    """
+    `rows`: one for each committed offset that no member subscribes to, largest lag first.
+
+    `share_of_group_lag` is between 0 and 1 (null where a lag is unknown), `deletable_now` whether
+    the broker would accept OffsetDelete at the time of the snapshot, `also_read_by` the live groups
+    that do subscribe to the topic. `left_out`: one row for each group with commits about which
+    nothing can be said, with the reason.
+    """
+
+    rows: pd.DataFrame
+    left_out: pd.DataFrame
+
+
+def find_unsubscribed(snapshot: Snapshot) -> Unsubscribed:
+    """Find the leftovers of every group in a snapshot."""
+    commits = Counter(commit.group_id for commit in snapshot.commits)
+    reasons = {group.group_id: why_left_out(group) for group in snapshot.groups}
+    considered = {g.group_id: g for g in snapshot.groups if not reasons[g.group_id]}
+    readers = _readers(snapshot)
+    partitions = with_lag(offsets_frame(snapshot))
+    partitions = partitions[partitions["group"].isin(list(considered))]
+    group_lag = partitions.groupby("group")["lag"].transform("sum", min_count=1)
+    partitions = partitions.assign(
+        type=[str(considered[name].type) for name in partitions["group"]],
+        share_of_group_lag=(partitions["lag"] / group_lag.where(group_lag > 0)).astype("Float64"),
+        deletable_now=True,
+        also_read_by=[
+            ", ".join(sorted(readers.get(topic, set()) - {name}))
+            for name, topic in zip(partitions["group"], partitions["topic"], strict=True)
+        ],
+        why=[_why(considered[name]) for name in partitions["group"]],
+    )
+    leftover = [
+        topic not in considered[name].subscribed_topics
+        for name, topic in zip(partitions["group"], partitions["topic"], strict=True)
+    ]
+    rows = partitions[pd.Series(leftover, partitions.index, bool) & partitions["committed"].notna()]
+    by_lag = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
+    return Unsubscribed(
+        rows=by_lag[ROW_COLUMNS].reset_index(drop=True),
+        left_out=pd.DataFrame(
+            [
+                (snapshot.cluster, g.group_id, str(g.type), str(g.state), n, reasons[g.group_id])
+                for g in snapshot.groups
+                if reasons[g.group_id] and (n := commits[g.group_id])
+            ],
+            columns=LEFT_OUT_COLUMNS,
+        ),
+    )
+
+
+def why_left_out(group: Group) -> str:
+    """Why it cannot be said which of a group's offsets are unsubscribed; "" where it can."""
+    if group.type is GroupType.SIMPLE:
+        return "commits without members (assign() or an admin client): it has no subscription"
+    if group.state is GroupState.EMPTY:
+        return "Empty: nobody is there to subscribe, and all its offsets may be deleted"
+    if group.state is GroupState.DEAD:
+        return "Dead: the group is gone"
+    if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
+        return f"not a consumer group (protocol type {group.protocol_type!r})"
+    if group.type is GroupType.UNKNOWN:
+        return "a type of group this version does not know"
+    return group.unreadable_subscription
+
+
+def _why(group: Group) -> str:
+    count = len(group.members)
+    return (
+        "its one member does not subscribe" if count == 1 else f"none of {count} members subscribes"
+    )
+
+
+def _readers(snapshot: Snapshot) -> dict[str, set[str]]:
+    readers: dict[str, set[str]] = {}
+    for group in snapshot.groups:
+        for topic in group.subscribed_topics:
+            readers.setdefault(topic, set()).add(group.group_id)
+    return readers

@@ -1,0 +1,90 @@
+"""Plotly figures that survive into the report and cannot be used to mislead whoever reads them."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from toolkit.report.display import put
+from toolkit.report.names import without_tags
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+# Okabe and Ito's colours, told apart with every common colour blindness, on light and on dark;
+# without their black and yellow, which vanish on one of the two.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_GREY_ON_BOTH = "#7b8794"
+_GRID_ON_BOTH = "rgba(128,128,128,0.25)"
+
+# The mark-up that authors use in titles and hover templates; links are not among it.
+_UNWANTED_TAG = re.compile(r"<(?!/?(?:b|i|br|em|sub|sup|extra)\s*/?>)", re.IGNORECASE)
+
+
+def show_figure(figure: go.Figure) -> None:
+    """
+    Show a plotly figure: drawn by JupyterLab itself, and by the report without any network.
+
+    Texts in the data are shown as they are, never as mark-up; titles and hover templates may use
+    bold, italics and line breaks. Put names that go into those through `plain`.
+    """
+    shown = json.loads(figure.to_json())
+    shown["data"] = [_without_tags_in_data(trace) for trace in shown["data"]]
+    layout = _without_links(shown["layout"])
+    # The figure's own choices win; plotly's default template is 7 kB of every figure.
+    shown["layout"] = {"template": template(), **{k: layout[k] for k in layout if k != "template"}}
+    put({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})
+
+
+@cache
+def template() -> dict[str, Any]:
+    """How every figure looks: on the colour of the page, with colours that everybody can tell."""
+    axis = {
+        "automargin": True,
+        "gridcolor": _GRID_ON_BOTH,
+        "zerolinecolor": _GRID_ON_BOTH,
+        "title": {"standoff": 12},
+    }
+    return {
+        "layout": {
+            "colorway": list(COLOURS),
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"color": _GREY_ON_BOTH, "family": "system-ui, sans-serif", "size": 13},
+            "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}},
+            "margin": {"l": 8, "r": 8, "t": 48, "b": 8},
+            "legend": {"orientation": "h", "y": -0.2},
+            "hoverlabel": {"align": "left", "namelength": -1},
+            "colorscale": {"sequential": "Cividis", "sequentialminus": "Cividis"},
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+    }
+
+
+def describe(figure: dict[str, Any]) -> str:
+    """Say what a figure shows, for whoever cannot see it."""
+    title = figure.get("layout", {}).get("title") or {}
+    text = title.get("text", "") if isinstance(title, dict) else str(title)
+    kinds = sorted({str(trace.get("type", "scatter")) for trace in figure.get("data", ())})
+    return f"Chart ({', '.join(kinds)}): {text}" if text else f"Chart ({', '.join(kinds)})"
+
+
+def _without_tags_in_data(value: Any, key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {k: _without_tags_in_data(v, k) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_tags_in_data(item, key) for item in value]
+    if isinstance(value, str):
+        return _without_links(value) if key.endswith("template") else without_tags(value)
+    return value
+
+
+def _without_links(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_links(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_without_links(item) for item in value]
+    return _UNWANTED_TAG.sub("&lt;", value) if isinstance(value, str) else value

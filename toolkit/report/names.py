@@ -1,0 +1,43 @@
+"""Names from a cluster, made safe to show."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from html import escape
+
+# Control characters, and the invisible ones with which one name can pass for another.
+_HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+
+
+def visible(name: object) -> str:
+    """Return a name with every invisible character spelt out, as in `orders\\u202egro`."""
+    text = str(name)
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_spelt(c) if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in text)
+
+
+def in_html(name: object) -> str:
+    """Return a name for use in HTML, as text or inside a quoted attribute."""
+    return escape(visible(name))
+
+
+def plain(name: object) -> str:
+    """
+    Return a name for use in a plotly label: title, tick, legend, hover text.
+
+    Plotly drops scripts but keeps bold text and links, so that a group could be named as a link to
+    anywhere. Applying this twice shows the entities; once is enough.
+    """
+    return without_tags(_ENTITY.sub("&amp;", visible(name)))
+
+
+def without_tags(text: str) -> str:
+    """Return a text in which plotly finds no tag; harmless where that was done before."""
+    return text.replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _spelt(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,161 @@
+"""What stands on the page of a report: the notebook rearranged, and the facts of its run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from toolkit.report.display import ROLE_KEY, Role
+from toolkit.report.figures import describe
+from toolkit.report.names import visible
+
+PLOTLY = "application/vnd.plotly.v1+json"
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_LEFT_OUT = frozenset(
+    {"parameters", "injected-parameters", "papermill-error-cell-tag", "remove-cell"}
+)
+_STATUS_TEXT = {
+    "done": "Done",
+    "failed": "Failed",
+    "blocked": "Blocked: nothing was changed",
+    "partly-applied": "Partly applied",
+    "interrupted": "Interrupted",
+    "kernel-died": "The kernel died",
+}
+_COUNT_TONES = {"problems": "warn", "refused": "bad"}
+_FIRST_HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t#]*(?:\n|\Z)")
+_SECTION = re.compile(r"^##[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
+
+
+@dataclass(slots=True)
+class Page:
+    """Everything that the template asks for, besides the notebook's cells."""
+
+    title: str
+    contents: list[dict[str, str]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)  # our own HTML, already escaped
+    failed_anchor: str = ""
+    has_code: bool = False
+    has_charts: bool = False
+    has_tables: bool = False
+
+
+def arrange(notebook: Any, *, title: str) -> Page:
+    """Rearrange a notebook, in place, into a page: problems first, scaffolding gone."""
+    page = Page(title=title or _take_title(notebook.cells) or "Report")
+    notebook.cells = [cell for cell in notebook.cells if not _is_left_out(cell)]
+    failed = next((i for i, cell in enumerate(notebook.cells) if _has_error(cell)), None)
+    for number, cell in enumerate(notebook.cells):
+        anchor = f"step-{number + 1}"
+        cell.metadata["offsetbook"] = {"anchor": anchor, "failed": number == failed}
+        if cell.cell_type == "markdown":
+            sections = _SECTION.findall(cell.source)
+            page.contents += [{"anchor": anchor, "text": _without_marks(s)} for s in sections]
+        elif cell.cell_type == "code":
+            _arrange_code(cell, page, after_failure=failed is not None and number > failed)
+    page.failed_anchor = f"step-{failed + 1}" if failed is not None else ""
+    return page
+
+
+def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a `result.json` tells, in words for the top of the page."""
+    status = result.get("status", "")
+    error = result.get("error")
+    started, finished = (datetime.fromisoformat(result[key]) for key in ("started", "finished"))
+    where = f"Stopped at: {error['step']}" if error and error["step"] else "Why"
+    facts = {
+        "Started": f"{started:%Y-%m-%d %H:%M:%S} UTC",
+        "Took": _seconds((finished - started).total_seconds()),
+        "By": result["who"],
+        "Undo record": result["undo"],
+        "Version": f"offsetbook {result['version']}",
+    }
+    return {
+        "status": status,
+        "status_text": _STATUS_TEXT.get(status, status),
+        "summary": visible(result["summary"]),
+        "error": error and {"where": visible(where), "reason": visible(error["reason"])},
+        "counts": [
+            {
+                "name": name,
+                "value": f"{value:,}",
+                "tone": _COUNT_TONES.get(name, "") if value else "",
+            }
+            for name, value in result["counts"].items()
+        ],
+        "clusters": visible(", ".join(result["clusters"])),
+        "facts": [
+            {"name": name, "value": visible(value)} for name, value in facts.items() if value
+        ],
+        "parameters": [
+            {"name": name, "value": _parameter(value)}
+            for name, value in result["parameters"].items()
+        ],
+        "footer": f"Made by offsetbook {result['version']} from the notebook {result['notebook']}. "
+        "This file is complete: it asks the network for nothing.",
+    }
+
+
+def _arrange_code(cell: Any, page: Page, *, after_failure: bool) -> None:
+    cell.metadata["offsetbook"]["not_run"] = after_failure and bool(cell.source.strip())
+    page.has_code = page.has_code or bool(cell.source.strip())
+    kept = []
+    for output in cell.outputs:
+        data = output.get("data", {})
+        role = output.get("metadata", {}).get(ROLE_KEY)
+        if role == Role.LIVE_ONLY or (_WIDGET in data and "text/html" not in data):
+            continue
+        page.has_tables = page.has_tables or "ob-data" in data.get("text/html", "")
+        if role == Role.PROBLEMS:
+            page.problems.append(data["text/html"])
+            continue
+        if PLOTLY in data:
+            page.has_charts = True
+            output.metadata["offsetbook_figure"] = _figure(data[PLOTLY])
+        kept.append(output)
+    cell.outputs = kept
+
+
+def _figure(figure: dict[str, Any]) -> dict[str, str]:
+    drawn = {"data": figure.get("data", []), "layout": figure.get("layout", {})}
+    # Inside <script>, only "<" could end the block.
+    return {"label": describe(drawn), "json": json.dumps(drawn).replace("<", "\\u003c")}
+
+
+def _take_title(cells: list[Any]) -> str:
+    """The notebook's first heading, which moves from its cell to the top of the page."""
+    for cell in cells:
+        if cell.cell_type == "markdown" and (found := _FIRST_HEADING.match(cell.source)):
+            cell.source = cell.source[found.end() :]
+            return _without_marks(found.group(1))
+    return ""
+
+
+def _without_marks(heading: str) -> str:
+    return re.sub(r"[`*]", "", heading).strip()
+
+
+def _is_left_out(cell: Any) -> bool:
+    return bool(_LEFT_OUT & set(cell.metadata.get("tags", ()))) or not cell.source.strip()
+
+
+def _has_error(cell: Any) -> bool:
+    return any(output.output_type == "error" for output in cell.get("outputs", ()))
+
+
+def _parameter(value: object) -> str:
+    if value is None or value in ("", []):
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return visible(", ".join(map(str, value)) if isinstance(value, list) else value)
+
+
+def _seconds(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

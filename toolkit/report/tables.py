@@ -1,0 +1,185 @@
+"""
+Frames as tables that are safe to show: sorted and searched in the page, readable without scripts.
+
+What is written is plain escaped HTML. DataTables, in the copy that itables brings along, makes it
+sortable: in JupyterLab at once, in a report from the one copy at its end. itables' own `show` is
+not used because its caption is not escaped and its static form links to the network.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, is_dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+
+from toolkit.report.display import Role, is_headless, put
+from toolkit.report.live import table_script
+from toolkit.report.names import in_html, visible
+
+MISSING = "–"
+ROW_CAP = 2000
+_TEXT_ROWS = 20
+
+
+def show_table(
+    frame: pd.DataFrame, *, caption_text: str = "", empty_text: str = "Nothing to show."
+) -> None:
+    """
+    Show a frame as a sortable, searchable table, every value as text.
+
+    At most 2,000 rows are shown; where rows are cut the table says so, because sorting and search
+    see only what is shown. A missing value is a dash, never 0. A frame without rows is
+    `empty_text`.
+    """
+    put(_bundle(frame, caption_text, empty_text))
+    if len(frame) and not is_headless():
+        put({"text/html": table_script(), "text/plain": ""}, role=Role.LIVE_ONLY)
+
+
+def show_problems(problems: pd.DataFrame | Iterable[Any]) -> None:
+    """
+    Show what could not be read, one row each; the report repeats it at its top.
+
+    Takes a frame or records such as `toolkit.model.Problem`.
+    """
+    frame = problems if isinstance(problems, pd.DataFrame) else _frame(problems)
+    if frame.empty:
+        put(_bundle(frame, "", "Everything that was asked for could be read."))
+        return
+    frame = frame.dropna(axis="columns", how="all")
+    count = "1 thing" if len(frame) == 1 else f"{len(frame):,} things"
+    put(_bundle(frame, f"{count} could not be read", ""), role=Role.PROBLEMS)
+
+
+def _frame(records: Iterable[Any]) -> pd.DataFrame:
+    rows = [asdict(r) if is_dataclass(r) and not isinstance(r, type) else r for r in records]
+    return pd.DataFrame(rows)
+
+
+def _bundle(frame: pd.DataFrame, caption: str, empty_text: str) -> dict[str, str]:
+    title = f"<figcaption>{in_html(caption)}</figcaption>" if caption else ""
+    if frame.empty:
+        html = f'<figure class="ob-table">{title}<p class="ob-empty">{in_html(empty_text)}</p></figure>'
+        return {"text/html": html, "text/plain": f"{visible(caption)}\n{empty_text}".strip()}
+    shown = _with_index(frame).head(ROW_CAP)
+    text = shown.head(_TEXT_ROWS).to_string(index=False)
+    cut = _cut_notice(len(frame))
+    notice = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
+    return {
+        "text/html": f'<figure class="ob-table">{title}{notice}{_table(shown)}</figure>',
+        "text/plain": "\n".join(part for part in (visible(caption), cut, text) if part),
+    }
+
+
+def _cut_notice(rows: int) -> str:
+    if rows <= ROW_CAP:
+        return ""
+    return (
+        f"Only the first {ROW_CAP:,} of {rows:,} rows are shown; "
+        "sorting and search do not see the other rows."
+    )
+
+
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with an index that means something as its first columns."""
+    named = [name for name in frame.index.names if name is not None]
+    return frame.reset_index() if named else frame
+
+
+def _table(frame: pd.DataFrame) -> str:
+    numeric = [_is_numeric(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    header = "".join(
+        f'<th scope="col"{_number_class(is_number)}>{_heading(column)}</th>'
+        for column, is_number in zip(frame.columns, numeric, strict=True)
+    )
+    rows = "\n".join(
+        "<tr>" + "".join(map(_cell, row, numeric)) + "</tr>"
+        for row in frame.astype(object).itertuples(index=False, name=None)
+    )
+    return (
+        f'<div class="ob-scroll"><table class="ob-data" data-rows="{len(frame)}">'
+        f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _heading(column: object) -> str:
+    parts = column if isinstance(column, tuple) else (column,)
+    return in_html(" ".join(str(part) for part in parts).replace("_", " "))
+
+
+def _number_class(is_number: bool) -> str:  # noqa: FBT001 - mapped over a row
+    return ' class="number"' if is_number else ""
+
+
+def _cell(value: object, is_number: bool) -> str:  # noqa: FBT001 - mapped over a row
+    if _is_missing(value):
+        # Without a value to sort by, DataTables would sort the dash itself.
+        return f'<td{_number_class(is_number)} data-order="">{MISSING}</td>'
+    if is_number:
+        return f'<td class="number" data-order="{value}">{_number(value)}</td>'
+    return f"<td{_sort_key(value)}>{in_html(_text(value))}</td>"
+
+
+def _sort_key(value: object) -> str:
+    """Durations sort by their length, and times by the clock that is shown."""
+    return f' data-order="{value.total_seconds()}"' if isinstance(value, timedelta) else ""
+
+
+def _is_missing(value: object) -> bool:
+    return value is None or value is pd.NA or value is pd.NaT or _is_nan(value)
+
+
+def _is_nan(value: object) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _is_numeric(column: pd.Series[Any]) -> bool:
+    if pd.api.types.is_bool_dtype(column):
+        return False
+    if pd.api.types.is_numeric_dtype(column):
+        return True
+    # None beside whole numbers makes a column of objects.
+    values = [value for value in column if not _is_missing(value)]
+    return bool(values) and all(
+        pd.api.types.is_number(v) and not isinstance(v, bool) for v in values
+    )
+
+
+def _number(value: Any) -> str:
+    """Thousands apart; decimals only where there are any, and no more than tell something."""
+    if float(value).is_integer():
+        return f"{int(value):,}"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, datetime):
+        utc = value.astimezone(UTC) if value.tzinfo else value
+        return utc.strftime("%Y-%m-%d %H:%M:%S") + (" UTC" if value.tzinfo else "")
+    if isinstance(value, timedelta):
+        return _duration(value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
+        return ", ".join(str(item) for item in items) or MISSING
+    return str(value)
+
+
+def _duration(value: timedelta) -> str:
+    """The two largest units: `3 d 4 h`, `12 min 5 s`."""
+    seconds = round(abs(value.total_seconds()))
+    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        count, seconds = divmod(seconds, size)
+        parts.append(f"{count} {name}" if count else "")
+    largest = next((i for i, part in enumerate(parts) if part), len(parts) - 1)
+    shown = " ".join(part for part in parts[largest : largest + 2] if part) or "0 s"
+    return f"-{shown}" if value < timedelta(0) else shown

@@ -1,0 +1,110 @@
+"""
+The kernel of one run: on the running interpreter, with an interrupt that lets `finally` work.
+
+Papermill passes no signal on: after SIGTERM the kernel vanishes and a hold or an undo record stays
+half done. Here the signal interrupts the running cell, which may clean up for as long as it needs;
+the run then ends as after any failed cell. A second signal stops it without waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+
+# The kernel drops an interrupt that comes before it has begun with the cell it was sent.
+_SURELY_BEGUN_S = 0.5
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class RunningInterpreter(KernelSpecManager):  # type: ignore[misc]  # jupyter_client is untyped here
+    """Whatever name a notebook asks for, the kernel is the Python that runs this."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
+        """Describe the running interpreter as a kernel."""
+        return KernelSpec(**get_kernel_dict())
+
+
+class Interruption:
+    """Watches for SIGINT, SIGTERM and SIGHUP during one run and passes them on to the cell."""
+
+    def __init__(self) -> None:
+        """Start without a kernel and without a cell."""
+        self.asked_by: str | None = None  # the first signal's name
+        self._kernel: AsyncKernelManager | None = None
+        self._cell_began: float | None = None
+
+    def kernel_class(self, environment: Mapping[str, str]) -> type[AsyncKernelManager]:
+        """Return the kernel manager class for this run, which starts kernels with `environment`."""
+        interruption = self
+
+        class RunKernel(AsyncKernelManager):  # type: ignore[misc]  # jupyter_client is untyped here
+            def _kernel_spec_manager_default(self) -> KernelSpecManager:
+                return RunningInterpreter(parent=self)
+
+            async def start_kernel(self, **options: Any) -> None:
+                interruption._kernel = self  # noqa: SLF001 - a class made by its own method
+                # A socket file instead of TCP: no port, and no other user of the host can connect.
+                self.transport = "ipc"
+                options["env"] = {**os.environ, **environment}
+                await super().start_kernel(**options)
+
+        return RunKernel
+
+    def before_cell(self) -> None:
+        """Stop between two cells when a signal has come."""
+        self._cell_began = None
+        if self.asked_by:
+            raise KeyboardInterrupt
+
+    def cell_sent(self) -> None:
+        """Note that a cell now runs in the kernel."""
+        self._cell_began = time.monotonic()
+
+    def cell_ended(self) -> None:
+        """Note that no cell runs any more."""
+        self._cell_began = None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Handle the signals while the run lasts."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main thread may; who runs notebooks in threads handles signals itself
+            return
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+        # What was started to ignore a signal (nohup, a job in a script) goes on ignoring it.
+        handled = [number for number in _SIGNALS if before[number] is not signal.SIG_IGN]
+        for number in handled:
+            signal.signal(number, self._on_signal)
+        try:
+            yield
+        finally:
+            for number in handled:
+                signal.signal(number, before[number])
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.asked_by:
+            raise KeyboardInterrupt  # asked twice: the kernel is stopped without waiting for the cell
+        self.asked_by = signal.Signals(number).name
+        began = self._cell_began
+        if began is None:
+            return  # the next cell will not start
+        wait = max(0.0, began + _SURELY_BEGUN_S - time.monotonic())
+        threading.Timer(wait, self._interrupt_cell, [began]).start()
+
+    def _interrupt_cell(self, began: float) -> None:
+        """Interrupt the cell that began then, unless it has ended meanwhile."""
+        provisioner = self._kernel.provisioner if self._kernel else None
+        if provisioner is None or self._cell_began != began:
+            return
+        # The kernel alone and not its process group: what it started is its own to stop.
+        os.kill(provisioner.pid, signal.SIGINT)

@@ -1,0 +1,41 @@
+"""Find a notebook by what an operator types."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.errors import UsageError
+
+# Beside the working directory, or beside the package where it runs from its own repository.
+_FOLDERS = (Path("notebooks"), Path(__file__).resolve().parents[2] / "notebooks")
+
+
+def find_notebook(name: str, *, folders: tuple[Path, ...] = _FOLDERS) -> Path:
+    """Return the notebook at a path, or the only one whose name begins like that."""
+    path = Path(name)
+    if path.suffix == ".ipynb" or path.is_file():
+        if path.is_file():
+            return path
+        raise UsageError(f"There is no notebook {name}", hint=_hint(_known(folders)))
+    known = _known(folders)
+    exact = [notebook for notebook in known if notebook.stem == name]
+    found = exact or [notebook for notebook in known if notebook.stem.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(notebook.stem for notebook in found)
+        raise UsageError(f"{name!r} begins more than one notebook: {names}", hint="a longer name")
+    raise UsageError(f"No notebook is named {name!r}", hint=_hint(known))
+
+
+def _known(folders: tuple[Path, ...]) -> list[Path]:
+    """The notebooks of the first folder that has any."""
+    for folder in folders:
+        if notebooks := sorted(folder.glob("*.ipynb")):
+            return notebooks
+    return []
+
+
+def _hint(known: list[Path]) -> str:
+    names = ", ".join(notebook.stem for notebook in known)
+    return f"one of: {names}" if names else "a path; there is no folder notebooks here"

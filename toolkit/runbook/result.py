@@ -1,0 +1,106 @@
+"""How a run ended, and the `result.json` that says so."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+
+FILE_NAME = "result.json"
+
+
+class Status(StrEnum):
+    """How a run ended."""
+
+    DONE = "done"  # exit 0; also when there was nothing to do
+    FAILED = "failed"  # exit 1, or 2 when the request was wrong
+    BLOCKED = "blocked"  # exit 3: a guard-rail or a missing approval; nothing was changed
+    PARTLY_APPLIED = "partly-applied"  # exit 4
+    INTERRUPTED = "interrupted"  # exit 1: somebody or something stopped it
+    KERNEL_DIED = "kernel-died"  # exit 1: how far the running cell came is not known
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """The cell at which a run stopped, and why in one line."""
+
+    reason: str
+    cell: int | None = None  # index in the executed notebook, from 0; None: between cells
+    step: str = ""  # the heading that the cell stands under
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """
+    What became of one run of a notebook.
+
+    `result.json` holds these fields under these names:
+
+        notebook     name of the notebook, without folder and ending
+        status       done | failed | blocked | partly-applied | interrupted | kernel-died
+        exit_code    0 done, 1 failed, 2 usage, 3 blocked, 4 partly applied
+        summary      one sentence from the notebook; "" when it did not get that far
+        counts       what the notebook counted: findings, problems, planned, changed, refused
+                     (integers; a name is missing where the notebook did not count it)
+        undo         reference of the undo record, or null
+        error        null, or {"reason": one line, "cell": index or null, "step": heading}
+        parameters   every parameter with the value that the run had
+        clusters     names from the parameters `cluster` and `clusters`
+        started      aware UTC, ISO 8601
+        finished     aware UTC, ISO 8601
+        who          user@host
+        version      version of offsetbook
+        folder       absolute path of the run's folder
+        report       file name of the report in that folder; null when it could not be written
+
+    The file is written last and in one piece: where it is missing, the run did not end.
+    """
+
+    notebook: str
+    status: Status
+    exit_code: int
+    summary: str
+    counts: Mapping[str, int]
+    undo: str | None
+    error: StepFailed | None
+    parameters: Mapping[str, object]
+    clusters: tuple[str, ...]
+    started: datetime
+    finished: datetime
+    who: str
+    version: str
+    folder: Path
+    report: str | None = field(default=None)
+
+    def as_dict(self) -> dict[str, object]:
+        """The content of `result.json`, in its order."""
+        return asdict(self) | {
+            "status": str(self.status),
+            "counts": dict(self.counts),
+            "parameters": dict(self.parameters),
+            "clusters": list(self.clusters),
+            "started": self.started.isoformat(),
+            "finished": self.finished.isoformat(),
+            "folder": str(self.folder),
+        }
+
+    def write(self) -> Path:
+        """Write `result.json` into the run's folder: whole or not at all."""
+        path = self.folder / FILE_NAME
+        write_whole(path, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        return path
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader, or a crash, never meets half of it."""
+    partial = path.with_name(f".{path.name}.partial")
+    # A lone surrogate in a name from a cluster must not cost the whole result.
+    with partial.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)

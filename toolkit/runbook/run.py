@@ -1,0 +1,143 @@
+"""One run of a notebook, from checked parameters to the folder that tells what happened."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from toolkit.errors import UsageError
+from toolkit.report.display import HEADLESS_VARIABLE
+from toolkit.runbook.conclusion import FILE_VARIABLE, Conclusion, Ending, read_conclusion
+from toolkit.runbook.execution import Job, Step, Stop, execute
+from toolkit.runbook.parameters import check_parameters, read_parameters
+from toolkit.runbook.result import RunResult, Status, StepFailed
+
+REPORT_NAME = "report.html"
+_ENDINGS = {
+    Ending.DONE: Stop(Status.DONE, 0),
+    Ending.BLOCKED: Stop(Status.BLOCKED, 3),
+    Ending.PARTLY_APPLIED: Stop(Status.PARTLY_APPLIED, 4),
+}
+_LONGEST_LABEL = 40
+
+
+def run_notebook(
+    notebook: Path,
+    *,
+    parameters: Mapping[str, object],
+    output_dir: Path,
+    on_step: Callable[[Step], None] = lambda _step: None,
+) -> RunResult:
+    """
+    Run a notebook from top to bottom in a new folder of its own.
+
+    The folder holds the executed notebook, `report.html` and, written last, `result.json`. Wrong
+    parameters raise ParameterError before anything is made; what goes wrong afterwards is in the
+    result. Relative paths in the notebook start where the caller stands, as with plain papermill.
+    """
+    declared = read_parameters(notebook)
+    check_parameters(declared, parameters, notebook=notebook.name)
+    values = {p.name: p.default for p in declared} | dict(parameters)
+    started = datetime.now(UTC)
+    folder = _new_folder(output_dir, notebook.stem, started, _clusters(values))
+    handed_over = folder / ".conclusion.json"
+    executed = folder / f"{notebook.stem}.ipynb"
+    environment = {
+        FILE_VARIABLE: str(handed_over),
+        HEADLESS_VARIABLE: "1",
+        # A figure shown by plotly itself must reach the report as data, too.
+        "PLOTLY_RENDERER": "plotly_mimetype",
+    }
+    stop = execute(Job(notebook, executed, parameters, environment, on_step))
+    conclusion = read_conclusion(handed_over)
+    handed_over.unlink(missing_ok=True)
+    ending = stop if stop.error else _ENDINGS[conclusion.ending]
+    result = _result(folder, ending, conclusion, values=values, started=started)
+    result = _with_report(replace(result, notebook=notebook.stem), executed)
+    result.write()
+    return result
+
+
+def _new_folder(output_dir: Path, stem: str, started: datetime, clusters: tuple[str, ...]) -> Path:
+    """Make the run's folder; an existing one is never written into."""
+    label = re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(clusters))[:_LONGEST_LABEL]
+    name = "-".join(part for part in (stem, f"{started:%Y%m%dT%H%M%SZ}", label) if part)
+    try:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, 1000):
+            folder = output_dir.resolve() / (name if attempt == 1 else f"{name}-{attempt}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue  # two runs began within one second
+            return folder
+    except OSError as exc:
+        raise UsageError(
+            f"The run's folder cannot be made in {output_dir}: {exc.strerror}",
+            hint="another --output-dir",
+        ) from exc
+    raise UsageError(f"{output_dir} already holds 1000 runs named {name}")
+
+
+def _clusters(values: Mapping[str, object]) -> tuple[str, ...]:
+    """The names in the parameters `cluster` and `clusters`."""
+    one, many = values.get("cluster"), values.get("clusters")
+    names = [one, *(many if isinstance(many, list) else [many])]
+    return tuple(name for name in names if isinstance(name, str) and name)
+
+
+def _result(
+    folder: Path,
+    ending: Stop,
+    conclusion: Conclusion,
+    *,
+    values: dict[str, object],
+    started: datetime,
+) -> RunResult:
+    return RunResult(
+        notebook=folder.name,
+        status=ending.status,
+        exit_code=ending.exit_code,
+        summary=conclusion.summary,
+        counts=conclusion.counts,
+        undo=conclusion.undo,
+        error=ending.error,
+        parameters=values,
+        clusters=_clusters(values),
+        started=started,
+        finished=datetime.now(UTC),
+        who=_who(),
+        version=version("offsetbook"),
+        folder=folder,
+    )
+
+
+def _with_report(result: RunResult, executed: Path) -> RunResult:
+    """Write the report; a run whose report is missing is not quite done, whatever it did."""
+    from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
+
+    shown = replace(result, report=REPORT_NAME)
+    try:
+        write_report(executed, result.folder / REPORT_NAME, result=shown.as_dict())
+    except Exception as exc:  # noqa: BLE001 - result.json must be written whatever the export does
+        lost = f"the report could not be written ({type(exc).__name__}: {exc})"
+        reason = f"{result.error.reason}; and {lost}" if result.error else lost
+        error = replace(result.error or StepFailed(reason), reason=reason)
+        status = Status.FAILED if result.exit_code == 0 else result.status
+        return replace(result, status=status, exit_code=result.exit_code or 1, error=error)
+    return shown
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        user = f"uid-{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

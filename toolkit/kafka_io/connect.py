@@ -115,7 +115,7 @@ class Connection:
 
 
 def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
-    if isinstance(exc, kafka.errors.AuthenticationFailedError):
+    if isinstance(exc, kafka.errors.SaslAuthenticationFailedError):
         return BrokerRefused(
             f"connecting to cluster {cluster.name}: authentication failed",
             hint="check sasl.mechanism, sasl.username and sasl.password in the fleet file",

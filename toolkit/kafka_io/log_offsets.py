@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.chunks import in_chunks
 from toolkit.kafka_io.connect import Ask, Connection
@@ -18,6 +18,7 @@ from toolkit.model import LogOffsets, Problem, TopicPartition
 PARTITIONS_PER_REQUEST = 1000
 TOPICS_PER_REQUEST = 1000
 
+UNKNOWN_TOPIC = 3
 LATEST, EARLIEST = -1, -2  # ListOffsets: times with a special meaning
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
@@ -41,6 +42,19 @@ def topic_names(connection: Connection) -> frozenset[str]:
     """Return the name of every topic that exists and that we may describe."""
     response = connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
     return frozenset(topic.name for topic in response.topics if topic.error_code == NO_ERROR)
+
+
+def partition_numbers(connection: Connection, topic: str) -> list[int]:
+    """Return a topic's partitions; [] where it does not exist. Raises BrokerRefused otherwise."""
+    (found,) = _metadata(connection, [topic])
+    if found.error_code == UNKNOWN_TOPIC:
+        return []
+    if found.error_code != NO_ERROR:
+        raise BrokerRefused(
+            f"describing topic {topic} of cluster {connection.cluster.name}: "
+            f"{reason(found.error_code)}"
+        )
+    return sorted(partition.partition_index for partition in found.partitions)
 
 
 def read_log_offsets(
@@ -105,8 +119,7 @@ def _metadata(connection: Connection, topics: Sequence[str]) -> Iterable[Any]:
 
 
 def _topic_reason(code: int) -> str:
-    unknown_topic = 3
-    return "the topic does not exist" if code == unknown_topic else reason(code)
+    return "the topic does not exist" if code == UNKNOWN_TOPIC else reason(code)
 
 
 def _edges(

@@ -13,6 +13,7 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets, topic_names
+from toolkit.kafka_io.offsets_reader import with_commit_times
 from toolkit.model import Cluster, Commit, Group, Problem, Snapshot, TopicPartition
 
 
@@ -31,13 +32,15 @@ def read_snapshot(
     cluster: Cluster,
     *,
     groups: Sequence[str] = (),
+    commit_times: bool = False,
     on_progress: OnProgress = lambda _: None,
 ) -> Snapshot:
     """
     Read a cluster, or some of its groups, without changing anything.
 
     `groups` holds names and shell patterns (`pay*`); a name that exists is taken literally. None
-    means all. Raises ClusterUnreachable where nobody answers; anything smaller that fails becomes
+    means all. `commit_times` adds when each commit was made, from the offsets topic where that may
+    be read. Raises ClusterUnreachable where nobody answers; anything smaller that fails becomes
     a row in `problems`. Commits are read before log offsets, so that a commit made in between
     cannot look as if it were beyond the log end.
     """
@@ -56,6 +59,10 @@ def read_snapshot(
             else:
                 problems.append(row)
         commits, refused = _commits(connection, chosen, on_progress)
+        if commit_times:
+            on_progress(Progress("commit times", 0, 1))
+            commits, untimed = with_commit_times(connection, commits)
+            refused += untimed
         wanted = _partitions(described, commits)
         on_progress(Progress("log offsets", 0, len(wanted)))
         logs, unknown = read_log_offsets(connection, wanted)

@@ -1,4 +1,4 @@
-"""Heartbeats of the group protocols that no Python client speaks: share (KIP-932), streams (KIP-1071)."""
+"""Heartbeats of protocols the client lacks: share groups (KIP-932), streams groups (KIP-1071)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,67 @@
+"""
+The command line: one file per noun, loaded only when its command is called.
+
+Tables and data go to stdout, words to stderr. Exit codes: 0 done or nothing to do, 1 failed,
+2 usage, 3 blocked by a guard-rail or missing approval, 4 partly done.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.metadata import version
+
+import click
+
+from toolkit.errors import ToolkitError
+
+# name: (module, one line of help). The help stands here so that --help imports nothing else.
+COMMANDS = {
+    "sandbox": ("sandbox", "Start, stop and show real Kafka on loopback, one group per problem."),
+    "demo": ("demo", "Two sandbox clusters, two notebooks, findings and reports."),
+    "clusters": ("clusters", "Show the clusters of the fleet file and whether they answer."),
+    "groups": ("groups", "List and describe groups of any type."),
+    "lag": ("lag", "Show how far groups are behind, per partition or per group."),
+    "unsubscribed": ("unsubscribed", "Find committed offsets that no member subscribes to."),
+    "run": ("run", "Run a notebook headlessly and leave an HTML report."),
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Return the names in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import a command's module; None for an unknown name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"toolkit.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of commands without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("offsetbook"), prog_name="offsetbook")
+def cli() -> None:
+    """
+    Look at Kafka consumer groups, plan changes, and apply them safely.
+
+    Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
+    """
+
+
+def main() -> None:
+    """Run the command line; a ToolkitError becomes one line on stderr and its exit code."""
+    try:
+        cli(prog_name="offsetbook")
+    except ToolkitError as exc:
+        click.echo(f"{click.style('error:', fg='red')} {exc}", err=True)
+        sys.exit(exc.exit_code)

@@ -1,0 +1,85 @@
+"""Write frames to stdout as a table, JSON or CSV; words go to stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toolkit.model import Snapshot
+
+NOTHING = "–"  # a missing value; never 0, never blank
+
+
+def write_frames(frames: Sequence[pd.DataFrame], output: str) -> None:
+    """Write frames of the same columns, one a cluster, as one; without any, write nothing."""
+    if frames:
+        import pandas as pd
+
+        write_frame(pd.concat(frames, ignore_index=True), output)
+
+
+def write_frame(frame: pd.DataFrame, output: str) -> None:
+    """Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON)."""
+    if output == "json":
+        click.echo(frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False))
+    elif output == "csv":
+        click.echo(frame.to_csv(index=False), nl=False)
+    else:
+        _write_table(frame)
+
+
+def write_problems(snapshots: Iterable[Snapshot], *, quiet: bool) -> None:
+    """Say on stderr what could not be read, one line each."""
+    for snapshot in snapshots:
+        for problem in () if quiet else snapshot.problems:
+            subject = [f"cluster {snapshot.cluster}"]
+            subject += [f"group {printable(problem.group_id)}"] if problem.group_id else []
+            subject += [f"topic {printable(problem.topic)}"] if problem.topic else []
+            subject += [f"partition {problem.partition}"] if problem.partition is not None else []
+            about = f"could not read {problem.what} of {', '.join(subject)}"
+            click.echo(f"{about}: {printable(problem.why)}", err=True)
+
+
+def printable(value: object) -> str:
+    """Return text for a terminal: control characters from a name would otherwise be obeyed."""
+    text = str(value)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
+
+
+def _write_table(frame: pd.DataFrame) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in frame.columns:
+        numeric = frame[name].dtype.kind in "iuf"
+        table.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
+    for row in frame.itertuples(index=False):
+        # Text, not str: a group named "[red]" is a name, not markup.
+        table.add_row(*(Text(_cell(value)) for value in row))
+    # What goes into a file or a pipe is not folded to the width of some terminal.
+    Console(width=None if sys.stdout.isatty() else 1000, highlight=False).print(table)
+
+
+def _cell(value: Any) -> str:
+    import pandas as pd
+
+    if pd.isna(value) or value == "":
+        return NOTHING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%SZ}"
+    return printable(value)

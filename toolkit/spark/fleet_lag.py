@@ -1,0 +1,112 @@
+"""
+Lag of every group of every cluster, in one Spark job.
+
+    python -m toolkit.spark.fleet_lag --fleet fleet.yaml --output runs/lag
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from toolkit.errors import ToolkitError
+from toolkit.model import Cluster
+from toolkit.spark.session import start_session
+from toolkit.spark.sources import CommitSource, clusters_option
+from toolkit.spark.transforms import (
+    commits_only,
+    problems_only,
+    summed_by_group,
+    with_log_offsets,
+    with_record_lag,
+)
+from toolkit.storage.fleet_file import choose_clusters, load_fleet
+
+
+@dataclass(frozen=True)
+class FleetLag(AbstractContextManager["FleetLag"]):
+    """
+    The result: three frames over one reading of the fleet; leave the `with` block to let it go.
+
+    `partitions`: a row for each committed offset (columns: `schemas.PARTITION_LAG`). `groups`: a
+    row for each group (`schemas.GROUP_LAG`). `problems`: cluster, problem.
+    """
+
+    partitions: DataFrame
+    groups: DataFrame
+    problems: DataFrame
+    _read_once: tuple[DataFrame, ...]
+
+    def __enter__(self) -> Self:
+        """Return the result itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Free what was kept."""
+        for frame in self._read_once:
+            frame.unpersist()
+
+
+def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> FleetLag:
+    """
+    Compute the lag of every group that has committed offsets, in the given clusters.
+
+    Both readings are kept for as long as the result lives: commits must be read before log offsets,
+    and a second reading of either would mix two moments.
+    """
+    source = session.read.format(CommitSource.name()).option("clusters", clusters_option(clusters))
+    rows = source.load().persist(StorageLevel.MEMORY_AND_DISK)
+    by_name = {cluster.name: cluster for cluster in clusters}
+    partitions = (
+        rows.transform(commits_only)
+        .transform(with_log_offsets(by_name))
+        .transform(with_record_lag)
+        .persist(StorageLevel.MEMORY_AND_DISK)
+    )
+    return FleetLag(
+        partitions=partitions,
+        groups=partitions.transform(summed_by_group),
+        problems=rows.transform(problems_only),
+        _read_once=(rows, partitions),
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the job from a shell or spark-submit: print groups, write Parquet if asked."""
+    parser = argparse.ArgumentParser(prog="fleet_lag", description=__doc__)
+    parser.add_argument("--fleet", type=Path, help="the fleet file (default: looked for)")
+    parser.add_argument("--cluster", action="append", default=[], help="only this one; repeatable")
+    parser.add_argument("--output", type=Path, help="folder for Parquet; must not exist yet")
+    parser.add_argument("--master", help="Spark master (default: spark-submit's, or embedded)")
+    options = parser.parse_args(arguments)
+    try:
+        clusters = choose_clusters(load_fleet(options.fleet), options.cluster)
+        with fleet_lag(start_session(options.master), clusters) as result:
+            result.groups.show(50, truncate=False)
+            result.problems.show(50, truncate=False)
+            if options.output:
+                # Spark's own mode "errorifexists": a report that exists is never written over.
+                result.partitions.write.parquet(str(options.output / "partitions"))
+                result.groups.write.parquet(str(options.output / "groups"))
+    except ToolkitError as exc:
+        sys.stderr.write(f"{exc}\n")
+        return exc.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -103,12 +103,13 @@ def _print_result(result: RunResult, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
         return
-    click.echo(f"{result.status}: {result.summary}".rstrip(": "))
-    if result.report:
-        click.echo(result.folder / result.report)
+    said = result.summary
     if result.error:
-        where = f" at {result.error.step!r}" if result.error.step else ""
-        click.echo(f"Stopped{where}: {result.error.reason}", err=True)
+        where = f"at {result.error.step!r}: " if result.error.step else ""
+        said = f"{where}{result.error.reason}"
+    click.echo(f"{result.status}: {said}".rstrip(": "))
+    # Without a report the folder still holds the executed notebook.
+    click.echo(result.folder / result.report if result.report else result.folder)
 
 
 def _print_parameters(path: Path, parameters: tuple[Parameter, ...]) -> None:

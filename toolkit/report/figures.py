@@ -53,7 +53,7 @@ def template() -> dict[str, Any]:
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": _GREY_ON_BOTH, "family": "system-ui, sans-serif", "size": 13},
-            "title": {"x": 0, "xref": "paper", "xanchor": "left", "font": {"size": 16}},
+            "title": {"x": 0, "xref": "container", "xanchor": "left", "font": {"size": 16}},
             "margin": {"l": 8, "r": 8, "t": 48, "b": 8},
             "legend": {"orientation": "h", "y": -0.2},
             "hoverlabel": {"align": "left", "namelength": -1},

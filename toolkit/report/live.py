@@ -9,7 +9,10 @@ from __future__ import annotations
 import gzip
 from base64 import b64encode
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
+
+from toolkit.errors import PrerequisiteMissing
 
 _FOLDER = Path(__file__).parent / "template"
 
@@ -17,9 +20,11 @@ _FOLDER = Path(__file__).parent / "template"
 @cache
 def datatables() -> str:
     """DataTables as an ES module, from the copy inside itables, compressed and in base64."""
-    from itables import options  # noqa: PLC0415 - only needed where a table is shown
-
-    return _packed(Path(options.dt_bundle).read_text(encoding="utf-8"))
+    spec = find_spec("itables")  # found and not imported: only this file of it is needed
+    if spec is None or spec.origin is None:
+        raise PrerequisiteMissing("itables is not installed", hint="pip install itables")
+    bundle = Path(spec.origin).parent / "html" / "dt_bundle.js"
+    return _packed(bundle.read_text(encoding="utf-8"))
 
 
 @cache
@@ -42,21 +47,20 @@ def style(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
-_sent = False
+# One kernel, one page: whoever takes the library out of here sends it there.
+_unsent = [datatables]
 
 
 def table_script() -> str:
     """What JupyterLab needs to make the tables of the page sortable; the library only once."""
-    global _sent  # noqa: PLW0603 - one kernel, one page: the library is sent once
-    library = "" if _sent else datatables()
-    _sent = True
+    library = _unsent.pop()() if _unsent else ""
+    call = f'window.offsetbookSortTables("{library}");'
     return (
         f"<style>{style('tables.css')}</style>"
-        f'<script type="module">{script("tables.js.j2")}window.offsetbookSortTables("{library}");</script>'
+        f'<script type="module">{script("tables.js.j2")}{call}</script>'
     )
 
 
 def _packed(source: str) -> str:
-    return b64encode(gzip.compress(source.encode("utf-8"), compresslevel=9, mtime=0)).decode(
-        "ascii"
-    )
+    compressed = gzip.compress(source.encode("utf-8"), compresslevel=9, mtime=0)
+    return b64encode(compressed).decode("ascii")

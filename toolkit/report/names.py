@@ -12,7 +12,7 @@ _ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
 def visible(name: object) -> str:
-    """Return a name with every invisible character spelt out, as in `orders\\u202egro`."""
+    """Return a name with every invisible character spelt out, such as a reversed order of text."""
     text = str(name)
     if text.isascii() and text.isprintable():
         return text
@@ -29,7 +29,7 @@ def plain(name: object) -> str:
     Return a name for use in a plotly label: title, tick, legend, hover text.
 
     Plotly drops scripts but keeps bold text and links, so that a group could be named as a link to
-    anywhere. Applying this twice shows the entities; once is enough.
+    anywhere. Once is enough: applied twice, the escapes show.
     """
     return without_tags(_ENTITY.sub("&amp;", visible(name)))
 

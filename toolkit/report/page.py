@@ -47,7 +47,7 @@ class Page:
 def arrange(notebook: Any, *, title: str) -> Page:
     """Rearrange a notebook, in place, into a page: problems first, scaffolding gone."""
     page = Page(title=title or _take_title(notebook.cells) or "Report")
-    notebook.cells = [cell for cell in notebook.cells if not _is_left_out(cell)]
+    notebook.cells = _without_scaffolding(notebook.cells)
     failed = next((i for i, cell in enumerate(notebook.cells) if _has_error(cell)), None)
     for number, cell in enumerate(notebook.cells):
         anchor = f"step-{number + 1}"
@@ -79,18 +79,9 @@ def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
         "status_text": _STATUS_TEXT.get(status, status),
         "summary": visible(result["summary"]),
         "error": error and {"where": visible(where), "reason": visible(error["reason"])},
-        "counts": [
-            {
-                "name": name,
-                "value": f"{value:,}",
-                "tone": _COUNT_TONES.get(name, "") if value else "",
-            }
-            for name, value in result["counts"].items()
-        ],
+        "counts": [_count(name, value) for name, value in result["counts"].items()],
         "clusters": visible(", ".join(result["clusters"])),
-        "facts": [
-            {"name": name, "value": visible(value)} for name, value in facts.items() if value
-        ],
+        "facts": [{"name": n, "value": visible(value)} for n, value in facts.items() if value],
         "parameters": [
             {"name": name, "value": _parameter(value)}
             for name, value in result["parameters"].items()
@@ -139,8 +130,24 @@ def _without_marks(heading: str) -> str:
     return re.sub(r"[`*]", "", heading).strip()
 
 
-def _is_left_out(cell: Any) -> bool:
-    return bool(_LEFT_OUT & set(cell.metadata.get("tags", ()))) or not cell.source.strip()
+def _without_scaffolding(cells: list[Any]) -> list[Any]:
+    """Leave out empty cells, papermill's own, and the parameters, which stand in a table."""
+    kept: list[Any] = []
+    for cell in cells:
+        tags = set(cell.metadata.get("tags", ()))
+        if "parameters" in tags and kept and _SECTION.match(kept[-1].source):
+            kept.pop()  # the heading above the parameters, which would stand over nothing
+        if not tags & _LEFT_OUT and cell.source.strip():
+            kept.append(cell)
+    return kept
+
+
+def _count(name: str, value: int) -> dict[str, str]:
+    return {
+        "name": name,
+        "value": f"{value:,}",
+        "tone": _COUNT_TONES.get(name, "") if value else "",
+    }
 
 
 def _has_error(cell: Any) -> bool:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -20,9 +20,16 @@ from toolkit.report.display import Role, is_headless, put
 from toolkit.report.live import table_script
 from toolkit.report.names import in_html, visible
 
-MISSING = "–"
+Kind = Literal["text", "number", "duration"]
+
+MISSING = "\N{EN DASH}"
 ROW_CAP = 2000
 _TEXT_ROWS = 20
+_HEADER_ATTRIBUTES: dict[Kind, str] = {
+    "text": "",
+    "number": ' class="number" data-type="num"',
+    "duration": ' data-type="num"',
+}
 
 
 def show_table(
@@ -63,7 +70,8 @@ def _frame(records: Iterable[Any]) -> pd.DataFrame:
 def _bundle(frame: pd.DataFrame, caption: str, empty_text: str) -> dict[str, str]:
     title = f"<figcaption>{in_html(caption)}</figcaption>" if caption else ""
     if frame.empty:
-        html = f'<figure class="ob-table">{title}<p class="ob-empty">{in_html(empty_text)}</p></figure>'
+        said = f'<p class="ob-empty">{in_html(empty_text)}</p>'
+        html = f'<figure class="ob-table">{title}{said}</figure>'
         return {"text/html": html, "text/plain": f"{visible(caption)}\n{empty_text}".strip()}
     shown = _with_index(frame).head(ROW_CAP)
     text = shown.head(_TEXT_ROWS).to_string(index=False)
@@ -91,13 +99,13 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame) -> str:
-    numeric = [_is_numeric(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    kinds = [_kind(frame.iloc[:, place]) for place in range(frame.shape[1])]
     header = "".join(
-        f'<th scope="col"{_number_class(is_number)}>{_heading(column)}</th>'
-        for column, is_number in zip(frame.columns, numeric, strict=True)
+        f'<th scope="col"{_HEADER_ATTRIBUTES[kind]}>{_heading(column)}</th>'
+        for column, kind in zip(frame.columns, kinds, strict=True)
     )
     rows = "\n".join(
-        "<tr>" + "".join(map(_cell, row, numeric)) + "</tr>"
+        "<tr>" + "".join(map(_cell, row, kinds)) + "</tr>"
         for row in frame.astype(object).itertuples(index=False, name=None)
     )
     return (
@@ -111,42 +119,35 @@ def _heading(column: object) -> str:
     return in_html(" ".join(str(part) for part in parts).replace("_", " "))
 
 
-def _number_class(is_number: bool) -> str:  # noqa: FBT001 - mapped over a row
-    return ' class="number"' if is_number else ""
+def _kind(column: pd.Series[Any]) -> Kind:
+    if pd.api.types.is_bool_dtype(column):
+        return "text"
+    if pd.api.types.is_numeric_dtype(column):
+        return "number"
+    # None beside whole numbers or durations makes a column of objects.
+    values = [value for value in column if not _is_missing(value)]
+    if values and all(isinstance(value, timedelta) for value in values):
+        return "duration"
+    if values and all(pd.api.types.is_number(v) and not isinstance(v, bool) for v in values):
+        return "number"
+    return "text"
 
 
-def _cell(value: object, is_number: bool) -> str:  # noqa: FBT001 - mapped over a row
+def _cell(value: Any, kind: Kind) -> str:
+    """One cell; the page sorts by `data-order`, which all cells of a column have or none."""
+    if kind == "text":
+        return f"<td>{MISSING if _is_missing(value) else in_html(_text(value))}</td>"
+    css = ' class="number"' if kind == "number" else ""
     if _is_missing(value):
-        # Without a value to sort by, DataTables would sort the dash itself.
-        return f'<td{_number_class(is_number)} data-order="">{MISSING}</td>'
-    if is_number:
-        return f'<td class="number" data-order="{value}">{_number(value)}</td>'
-    return f"<td{_sort_key(value)}>{in_html(_text(value))}</td>"
-
-
-def _sort_key(value: object) -> str:
-    """Durations sort by their length, and times by the clock that is shown."""
-    return f' data-order="{value.total_seconds()}"' if isinstance(value, timedelta) else ""
+        return f'<td{css} data-order="">{MISSING}</td>'
+    if kind == "duration":
+        return f'<td data-order="{value.total_seconds()}">{_duration(value)}</td>'
+    return f'<td{css} data-order="{value}">{_number(value)}</td>'
 
 
 def _is_missing(value: object) -> bool:
-    return value is None or value is pd.NA or value is pd.NaT or _is_nan(value)
-
-
-def _is_nan(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
-
-
-def _is_numeric(column: pd.Series[Any]) -> bool:
-    if pd.api.types.is_bool_dtype(column):
-        return False
-    if pd.api.types.is_numeric_dtype(column):
-        return True
-    # None beside whole numbers makes a column of objects.
-    values = [value for value in column if not _is_missing(value)]
-    return bool(values) and all(
-        pd.api.types.is_number(v) and not isinstance(v, bool) for v in values
-    )
+    is_nan = isinstance(value, float) and math.isnan(value)
+    return is_nan or value is None or value is pd.NA or value is pd.NaT
 
 
 def _number(value: Any) -> str:
@@ -164,8 +165,6 @@ def _text(value: object) -> str:
     if isinstance(value, datetime):
         utc = value.astimezone(UTC) if value.tzinfo else value
         return utc.strftime("%Y-%m-%d %H:%M:%S") + (" UTC" if value.tzinfo else "")
-    if isinstance(value, timedelta):
-        return _duration(value)
     if isinstance(value, (list, tuple, set, frozenset)):
         items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
         return ", ".join(str(item) for item in items) or MISSING

@@ -49,7 +49,7 @@ def conclude(
         summary: one sentence for a person, with the numbers that matter.
         ending: "done", "blocked" or "partly-applied".
         undo: reference of the undo record, when something was changed.
-        counts: any of findings, problems, planned, changed, refused; leave out what was not counted.
+        counts: any of findings, problems, planned, changed, refused, as far as they were counted.
 
     """
     unknown = sorted(counts.keys() - set(COUNTS))

@@ -20,13 +20,14 @@ from typing import Any
 from ipykernel.kernelspec import get_kernel_dict
 from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
 # The kernel drops an interrupt that comes before it has begun with the cell it was sent.
 _SURELY_BEGUN_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class RunningInterpreter(KernelSpecManager):  # type: ignore[misc]  # jupyter_client is untyped here
+class RunningInterpreter(KernelSpecManager):
     """Whatever name a notebook asks for, the kernel is the Python that runs this."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
@@ -47,12 +48,13 @@ class Interruption:
         """Return the kernel manager class for this run, which starts kernels with `environment`."""
         interruption = self
 
-        class RunKernel(AsyncKernelManager):  # type: ignore[misc]  # jupyter_client is untyped here
+        class RunKernel(AsyncKernelManager):
             def _kernel_spec_manager_default(self) -> KernelSpecManager:
                 return RunningInterpreter(parent=self)
 
-            async def start_kernel(self, **options: Any) -> None:
-                interruption._kernel = self  # noqa: SLF001 - a class made by its own method
+            # The base declares its synchronous form, and AsyncKernelManager replaces it.
+            async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
+                interruption._kernel = self
                 # A socket file instead of TCP: no port, and no other user of the host can connect.
                 self.transport = "ipc"
                 options["env"] = {**os.environ, **environment}
@@ -93,7 +95,7 @@ class Interruption:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self.asked_by:
-            raise KeyboardInterrupt  # asked twice: the kernel is stopped without waiting for the cell
+            raise KeyboardInterrupt  # asked twice: do not wait for the cell
         self.asked_by = signal.Signals(number).name
         began = self._cell_began
         if began is None:
@@ -103,8 +105,7 @@ class Interruption:
 
     def _interrupt_cell(self, began: float) -> None:
         """Interrupt the cell that began then, unless it has ended meanwhile."""
-        provisioner = self._kernel.provisioner if self._kernel else None
-        if provisioner is None or self._cell_began != began:
-            return
-        # The kernel alone and not its process group: what it started is its own to stop.
-        os.kill(provisioner.pid, signal.SIGINT)
+        kernel = self._kernel.provisioner if self._kernel else None
+        if isinstance(kernel, LocalProvisioner) and kernel.pid and self._cell_began == began:
+            # The kernel alone and not its process group: what it started is its own to stop.
+            os.kill(kernel.pid, signal.SIGINT)

@@ -156,8 +156,8 @@ def _wrong_type(parameter: Parameter, value: object, notebook: str) -> Parameter
 
 def _malformed(notebook: Path, line: int) -> ParameterError:
     return ParameterError(
-        f"{notebook.name}: line {line} of the parameters cell is not `name: type = literal  # help`",
-        hint="a literal of type str, int, float, bool, list[str], Literal[...], or one of them | None",
+        f"{notebook.name}: line {line} of the parameters cell is not `name: type = value  # help`",
+        hint="a plain value of type str, int, float, bool, list[str], Literal[...], or ... | None",
     )
 
 

@@ -10,7 +10,7 @@ help:  ## List the targets
 
 env: .venv/.installed  ## Make .venv with the offsetbook command in it
 
-.venv/.installed: requirements.lock requirements-java.lock pyproject.toml scripts/make_env
+.venv/.installed: requirements.lock requirements-java.lock requirements-installer.lock pyproject.toml scripts/make_env
 	@PYTHON="$(PYTHON)" scripts/make_env
 
 demo: env  ## Two real clusters, two notebooks, a table of findings and the reports
@@ -29,10 +29,7 @@ lint: env  ## Ruff and mypy
 	@$(RUN) mypy
 
 lock:  ## Resolve the dependencies anew (for maintainers)
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	    --upgrade --group dev pyproject.toml --output-file requirements.lock
-	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-	    --upgrade --no-deps --output-file requirements-java.lock requirements-java.in
+	@scripts/lock_dependencies
 
 clean:  ## Stop the sandbox and remove everything that was made here
 	@if [ -x $(BIN)/offsetbook ]; then $(BIN)/offsetbook sandbox down; fi

@@ -31,11 +31,13 @@ class Unsubscribed(NamedTuple):
 
     `share_of_group_lag` is between 0 and 1 (null where a lag is unknown), `deletable_now` whether
     the broker would accept OffsetDelete at the time of the snapshot, `also_read_by` the live groups
-    that do subscribe to the topic. `left_out`: one row for each group with commits about which
+    that do subscribe to the topic. `by_group`: one row for each group that has such offsets, with
+    subscribed_lag and unsubscribed_lag. `left_out`: one row for each group with commits about which
     nothing can be said, with the reason.
     """
 
     rows: pd.DataFrame
+    by_group: pd.DataFrame
     left_out: pd.DataFrame
 
 
@@ -66,6 +68,7 @@ def find_unsubscribed(snapshot: Snapshot) -> Unsubscribed:
     by_lag = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
     return Unsubscribed(
         rows=by_lag[ROW_COLUMNS].reset_index(drop=True),
+        by_group=_by_group(partitions, by_lag),
         left_out=pd.DataFrame(
             [
                 (snapshot.cluster, g.group_id, str(g.type), str(g.state), n, reasons[g.group_id])
@@ -75,6 +78,17 @@ def find_unsubscribed(snapshot: Snapshot) -> Unsubscribed:
             columns=LEFT_OUT_COLUMNS,
         ),
     )
+
+
+def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    keys = ["cluster", "group"]
+    leftover = rows.groupby(keys, sort=False)
+    table = leftover.agg(topics=("topic", "nunique"), partitions=("partition", "size"))
+    table["unsubscribed_lag"] = leftover["lag"].sum()
+    subscribed = partitions.drop(rows.index).groupby(keys)["lag"].sum()
+    table["subscribed_lag"] = subscribed.reindex(table.index, fill_value=0)
+    by_lag = table.sort_values("unsubscribed_lag", ascending=False, kind="stable")
+    return by_lag.reset_index()
 
 
 def why_left_out(group: Group) -> str:

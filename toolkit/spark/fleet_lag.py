@@ -15,11 +15,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import pandas as pd
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ToolkitError
 from toolkit.model import Cluster
+from toolkit.spark.schemas import nullable
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import CommitSource, clusters_option
 from toolkit.spark.transforms import (
@@ -45,6 +47,14 @@ class FleetLag(AbstractContextManager["FleetLag"]):
     groups: DataFrame
     problems: DataFrame
     _read_once: tuple[DataFrame, ...]
+
+    def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+        """Collect partitions, groups and problems; integers stay exact and nullable (Int64)."""
+        partitions, groups, problems = (
+            frame.toArrow().to_pandas(types_mapper=nullable)
+            for frame in (self.partitions, self.groups, self.problems)
+        )
+        return partitions, groups, problems
 
     def __enter__(self) -> Self:
         """Return the result itself."""

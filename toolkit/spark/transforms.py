@@ -18,7 +18,7 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.log_offsets import read_log_offsets
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag import lag_by_group, with_lag
-from toolkit.spark.schemas import GROUP_LAG, LOG_OFFSETS, PARTITION_LAG, as_spark
+from toolkit.spark.schemas import GROUP_LAG, LOG_OFFSETS, PARTITION_LAG, as_spark, nullable
 
 PARTITION_KEY = ["cluster", "topic", "partition"]
 
@@ -75,15 +75,11 @@ def _apply(
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         read = [batch for batch in batches if batch.num_rows]
         if read:
-            given = pa.Table.from_batches(read).to_pandas(types_mapper=_nullable)
+            given = pa.Table.from_batches(read).to_pandas(types_mapper=nullable)
             result = pa.Table.from_pandas(rule(given), schema=schema, preserve_index=False)
             yield from result.to_batches()
 
     return frame.mapInArrow(run, as_spark(schema))
-
-
-def _nullable(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
-    return pd.Int64Dtype() if pa.types.is_integer(kind) else None
 
 
 def _by_cluster(batches: Iterable[pa.RecordBatch]) -> dict[str, list[TopicPartition]]:

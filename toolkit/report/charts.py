@@ -1,0 +1,64 @@
+"""The pictures: who is behind, and how much of it is left over."""
+
+from __future__ import annotations
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from toolkit.report.figures import show_figure
+
+BAR_PX = 26
+FRAME_PX = 130
+
+
+def show_lag_chart(groups: pd.DataFrame, *, most: int = 20) -> None:
+    """
+    Show the groups that are most behind as bars, one colour a cluster.
+
+    Takes cluster, group and lag; groups without a known lag are not drawn.
+    """
+    worst = groups.dropna(subset=["lag"]).nlargest(most, "lag")
+    bars = [
+        go.Bar(
+            name=cluster, x=rows["lag"], y=_labels(rows), orientation="h", hovertemplate="%{x:,}"
+        )
+        for cluster, rows in worst.groupby("cluster")
+    ]
+    title = f"Lag of the {len(worst)} groups that are most behind, in records"
+    _show_bars(bars, title=title, rows=len(worst))
+
+
+def show_leftover_chart(by_group: pd.DataFrame, *, most: int = 20) -> None:
+    """
+    Show for each group how much of its lag belongs to topics it no longer subscribes to.
+
+    Takes cluster, group, subscribed_lag and unsubscribed_lag.
+    """
+    worst = by_group.nlargest(most, "unsubscribed_lag")
+    names = {"subscribed_lag": "topics it reads", "unsubscribed_lag": "left-over topics"}
+    bars = [
+        go.Bar(
+            name=name, x=worst[column], y=_labels(worst), orientation="h", hovertemplate="%{x:,}"
+        )
+        for column, name in names.items()
+    ]
+    _show_bars(bars, title="Lag by group: real, and left over, in records", rows=len(worst))
+
+
+def _labels(rows: pd.DataFrame) -> pd.Series[str]:
+    return rows["group"] + " · " + rows["cluster"]
+
+
+def _show_bars(bars: list[go.Bar], *, title: str, rows: int) -> None:
+    if not rows:
+        return
+    figure = go.Figure(bars)
+    figure.update_layout(
+        title=title,
+        barmode="stack",
+        height=FRAME_PX + BAR_PX * rows,
+        xaxis={"title": "records", "rangemode": "tozero"},
+        # The longest bar on top, whichever cluster it belongs to.
+        yaxis={"categoryorder": "total ascending", "type": "category"},
+    )
+    show_figure(figure)

@@ -1,0 +1,87 @@
+"""offsetbook sandbox: real Apache Kafka on this machine, with one consumer group per problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from toolkit.sandbox.fleet import Sandbox
+
+_output = click.option(
+    "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
+)
+_state_dir = click.option(
+    "--state-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="OFFSETBOOK_SANDBOX",
+    default=".sandbox",
+    show_default=True,
+    help="Where its data, logs and fleet.yaml are; also $OFFSETBOOK_SANDBOX.",
+)
+
+
+@click.group("sandbox")
+def command() -> None:
+    """Run real Apache Kafka on this machine, with one consumer group per problem."""
+
+
+@command.command()
+@click.option("--cluster", "names", multiple=True, metavar="NAME", help="Default: eu and us.")
+@click.option("--version", default="4.3.1", show_default=True, help="Of Apache Kafka.")
+@click.option("--no-seed", is_flag=True, help="Leave the clusters empty.")
+@_output
+@_state_dir
+def up(
+    names: tuple[str, ...], version: str, *, no_seed: bool, output: str, state_dir: Path
+) -> None:
+    """Start and seed the clusters; what runs already is left alone."""
+    from toolkit.sandbox.fleet import NAMES, Sandbox
+
+    sandbox = Sandbox(state_dir, version=version)
+    sandbox.up(names or NAMES, seed=not no_seed, on_step=_say)
+    _print_status(sandbox, by_group=False, output=output)
+    _say(f"fleet file: {sandbox.fleet_file}")
+
+
+@command.command()
+@_state_dir
+def down(state_dir: Path) -> None:
+    """Stop all brokers and applications; their data stays."""
+    from toolkit.sandbox.fleet import Sandbox
+
+    ended = Sandbox(state_dir).down(on_step=_say)
+    _say(f"{len(ended)} processes stopped" if ended else "nothing was running")
+
+
+@command.command()
+@click.option("--groups", "by_group", is_flag=True, help="What is wrong with each seeded group.")
+@_output
+@_state_dir
+def status(*, by_group: bool, output: str, state_dir: Path) -> None:
+    """Show which clusters run and whether every seeded problem can be seen."""
+    from toolkit.sandbox.fleet import Sandbox
+
+    _print_status(Sandbox(state_dir), by_group=by_group, output=output)
+
+
+def _print_status(sandbox: Sandbox, *, by_group: bool, output: str) -> None:
+    import pandas as pd
+
+    from toolkit.cli.output import write_frame
+
+    clusters = sandbox.status()
+    rows: list[Mapping[str, object]] = [cluster.as_row() for cluster in clusters]
+    if by_group:
+        rows = [row for cluster in clusters for row in cluster.group_rows()]
+    if rows:
+        write_frame(pd.DataFrame(rows), output)
+    else:
+        _say("no cluster was started here")
+
+
+def _say(step: str) -> None:
+    click.echo(step, err=True)

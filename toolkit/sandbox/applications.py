@@ -1,0 +1,257 @@
+"""
+The user's applications: a process that keeps the seeded groups of one cluster alive.
+
+Run as `python -m toolkit.sandbox.applications ADDRESS VERSION`. With `traffic`, `raw_members` and
+`signs` it is the one declared exception to "only kafka_io imports a Kafka client": it is not the
+toolkit but what the toolkit is used on, so it must not share the toolkit's way to the broker.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_INVALID,
+    Consumer,
+    KafkaException,
+    TopicPartition,
+)
+
+from toolkit.model import GroupType
+from toolkit.sandbox.raw_members import stay_in
+from toolkit.sandbox.seed import LEFT_AT, TOPICS, Behaviour, SeededGroup, seeded_groups
+from toolkit.sandbox.traffic import (
+    create_topics,
+    cut_log,
+    keep_producing,
+    open_transaction,
+    patiently,
+    write_backlog,
+)
+
+_RETRY_AFTER_S = 5
+_SLOW_S = 0.5  # for one record
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where the applications run, and until when."""
+
+    address: str
+    version: str
+    stopped: threading.Event
+
+
+def main() -> int:
+    """Play all applications until a signal ends them; one that breaks ends them all."""
+    here = Surroundings(sys.argv[1], sys.argv[2], threading.Event())
+    for end in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(end, lambda *_: here.stopped.set())
+    create_topics(here.address)
+    write_backlog(here.address)
+    parts = [
+        partial(keep_producing, here.address, here.stopped),
+        partial(open_transaction, here.address, here.stopped),
+        *(partial(play, group, here) for group in seeded_groups(here.version)),
+    ]
+    broken: list[BaseException] = []
+    threads = [threading.Thread(target=_guarded, args=(part, here, broken)) for part in parts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return 1 if broken else 0
+
+
+def _guarded(part: Callable[[], None], here: Surroundings, broken: list[BaseException]) -> None:
+    try:
+        part()
+    except BaseException as exc:  # noqa: BLE001  # it is printed, and it ends the process
+        traceback.print_exc()
+        broken.append(exc)
+        here.stopped.set()
+
+
+def play(group: SeededGroup, here: Surroundings) -> None:
+    """Do what the group's application did in former times, then what it does now."""
+    if group.left:
+        leave_offsets(group, here)
+    BEHAVIOURS[group.behaviour](group, here)
+
+
+def leave_offsets(group: SeededGroup, here: Surroundings) -> None:
+    """Be a member that reads the topics of former times, commit, and leave; once is enough."""
+    partitions = _partitions(group.left, offset=LEFT_AT)
+    with closing(_consumer(group, here)) as consumer:
+        known = patiently(partial(consumer.committed, partitions, timeout=5))
+        if all(partition.offset >= 0 for partition in known):
+            return
+        consumer.subscribe(list(group.left))
+        while not consumer.assignment() and not here.stopped.is_set():
+            consumer.poll(0.05)
+        consumer.commit(offsets=partitions, asynchronous=False)
+
+
+def read(group: SeededGroup, here: Surroundings) -> None:
+    """Subscribe, read and commit."""
+    with closing(_consumer(group, here)) as consumer:
+        _subscribe(consumer, group)
+        _consume(consumer, here)
+
+
+def read_committed(group: SeededGroup, here: Surroundings) -> None:
+    """Subscribe, and read nothing that lies behind an unfinished transaction."""
+    with closing(_consumer(group, here, **{"isolation.level": "read_committed"})) as consumer:
+        _subscribe(consumer, group)
+        _consume(consumer, here)
+
+
+def read_slowly(group: SeededGroup, here: Surroundings) -> None:
+    """Subscribe, and take long over each record."""
+    with closing(_consumer(group, here)) as consumer:
+        _subscribe(consumer, group)
+        _consume(consumer, here, handle=lambda _: here.stopped.wait(_SLOW_S))
+
+
+def read_as_html(group: SeededGroup, here: Surroundings) -> None:
+    """Subscribe, with markup in every name that an application may choose."""
+    settings = {"client.id": '"><script>alert(2)</script>', "enable.auto.offset.store": False}
+
+    def store(message: Any) -> None:
+        position = TopicPartition(
+            message.topic(), message.partition(), message.offset() + 1, "<b onclick=alert(3)>"
+        )
+        with suppress(KafkaException):  # the partition was taken away meanwhile
+            consumer.store_offsets(offsets=[position])
+
+    with closing(_consumer(group, here, **settings)) as consumer:
+        _subscribe(consumer, group)
+        _consume(consumer, here, handle=store)
+
+
+def retry_poison(group: SeededGroup, here: Surroundings) -> None:
+    """Try a record that cannot be decoded for ever; only its own partition waits for that."""
+    retry_at: dict[tuple[str, int], float] = {}
+
+    def handle(message: Any) -> None:
+        try:
+            json.loads(message.value())
+        except ValueError:
+            place = TopicPartition(message.topic(), message.partition(), message.offset())
+            consumer.pause([place])
+            consumer.seek(place)
+            retry_at[place.topic, place.partition] = time.monotonic() + _RETRY_AFTER_S
+        else:
+            consumer.store_offsets(message)
+
+    def resume() -> None:
+        for place in [place for place, at in retry_at.items() if at < time.monotonic()]:
+            del retry_at[place]
+            consumer.resume([TopicPartition(*place)])
+
+    with closing(_consumer(group, here, **{"enable.auto.offset.store": False})) as consumer:
+        # A partition that comes back after a rebalance is read again, from its committed offset.
+        consumer.subscribe(list(group.reads), on_revoke=lambda *_: retry_at.clear())
+        _consume(consumer, here, handle=handle, meanwhile=resume)
+
+
+def assign(group: SeededGroup, here: Surroundings) -> None:
+    """Read all partitions and commit without becoming a member."""
+    with closing(_consumer(group, here)) as consumer:
+        # Without an offset the client asks for it once, and waits for ever if that goes wrong.
+        start = patiently(partial(consumer.committed, _partitions(group.reads), timeout=5))
+        for partition in start:
+            partition.offset = partition.offset if partition.offset >= 0 else OFFSET_BEGINNING
+        consumer.assign(start)
+        _consume(consumer, here, handle=lambda message: consumer.commit(message=message))
+
+
+def stay(group: SeededGroup, here: Surroundings) -> None:
+    """Be a member of a kind that the client library does not have."""
+    stay_in(group, address=here.address, stopped=here.stopped)
+
+
+def rest(_group: SeededGroup, _here: Surroundings) -> None:
+    """Do nothing: the application has ended."""
+
+
+def lose_records(group: SeededGroup, here: Surroundings) -> None:
+    """Do nothing while the log is cut beyond the offsets that the application left."""
+    cut_log(here.address, group.left)
+
+
+BEHAVIOURS: dict[Behaviour, Callable[[SeededGroup, Surroundings], None]] = {
+    Behaviour.READS: read,
+    Behaviour.READS_AS_HTML: read_as_html,
+    Behaviour.READS_SLOWLY: read_slowly,
+    Behaviour.READS_COMMITTED: read_committed,
+    Behaviour.RETRIES: retry_poison,
+    Behaviour.ASSIGNS: assign,
+    Behaviour.CONNECTS: stay,
+    Behaviour.SHARES: stay,
+    Behaviour.STREAMS: stay,
+    Behaviour.LEFT: rest,
+    Behaviour.LEFT_BEHIND: lose_records,
+}
+
+
+def _consumer(group: SeededGroup, here: Surroundings, **settings: object) -> Consumer:
+    modern = group.type is GroupType.CONSUMER and not here.version.startswith("3.")
+    return Consumer(
+        {
+            "bootstrap.servers": here.address,
+            "group.id": group.group_id,
+            "group.protocol": "consumer" if modern else "classic",
+            "client.id": f"{group.group_id}-1",
+            "auto.offset.reset": "earliest",
+            "auto.commit.interval.ms": 1000,
+            # Two answers a second instead of one a record: many applications share few processors.
+            "fetch.min.bytes": 1_000_000,
+            "fetch.wait.max.ms": 500,
+            **settings,
+        }
+    )
+
+
+def _partitions(topics: tuple[str, ...], *, offset: int = OFFSET_INVALID) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, partition, offset)
+        for topic in TOPICS
+        if topic.name in topics
+        for partition in range(topic.partitions)
+    ]
+
+
+def _subscribe(consumer: Consumer, group: SeededGroup) -> None:
+    consumer.subscribe([group.pattern] if group.pattern else list(group.reads))
+
+
+def _consume(
+    consumer: Consumer,
+    here: Surroundings,
+    *,
+    handle: Callable[[Any], object] = lambda _: None,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    while not here.stopped.is_set():
+        message = consumer.poll(0.5)
+        # What a message reports instead of a record (a broker that is away, a topic that was
+        # deleted) the client itself gets over.
+        if message is not None and not message.error():
+            handle(message)
+        meanwhile()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

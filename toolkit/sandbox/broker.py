@@ -1,0 +1,247 @@
+"""One real broker on loopback: Apache Kafka in KRaft mode, its own controller, a single JVM."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import SandboxFailed, UsageError
+from toolkit.java import find_java
+from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.process import end, running, spawn
+
+VERSION = "4.3.1"
+START_TIMEOUT_S = 60
+
+# Small and quick to start; a client compiler of its own would cost more than it saves here.
+_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOGGING = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    "-Dorg.slf4j.simpleLogger.showThreadName=false",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+
+_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "auto.create.topics.enable": "false",
+    # KIP-848 members learn of their partitions with a heartbeat: every second, not every five.
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.initial.rebalance.delay.ms": "0",  # nobody else is about to join
+    "log.initial.task.delay.ms": "500",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "offsets.topic.num.partitions": "10",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "3",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "transaction.max.timeout.ms": "604800000",  # lets a transaction stay open for a week
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "1",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker and the directory that holds its data, its log and the record of its process."""
+
+    directory: Path
+    version: str
+    port: int
+    controller_port: int
+
+    @property
+    def address(self) -> str:
+        """What clients take as `bootstrap.servers`."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """Everything the JVM prints."""
+        return self.directory / "broker.log"
+
+    @property
+    def record(self) -> Path:
+        """The identity of the JVM."""
+        return self.directory / "broker.process"
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's process id while it runs."""
+        process = running(self.record)
+        return process.pid if process else None
+
+    def stop(self) -> bool:
+        """End the JVM, keep its data, and return whether it was running."""
+        return end(self.record)
+
+
+def find_broker(directory: Path) -> Broker | None:
+    """Return the broker that was started in `directory` before, running or not."""
+    try:
+        known = json.loads((directory / "broker.json").read_text(encoding="utf-8"))
+        return Broker(directory, known["version"], known["port"], known["controller_port"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def start_broker(
+    directory: Path,
+    *,
+    version: str = VERSION,
+    properties: Mapping[str, str] | None = None,
+    on_step: Callable[[str], None] = lambda _: None,
+) -> Broker:
+    """
+    Start a broker in `directory` and return it once it answers clients.
+
+    What is there already is used: a broker that runs is left alone, its data and its ports are
+    kept. `properties` are added to `server.properties`. A broker that does not start raises
+    `SandboxFailed` with its own words.
+    """
+    known = find_broker(directory)
+    if known and known.version != version:
+        raise UsageError(
+            f"{directory} holds a cluster of Apache Kafka {known.version}, not {version}",
+            hint="another state directory, or remove this one",
+        )
+    if known and known.pid:
+        return known
+    jars = kafka_jars(version, on_step=on_step)
+    directory.mkdir(parents=True, exist_ok=True)
+    broker = Broker(directory.resolve(), version, *_free_ports(known))
+    _write_properties(broker, properties or {})
+    _format(broker, jars)
+    _run(broker, jars)
+    return broker
+
+
+def _free_ports(known: Broker | None) -> tuple[int, int]:
+    """Return the ports used before if they are still free, so that addresses stay the same."""
+    wanted = (known.port, known.controller_port) if known else (0, 0)
+    try:
+        return _bindable(wanted)
+    except OSError:
+        return _bindable((0, 0))
+
+
+def _bindable(wanted: tuple[int, int]) -> tuple[int, int]:
+    with socket.socket() as first, socket.socket() as second:
+        for listener, port in zip((first, second), wanted, strict=True):
+            # As the broker itself binds: connections of a former broker may still linger.
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+        return first.getsockname()[1], second.getsockname()[1]
+
+
+def _write_properties(broker: Broker, extra: Mapping[str, str]) -> None:
+    controller = f"127.0.0.1:{broker.controller_port}"
+    properties = {
+        **_PROPERTIES,
+        "listeners": f"PLAINTEXT://{broker.address},CONTROLLER://{controller}",
+        "controller.quorum.voters": f"1@{controller}",
+        "log.dirs": str(broker.directory / "data"),
+        **extra,
+    }
+    lines = "".join(f"{name}={value}\n" for name, value in properties.items())
+    (broker.directory / "server.properties").write_text(lines, encoding="utf-8")
+    known = {
+        "version": broker.version,
+        "port": broker.port,
+        "controller_port": broker.controller_port,
+    }
+    (broker.directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
+
+
+def _java(jars: Path, main: str) -> list[str]:
+    return [str(find_java()), *_JVM, *_LOGGING, "-cp", f"{jars}/*", main]
+
+
+def _format(broker: Broker, jars: Path) -> None:
+    """Give a new data directory its cluster id, as `kafka-storage format` does."""
+    if (broker.directory / "data" / "meta.properties").exists():
+        return
+    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    if cluster_id.startswith("-"):
+        cluster_id = f"A{cluster_id[1:]}"  # the tool would take it for an option
+    done = subprocess.run(
+        [
+            *_java(jars, "kafka.tools.StorageTool"),
+            *("format", "-t", cluster_id, "-c", str(broker.directory / "server.properties")),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    broker.log.write_text(done.stdout + done.stderr, encoding="utf-8")
+    if done.returncode:
+        raise _failed(broker, "its storage could not be formatted")
+
+
+def _run(broker: Broker, jars: Path) -> None:
+    command = [*_java(jars, "kafka.Kafka"), str(broker.directory / "server.properties")]
+    child = spawn(command, record=broker.record, log=broker.log)
+    try:
+        _await_answer(broker, child)
+    except BaseException:
+        end(broker.record, grace_s=1)
+        raise
+
+
+def _await_answer(broker: Broker, child: subprocess.Popen[bytes]) -> None:
+    give_up = time.monotonic() + START_TIMEOUT_S
+    while not answers(broker.address):
+        if child.poll() is not None:
+            raise _failed(broker, f"it ended with status {child.returncode}")
+        if time.monotonic() > give_up:
+            raise _failed(broker, f"it did not answer within {START_TIMEOUT_S} s")
+        time.sleep(0.05)
+
+
+def answers(address: str, *, timeout_s: float = 1) -> bool:
+    """Whether the broker lists itself as live: a fenced one answers, but cannot hold topics yet."""
+    # Metadata version 1 for no topics; its answer starts with the array of live brokers.
+    request = struct.pack(">hhih", 3, 1, 0, -1) + struct.pack(">i", 0)
+    host, port = address.rsplit(":", 1)
+    try:
+        with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = connection.makefile("rb").read(12)
+    except OSError:
+        return False
+    return len(answer) == 12 and struct.unpack(">iii", answer)[2] > 0
+
+
+def _failed(broker: Broker, what: str) -> SandboxFailed:
+    return SandboxFailed(
+        f"the broker in {broker.directory} (Apache Kafka {broker.version}) did not start, "
+        f"{what}: {_own_words(broker.log)}",
+        hint=f"read {broker.log}",
+    )
+
+
+def _own_words(log: Path) -> str:
+    """Return the broker's error lines; what it said last, if none of them looks like one."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    said = [line.strip() for line in lines if line.strip() and not re.match(r"\s+at ", line)]
+    errors = [
+        line
+        for line in said
+        if re.match(r"(Caused by: |Exception in thread \S+ )?[\w.$]+(Exception|Error)\b", line)
+    ]
+    return "; ".join(dict.fromkeys(errors[:2] or said[-3:])) or "it said nothing"

@@ -1,0 +1,166 @@
+"""
+The sandbox as a whole: brokers, the applications on them, and the fleet file that leads to them.
+
+Everything it knows lies in the state directory, one directory a cluster, so that every command
+starts from what is really there: `up` adds what is missing, `down` ends what still runs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from toolkit.errors import SandboxFailed, UsageError
+from toolkit.model import Cluster
+from toolkit.sandbox.broker import VERSION, Broker, find_broker, start_broker
+from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.lock import exclusively
+from toolkit.sandbox.process import end, running, spawn
+from toolkit.sandbox.signs import missing_signs
+from toolkit.sandbox.status import ClusterStatus, cluster_status
+
+NAMES = ("eu", "us")
+SEED_TIMEOUT_S = 90
+
+Step = Callable[[str], None]
+
+
+def default_state_dir() -> Path:
+    """Return `$OFFSETBOOK_SANDBOX`, or `.sandbox` here."""
+    return Path(os.environ.get("OFFSETBOOK_SANDBOX") or ".sandbox")
+
+
+class Sandbox:
+    """The clusters in one state directory."""
+
+    def __init__(self, state_dir: Path | None = None, *, version: str = VERSION) -> None:
+        """Use `state_dir`, which need not exist; `version` is what new clusters get."""
+        self.state_dir = (state_dir or default_state_dir()).resolve()
+        self.version = version
+
+    @property
+    def fleet_file(self) -> Path:
+        """The file that tells the rest of the toolkit how to connect."""
+        return self.state_dir / "fleet.yaml"
+
+    def up(
+        self,
+        names: Sequence[str] = NAMES,
+        *,
+        seed: bool = True,
+        on_step: Step = lambda _: None,
+    ) -> list[Cluster]:
+        """
+        Start what is not running yet and return the clusters once every problem can be seen.
+
+        Raises `SandboxFailed` in the words of the broker or of the applications.
+        """
+        _check(names)
+        with exclusively(
+            self.state_dir / "lock",
+            on_wait=lambda: on_step("waiting for another command on this sandbox"),
+        ):
+            kafka_jars(self.version, on_step=on_step)
+            start = partial(self._start, seed=seed, on_step=on_step)
+            with ThreadPoolExecutor(len(names)) as together:
+                brokers = list(together.map(start, names))
+            self._write_fleet_file()
+        return [Cluster(name, broker.address) for name, broker in zip(names, brokers, strict=True)]
+
+    def down(self, *, on_step: Step = lambda _: None) -> list[str]:
+        """End everything that was started here and return what was ended; the data stays."""
+        if not self.state_dir.exists():
+            return []
+        with exclusively(self.state_dir / "lock"):
+            names = [broker.directory.name for broker in self._brokers()]
+            with ThreadPoolExecutor(len(names) or 1) as together:
+                ended = together.map(partial(self._stop, on_step=on_step), names)
+                return [name for stopped in ended for name in stopped]
+
+    def status(self) -> list[ClusterStatus]:
+        """Return how every cluster that was ever started here is now."""
+        return [cluster_status(broker) for broker in self._brokers()]
+
+    def _brokers(self) -> list[Broker]:
+        found = (find_broker(path.parent) for path in sorted(self.state_dir.glob("*/broker.json")))
+        return [broker for broker in found if broker]
+
+    def _start(self, name: str, *, seed: bool, on_step: Step) -> Broker:
+        directory = self.state_dir / name
+        known = find_broker(directory)
+        if known and known.pid:
+            on_step(f"{name} is already running")
+        else:
+            on_step(f"starting {name} (Apache Kafka {self.version})")
+        broker = start_broker(directory, version=self.version)
+        if seed:
+            _seed(name, broker, on_step=on_step)
+        return broker
+
+    def _stop(self, name: str, *, on_step: Step) -> list[str]:
+        directory = self.state_dir / name
+        ended = []
+        # The applications first: they leave their groups while there is a broker to tell.
+        for what in ("applications", "broker"):
+            if running(directory / f"{what}.process"):
+                on_step(f"stopping the {what} of {name}")
+            if end(directory / f"{what}.process"):
+                ended.append(f"{what} of {name}")
+        return ended
+
+    def _write_fleet_file(self) -> None:
+        clusters = {
+            broker.directory.name: {"bootstrap.servers": broker.address}
+            for broker in self._brokers()
+            if broker.pid
+        }
+        unfinished = self.fleet_file.with_suffix(".new")
+        unfinished.write_text(yaml.safe_dump({"clusters": clusters}), encoding="utf-8")
+        unfinished.replace(self.fleet_file)
+
+
+def _check(names: Sequence[str]) -> None:
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
+            raise UsageError(
+                f"{name!r} cannot be the name of a sandbox cluster",
+                hint="letters, digits, - and _",
+            )
+    if not names or len(set(names)) < len(names):
+        raise UsageError("the sandbox needs cluster names, each once")
+
+
+def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
+    """Start the applications if they do not run, and wait until every problem can be seen."""
+    record = broker.directory / "applications.process"
+    log = broker.directory / "applications.log"
+    child = None
+    if not running(record):
+        on_step(f"seeding {name}")
+        command = [sys.executable, "-m", "toolkit.sandbox.applications"]
+        child = spawn([*command, broker.address, broker.version], record=record, log=log)
+    give_up = time.monotonic() + SEED_TIMEOUT_S
+    while missing := missing_signs(broker.address, broker.version):
+        if child and child.poll() is not None:
+            raise SandboxFailed(
+                f"the applications of {name} ended: {_last_line(log)}", hint=f"read {log}"
+            )
+        if time.monotonic() > give_up:
+            what = "; ".join(f"{group}: {why}" for group, why in missing.items())
+            raise SandboxFailed(
+                f"seeding {name} is not done after {SEED_TIMEOUT_S} s ({what})", hint=f"read {log}"
+            )
+        time.sleep(0.2)
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "they said nothing")

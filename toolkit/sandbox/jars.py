@@ -1,0 +1,108 @@
+"""
+Apache Kafka's jars, fetched once by the dependency resolver that ships inside PySpark.
+
+The resolver is run by itself: through `spark-submit` it would first start Spark and also ask a
+second repository. A proxy, a trust store or a mirror is given to it in `JAVA_TOOL_OPTIONS`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import platformdirs
+
+from toolkit.errors import PrerequisiteMissing, UsageError
+from toolkit.java import find_java
+from toolkit.sandbox.lock import exclusively
+
+_HERE = Path(__file__).parent
+_PROGRESS_EVERY = 10  # jars
+
+
+def kafka_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None) -> Path:
+    """Return the directory with the jars of `version`, fetching them when it is the first time."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+", version):
+        raise UsageError(f"{version!r} is not a version of Apache Kafka", hint="4.3.1 or 3.9.1")
+    jars = Path(platformdirs.user_cache_dir("offsetbook"), f"kafka-{version}")
+    if jars.exists():
+        return jars
+
+    def waiting() -> None:
+        on_step(f"another process is fetching Apache Kafka {version}, waiting for it")
+
+    with exclusively(jars.with_name(f"{jars.name}.lock"), on_wait=waiting):
+        if not jars.exists():
+            _fetch(version, jars, on_step=on_step)
+    return jars
+
+
+def _fetch(version: str, jars: Path, *, on_step: Callable[[str], None]) -> None:
+    """Download beside `jars` and rename at the end, so that what is there is always whole."""
+    unfinished = jars.with_name(f"{jars.name}.partial")  # kept when it fails: the next try goes on
+    retrieved = unfinished / "jars"
+    shutil.rmtree(retrieved, ignore_errors=True)
+    on_step(f"fetching Apache Kafka {version}, the first time only (about 45 MB)")
+    output = list(_follow(_resolver(version, unfinished, retrieved), on_step=on_step))
+    for needed in ("kafka_2.13", "kafka-tools"):
+        if not list(retrieved.glob(f"*{needed}-{version}.jar")):
+            raise PrerequisiteMissing(
+                f"fetching Apache Kafka {version} failed: {_reason(output)}",
+                hint="check the version and the network; a proxy or a mirror is named to the "
+                "resolver in JAVA_TOOL_OPTIONS",
+            )
+    retrieved.rename(jars)
+    shutil.rmtree(unfinished)
+
+
+def _resolver(version: str, cache: Path, target: Path) -> list[str]:
+    # The organisation is in the name because two projects may each have a "core" jar.
+    pattern = target / "[organisation]_[artifact]-[revision](-[classifier]).[ext]"
+    return [
+        *(str(find_java()), f"-Dkafka.version={version}", "-jar", str(_ivy())),
+        *("-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / "ivy.xml")),
+        *("-cache", str(cache / "ivy"), "-retrieve", str(pattern)),
+    ]
+
+
+def _ivy() -> Path:
+    pyspark = find_spec("pyspark")
+    found = (
+        sorted(Path(pyspark.origin).parent.glob("jars/ivy-*.jar"))
+        if pyspark and pyspark.origin
+        else []
+    )
+    if not found:
+        raise PrerequisiteMissing(
+            "fetching Apache Kafka needs the resolver of the pyspark package",
+            hint="pip install pyspark",
+        )
+    return found[-1]
+
+
+def _follow(command: list[str], *, on_step: Callable[[str], None]) -> Iterator[str]:
+    """Run the resolver, yield its lines and say now and then how far it is."""
+    counts = {"found": 0, "downloading": 0}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        for line in process.stdout or ():
+            yield line.strip()
+            word = line.split(maxsplit=1)[0] if line.strip() else ""
+            if word in counts:
+                counts[word] += 1
+                if counts[word] % _PROGRESS_EVERY == 0:
+                    on_step(f"  {counts['found']} jars found, {counts['downloading']} fetched")
+
+
+def _reason(output: list[str]) -> str:
+    told = [
+        line
+        for line in output
+        if re.search(r"not found|not reachable|[Ee]rror|timed out|Exception|refused", line)
+    ]
+    return "; ".join(dict.fromkeys(told or output[-3:]))[:600] or "the resolver said nothing"

@@ -1,0 +1,99 @@
+"""
+Background processes that outlive the command that started them.
+
+Each has a small record file with its id and start time: an id alone may by now belong to somebody
+else's process, and we end only what we started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from toolkit.errors import SandboxFailed
+
+# Popen objects of children that are meant to outlive this interpreter: one that is collected while
+# its process runs warns about it, and whoever ends the process must also reap it.
+_children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+def spawn(
+    command: Sequence[str | Path],
+    *,
+    record: Path,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `command` in a session of its own, its output in `log`, its identity in `record`."""
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **(environment or {})},
+            start_new_session=True,
+        )
+    _children[child.pid] = child
+    try:
+        started = psutil.Process(child.pid).create_time()
+    except psutil.NoSuchProcess:  # already over: its log says why
+        started = 0.0
+    _write(record, {"pid": child.pid, "started": started})
+    return child
+
+
+def running(record: Path) -> psutil.Process | None:
+    """Return the process that `record` names, if it is still the one that was started."""
+    try:
+        known = json.loads(record.read_text(encoding="utf-8"))
+        process = psutil.Process(known["pid"])
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return process if process.create_time() == known["started"] else None
+    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
+        return None
+
+
+def end(record: Path, *, grace_s: float = 10) -> bool:
+    """End the recorded process, politely first; return whether there was one to end."""
+    process = running(record)
+    if process:
+        process.terminate()
+        try:
+            process.wait(grace_s)
+        except psutil.TimeoutExpired:
+            process.kill()
+            _wait_killed(process, record)
+    _reap(record)
+    record.unlink(missing_ok=True)
+    return process is not None
+
+
+def _wait_killed(process: psutil.Process, record: Path) -> None:
+    try:
+        process.wait(10)
+    except psutil.TimeoutExpired as exc:
+        raise SandboxFailed(
+            f"process {process.pid} of {record} does not end", hint="look at it with ps"
+        ) from exc
+
+
+def _reap(record: Path) -> None:
+    try:
+        pid = json.loads(record.read_text(encoding="utf-8"))["pid"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if child := _children.pop(pid, None):
+        child.wait()
+
+
+def _write(path: Path, content: Mapping[str, object]) -> None:
+    unfinished = path.with_suffix(".new")
+    unfinished.write_text(json.dumps(content), encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,247 @@
+"""
+Group members that no Python client can be: Connect, share and streams.
+
+Like `applications`, whose declared exception they share, they play the user's side: they speak to
+the broker themselves, with the protocol messages of kafka-python.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+import uuid
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol
+
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+
+from toolkit.kafka_io.wire.heartbeats import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+from toolkit.sandbox.raw_connection import Connection, Refused, checked
+from toolkit.sandbox.seed import BACKLOG, Behaviour, SeededGroup
+
+_LEAVE = -1  # the epoch with which a member of the newer protocols leaves
+
+
+class Member(Protocol):
+    """A member of one group, at one connection."""
+
+    def join(self, broker: Connection) -> None:
+        """Become a member and commit an offset."""
+
+    def heartbeat(self, broker: Connection) -> None:
+        """Stay a member."""
+
+    def leave(self, broker: Connection) -> None:
+        """Stop being a member."""
+
+
+def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:
+    """Be a member of `group` until `stopped`, and join again whenever the broker forgets us."""
+    while not stopped.is_set():
+        member = MEMBERS[group.behaviour](group)
+        try:
+            with Connection(address, client_id=f"{group.group_id}-1") as broker:
+                member.join(broker)
+                while not stopped.wait(1):
+                    member.heartbeat(broker)
+                member.leave(broker)
+        except (OSError, Refused):
+            stopped.wait(0.2)
+
+
+class ConnectWorker:
+    """A worker of a Connect cluster that runs one sink."""
+
+    # Worker state, version 2 ("sessioned"): its REST address, its config offset, no allocation.
+    _STATE: ClassVar = struct.pack(">hh22sqi", 2, 22, b"http://127.0.0.1:8083/", 0, -1)
+
+    def __init__(self, group: SeededGroup) -> None:
+        """Prepare to join `group`."""
+        self.group = group
+        self.member_id = ""
+        self.generation = -1
+
+    def join(self, broker: Connection) -> None:
+        """Join, sync and commit as a worker does."""
+        joined = self._join(broker)
+        if joined.error_code == 79:  # the broker chose a member id, with which to ask again
+            self.member_id = joined.member_id
+            joined = self._join(broker)
+        self.generation = checked(joined).generation_id
+        assignments = [
+            SyncGroupRequest.SyncGroupRequestAssignment(member_id=m.member_id, assignment=b"")
+            for m in joined.members
+        ]
+        request = SyncGroupRequest(
+            group_id=self.group.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            assignments=assignments,
+        )
+        checked(broker.ask(request, SyncGroupResponse, version=3))
+        _commit(broker, self.group, member=(self.member_id, self.generation))
+
+    def _join(self, broker: Connection) -> Any:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="sessioned", metadata=self._STATE)
+        request = JoinGroupRequest(
+            group_id=self.group.group_id,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            member_id=self.member_id,
+            protocol_type="connect",
+            protocols=[protocol],
+        )
+        return broker.ask(request, JoinGroupResponse, version=5)
+
+    def heartbeat(self, broker: Connection) -> None:
+        """Tell the coordinator that the worker is there."""
+        request = HeartbeatRequest(
+            group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
+        )
+        checked(broker.ask(request, HeartbeatResponse, version=3))
+
+    def leave(self, broker: Connection) -> None:
+        """Leave at once instead of timing out."""
+        member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id)
+        request = LeaveGroupRequest(group_id=self.group.group_id, members=[member])
+        broker.ask(request, LeaveGroupResponse, version=3)
+
+
+class ShareConsumer:
+    """A share consumer (KIP-932) that holds a subscription and fetches nothing."""
+
+    def __init__(self, group: SeededGroup) -> None:
+        """Prepare to join `group`."""
+        self.group = group
+        self.member_id = str(uuid.uuid4())
+        self.epoch = 0
+
+    def join(self, broker: Connection) -> None:
+        """Join with the subscription."""
+        self._beat(broker, topics=list(self.group.reads))
+
+    def heartbeat(self, broker: Connection) -> None:
+        """Tell the coordinator that the consumer is there."""
+        self._beat(broker)
+
+    def leave(self, broker: Connection) -> None:
+        """Leave at once instead of timing out."""
+        self.epoch = _LEAVE
+        self._beat(broker)
+
+    def _beat(self, broker: Connection, *, topics: list[str] | None = None) -> None:
+        request = ShareGroupHeartbeatRequest(
+            group_id=self.group.group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            subscribed_topic_names=topics,
+        )
+        answer = checked(broker.ask(request, ShareGroupHeartbeatResponse, version=1))
+        self.epoch = answer.member_epoch
+
+
+class StreamsInstance:
+    """An instance of a streams application (KIP-1071) with one stateless subtopology."""
+
+    def __init__(self, group: SeededGroup) -> None:
+        """Prepare to join `group`."""
+        self.group = group
+        self.member_id = str(uuid.uuid4())
+        self.epoch = 0
+        self.tasks: list[Any] = []
+
+    def join(self, broker: Connection) -> None:
+        """Join with the topology, take over the tasks and commit."""
+        Topology = StreamsGroupHeartbeatRequest.Topology  # noqa: N806  # it is a class
+        subtopology = Topology.Subtopology(
+            subtopology_id="0",
+            source_topics=list(self.group.reads),
+            source_topic_regex=[],
+            state_changelog_topics=[],
+            repartition_sink_topics=[],
+            repartition_source_topics=[],
+            copartition_groups=[],
+        )
+        self._beat(
+            broker,
+            topology=Topology(epoch=0, subtopologies=[subtopology]),
+            rebalance_timeout_ms=60_000,
+            process_id=self.member_id,
+            client_tags=[],
+        )
+        self.heartbeat(broker)
+        _commit(broker, self.group, member=(self.member_id, self.epoch))
+
+    def heartbeat(self, broker: Connection) -> None:
+        """Tell the coordinator which tasks the instance runs."""
+        self._beat(broker)
+
+    def leave(self, broker: Connection) -> None:
+        """Leave at once instead of timing out."""
+        self.epoch = _LEAVE
+        self._beat(broker)
+
+    def _beat(self, broker: Connection, **more: Any) -> None:
+        request = StreamsGroupHeartbeatRequest(
+            group_id=self.group.group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            endpoint_information_epoch=0,
+            active_tasks=self.tasks,
+            standby_tasks=[],
+            warmup_tasks=[],
+            shutdown_application=False,
+            **{"rebalance_timeout_ms": -1, **more},
+        )
+        answer = checked(broker.ask(request, StreamsGroupHeartbeatResponse, version=0))
+        self.epoch = answer.member_epoch
+        if answer.active_tasks is not None:
+            self.tasks = [
+                StreamsGroupHeartbeatRequest.TaskIds(
+                    subtopology_id=task.subtopology_id, partitions=task.partitions
+                )
+                for task in answer.active_tasks
+            ]
+
+
+MEMBERS: dict[Behaviour, Callable[[SeededGroup], Member]] = {
+    Behaviour.CONNECTS: ConnectWorker,
+    Behaviour.SHARES: ShareConsumer,
+    Behaviour.STREAMS: StreamsInstance,
+}
+
+
+def _commit(broker: Connection, group: SeededGroup, *, member: tuple[str, int]) -> None:
+    """Commit the end of the backlog for partition 0, as a member with its id and epoch."""
+    Topic = OffsetCommitRequest.OffsetCommitRequestTopic  # noqa: N806  # it is a class
+    partition = Topic.OffsetCommitRequestPartition(
+        partition_index=0,
+        committed_offset=BACKLOG,
+        committed_leader_epoch=-1,
+        committed_metadata="",
+    )
+    request = OffsetCommitRequest(
+        group_id=group.group_id,
+        generation_id_or_member_epoch=member[1],
+        member_id=member[0],
+        topics=[Topic(name=topic, partitions=[partition]) for topic in group.reads],
+    )
+    answer = broker.ask(request, OffsetCommitResponse, version=9)
+    for topic in answer.topics:
+        checked(topic.partitions[0])

@@ -1,0 +1,164 @@
+"""
+Whether a broker shows every seeded problem yet, in the plain words of the protocol.
+
+Asked with raw messages on purpose: the sandbox is what the toolkit's own reading is tested on.
+Shares the declared exception of `applications`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
+from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
+from kafka.protocol.consumer.offsets import ListOffsetsRequest, ListOffsetsResponse
+
+from toolkit.model import TopicPartition
+from toolkit.sandbox.raw_connection import Connection, Refused, checked
+from toolkit.sandbox.seed import (
+    OPEN_TRANSACTION,
+    POISON,
+    POISON_OFFSET,
+    TOPICS,
+    SeededGroup,
+    seeded_groups,
+)
+
+_LATEST, _EARLIEST = -1, -2
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a broker shows of the seeded groups at one moment."""
+
+    states: Mapping[str, str]  # by group
+    commits: Mapping[str, Mapping[TopicPartition, int]]  # by group
+    starts: Mapping[TopicPartition, int]
+    ends: Mapping[TopicPartition, int]
+    stable: Mapping[TopicPartition, int]  # last stable offsets
+
+    def lag(self, group: SeededGroup, topic: str) -> int:
+        """How far the group is behind in `topic`, over the partitions that it has committed."""
+        commits = self.commits.get(group.group_id, {})
+        return sum(self.ends[p] - offset for p, offset in commits.items() if p.topic == topic)
+
+
+def missing_signs(address: str, version: str) -> dict[str, str]:
+    """Return the groups whose problem cannot be seen yet, and what is missing."""
+    groups = seeded_groups(version)
+    try:
+        sight = _look(address, groups)
+    except (OSError, Refused) as exc:
+        return {group.group_id: str(exc) for group in groups}
+    missing = {group.group_id: _missing(group, sight) for group in groups}
+    return {group_id: what for group_id, what in missing.items() if what}
+
+
+def _missing(group: SeededGroup, sight: Sight) -> str:
+    state = sight.states.get(group.group_id, "not there")
+    if state != group.state:
+        return f"state is {state}, not yet {group.state}"
+    committed = {partition.topic for partition in sight.commits.get(group.group_id, {})}
+    if without := set(group.committed_topics) - committed:
+        return f"nothing committed for {', '.join(sorted(without))}"
+    shows = SIGNS.get(group.group_id)
+    return "" if shows is None or shows(group, sight) else f"{group.problem}: not yet to be seen"
+
+
+def _lags_in_left_topics(group: SeededGroup, sight: Sight) -> bool:
+    return all(sight.lag(group, topic) > 0 for topic in group.left)
+
+
+def _lags(group: SeededGroup, sight: Sight) -> bool:
+    return all(sight.lag(group, topic) > 0 for topic in group.reads)
+
+
+def _is_stuck(group: SeededGroup, sight: Sight) -> bool:
+    commits = dict(sight.commits[group.group_id])
+    return commits.pop(POISON, None) == POISON_OFFSET and min(commits.values()) > POISON_OFFSET
+
+
+def _lost_records(group: SeededGroup, sight: Sight) -> bool:
+    commits = sight.commits[group.group_id]
+    return all(offset < sight.starts[partition] for partition, offset in commits.items())
+
+
+def _is_held_up(group: SeededGroup, sight: Sight) -> bool:
+    held = sight.stable[OPEN_TRANSACTION]
+    return (
+        sight.commits[group.group_id].get(OPEN_TRANSACTION) == held < sight.ends[OPEN_TRANSACTION]
+    )
+
+
+# Groups that are not named here show what they are by their state and their commits alone.
+SIGNS: dict[str, Callable[[SeededGroup, Sight], bool]] = {
+    "billing": _lags_in_left_topics,
+    "billing-v2": _lags_in_left_topics,
+    "nightly-export": _lags_in_left_topics,
+    "fraud-check": _is_stuck,
+    "reports": _lags,
+    "archiver": _lost_records,
+    "settlement": _is_held_up,
+}
+
+
+def _look(address: str, groups: tuple[SeededGroup, ...]) -> Sight:
+    with Connection(address, client_id="sandbox") as broker:
+        return Sight(
+            states=_states(broker),
+            commits=_commits(broker, groups),
+            starts=_offsets(broker, timestamp=_EARLIEST),
+            ends=_offsets(broker, timestamp=_LATEST),
+            stable=_offsets(broker, timestamp=_LATEST, isolation=_READ_COMMITTED),
+        )
+
+
+def _states(broker: Connection) -> dict[str, str]:
+    request = ListGroupsRequest(states_filter=[], types_filter=[])
+    answer = checked(broker.ask(request, ListGroupsResponse, version=5))
+    return {group.group_id: group.group_state for group in answer.groups}
+
+
+def _commits(
+    broker: Connection, groups: tuple[SeededGroup, ...]
+) -> dict[str, dict[TopicPartition, int]]:
+    asked = [
+        OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group.group_id, topics=None)
+        for group in groups
+        if group.committed_topics
+    ]
+    request = OffsetFetchRequest(groups=asked, require_stable=False)
+    answer = broker.ask(request, OffsetFetchResponse, version=8)
+    return {
+        group.group_id: {
+            TopicPartition(topic.name, partition.partition_index): partition.committed_offset
+            for topic in group.topics
+            for partition in topic.partitions
+        }
+        for group in map(checked, answer.groups)
+    }
+
+
+def _offsets(
+    broker: Connection, *, timestamp: int, isolation: int = _READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
+    Topic = ListOffsetsRequest.ListOffsetsTopic  # noqa: N806  # it is a class
+    topics = [
+        Topic(
+            name=topic.name,
+            partitions=[
+                Topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+                for partition in range(topic.partitions)
+            ],
+        )
+        for topic in TOPICS
+    ]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
+    answer = broker.ask(request, ListOffsetsResponse, version=3)
+    return {
+        TopicPartition(topic.name, partition.partition_index): checked(partition).offset
+        for topic in answer.topics
+        for partition in topic.partitions
+    }

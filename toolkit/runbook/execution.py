@@ -76,7 +76,7 @@ def execute(job: Job) -> Stop:
                 kernel_manager_class=interruption.kernel_class(job.environment),
                 on_cell_start=before_cell,
                 on_cell_execute=lambda **_: interruption.cell_sent(),
-                on_cell_complete=lambda **_: interruption.cell_ended(),
+                on_cell_executed=lambda **_: interruption.cell_ended(),
             )
     except PapermillExecutionError as exc:
         return _after_error(job.executed, exc.ename, exc.evalue, asked_by=interruption.asked_by)

@@ -71,6 +71,8 @@ class Interruption:
     def cell_sent(self) -> None:
         """Note that a cell now runs in the kernel."""
         self._cell_began = time.monotonic()
+        if self.asked_by:  # since `before_cell`
+            raise KeyboardInterrupt
 
     def cell_ended(self) -> None:
         """Note that no cell runs any more."""

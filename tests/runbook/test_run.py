@@ -1,0 +1,238 @@
+import json
+import os
+import signal
+import threading
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from toolkit.errors import ParameterError
+from toolkit.runbook import Status, run_notebook
+
+CONCLUDE = (
+    "from toolkit.runbook import conclude\n"
+    "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
+)
+CLEAN_UP = """\
+import pathlib, time
+try:
+    pathlib.Path({started!r}).touch()
+    time.sleep(60)
+finally:
+    pathlib.Path({cleaned!r}).touch()
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs a notebook into a folder of this test."""
+
+    def run_one(notebook: Path, *, on_step=lambda _step: None, **parameters):
+        return run_notebook(
+            notebook, parameters=parameters, output_dir=tmp_path / "runs", on_step=on_step
+        )
+
+    return run_one
+
+
+def test_done(make_notebook, run):
+    """A run that reaches its end leaves notebook, report and a result.json that says all of it."""
+    notebook = make_notebook(
+        "# Look", "2 + 2", CONCLUDE, parameters='cluster: str = "eu"\ndays: int = 7'
+    )
+    steps = []
+
+    result = run(notebook, on_step=steps.append, days=9)
+
+    written = json.loads((result.folder / "result.json").read_text())
+    assert written == result.as_dict()
+    assert {path.name for path in result.folder.iterdir()} == {
+        "20_example.ipynb",
+        "report.html",
+        "result.json",
+    }
+    assert written | {"started": "", "finished": "", "who": "", "version": "", "folder": ""} == {
+        "notebook": "20_example",
+        "status": "done",
+        "exit_code": 0,
+        "summary": "2 leftovers <b>found</b>",
+        "counts": {"findings": 2, "problems": 0},
+        "undo": None,
+        "error": None,
+        "parameters": {"cluster": "eu", "days": 9},
+        "clusters": ["eu"],
+        "started": "",
+        "finished": "",
+        "who": "",
+        "version": "",
+        "folder": "",
+        "report": "report.html",
+    }
+    assert datetime.fromisoformat(written["started"]).utcoffset() == timedelta(0)
+    assert [(step.number, step.total, step.heading) for step in steps] == [
+        (1, 3, ""),
+        (2, 3, "Look"),
+        (3, 3, "Look"),
+    ]
+
+
+def test_the_notebook_says_how_it_ended(make_notebook, run):
+    """A notebook that was blocked says so, and the run ends with that exit code."""
+    source = (
+        "from toolkit.runbook import conclude\n"
+        "conclude('over the limit', ending='blocked', planned=9, changed=0)"
+    )
+
+    result = run(make_notebook(source))
+
+    assert (result.status, result.exit_code) == (Status.BLOCKED, 3)
+    assert result.counts == {"planned": 9, "changed": 0}
+
+
+def test_values_arrive_as_given(make_notebook, run):
+    """A hostile text arrives in the notebook exactly as it was given."""
+    hostile = "007\"'\\\n{x} $HOME <img> grün \u202e"
+    source = f"assert group == {hostile!r}, group\nassert groups == [{hostile!r}]\nassert not apply"
+
+    result = run(
+        make_notebook(
+            source,
+            parameters='group: str = ""\ngroups: list[str] = []\napply: bool = True',
+        ),
+        group=hostile,
+        groups=[hostile],
+        apply=False,
+    )
+
+    assert result.error is None
+
+
+def test_wrong_parameter_starts_nothing(make_notebook, run, tmp_path):
+    """A wrong parameter is an error before a folder is made or a kernel started."""
+    with pytest.raises(ParameterError):
+        run(make_notebook("1", parameters="days: int = 7"), day=9)
+
+    assert not (tmp_path / "runs").exists()
+
+
+def test_toolkit_error(make_notebook, run):
+    """A ToolkitError's own words and exit code become the run's, with the step it happened in."""
+    source = "from toolkit.errors import UsageError\nraise UsageError('No cluster xx', hint='eu')"
+
+    result = run(make_notebook("## Look", "1 + 1", source, "never = True", CONCLUDE))
+
+    assert (result.status, result.exit_code) == (Status.FAILED, 2)
+    assert result.error.reason == "No cluster xx. Try: eu"
+    assert result.error.step == "Look"
+    assert "No cluster xx" in (result.folder / "report.html").read_text()
+    executed = nbformat.read(result.folder / "20_example.ipynb", as_version=4)
+    assert "UsageError" in executed.cells[result.error.cell].source
+
+
+def test_any_other_error(make_notebook, run):
+    """Any other exception is a failed run, named in one line."""
+    result = run(make_notebook("1 / 0"))
+
+    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert result.error.reason == "ZeroDivisionError: division by zero"
+
+
+@pytest.mark.parametrize("code", ["0", "", "3"])
+def test_sys_exit(make_notebook, run, code):
+    """A notebook that leaves through sys.exit did not reach its end, whatever the code."""
+    result = run(make_notebook(f"import sys; sys.exit({code})", CONCLUDE))
+
+    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert result.error.cell is not None
+
+
+def test_kernel_death(make_notebook, run):
+    """A kernel that dies is told from a cell that fails, and there is a result and a report."""
+    result = run(make_notebook("## Apply", "import os; os._exit(9)", CONCLUDE))
+
+    assert (result.status, result.exit_code) == (Status.KERNEL_DIED, 1)
+    assert result.error.step == "Apply"
+    assert (result.folder / "report.html").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_lets_the_cell_clean_up(make_notebook, run, tmp_path, number):
+    """A signal interrupts the cell, its `finally` runs, and the result says who stopped it."""
+    started, cleaned = tmp_path / "started", tmp_path / "cleaned"
+    source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
+
+    def stop_when_started() -> None:
+        while not started.exists():
+            threading.Event().wait(0.05)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=stop_when_started, daemon=True).start()
+    result = run(make_notebook("## Wait", source, "never = True"))
+
+    assert (result.status, result.exit_code) == (Status.INTERRUPTED, 1)
+    assert cleaned.exists()
+    assert result.error.step == "Wait"
+    assert number.name in result.error.reason
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_signal_that_a_cell_swallows(make_notebook, run):
+    """A cell that catches the interrupt does not keep the run going: no further cell starts."""
+    swallow = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    pass"
+
+    def stop(step) -> None:
+        if step.number == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    result = run(make_notebook(swallow, "raise RuntimeError('went on')"), on_step=stop)
+
+    assert result.status == Status.INTERRUPTED
+    assert "went on" not in result.error.reason
+
+
+def test_runs_do_not_share_a_folder(make_notebook, run):
+    """Two runs within one second have a folder each."""
+    notebook = make_notebook("1")
+
+    assert run(notebook).folder != run(notebook).folder
+
+
+def test_cluster_in_folder_name(make_notebook, run, tmp_path):
+    """The folder is named for notebook, time and cluster, and stays where it belongs."""
+    result = run(make_notebook("1", parameters='cluster: str = ""'), cluster="../e u")
+
+    assert result.folder.parent == tmp_path / "runs"
+    assert result.folder.name.endswith("Z-.._e_u")
+
+
+def test_report_that_fails(make_notebook, run, monkeypatch):
+    """A report that cannot be written costs neither the result nor the truth about the run."""
+
+    def fail(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("toolkit.report.export.write_report", fail)
+
+    result = run(make_notebook(CONCLUDE))
+
+    assert (result.status, result.exit_code, result.report) == (Status.FAILED, 1, None)
+    assert "No space left on device" in result.error.reason
+    assert result.summary == "2 leftovers <b>found</b>"
+    assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
+
+
+def test_plain_papermill(make_notebook, tmp_path, monkeypatch):
+    """The same notebook runs under papermill alone, which knows nothing of results."""
+    papermill = pytest.importorskip("papermill")
+    monkeypatch.delenv("OFFSETBOOK_CONCLUSION", raising=False)
+    notebook = make_notebook(CONCLUDE, parameters='cluster: str = ""')
+
+    executed = papermill.execute_notebook(
+        str(notebook), str(tmp_path / "out.ipynb"), {"cluster": "eu"}, progress_bar=False
+    )
+
+    shown = executed.cells[-1].outputs[-1].data
+    assert shown["text/plain"] == "2 leftovers <b>found</b>"
+    assert "<b>found" not in shown["text/html"]

@@ -45,7 +45,15 @@ def test_no_parameters_cell(make_notebook):
 
 @pytest.mark.parametrize(
     "line",
-    ["x = 1", "x: int", "x: bytes = b''", "x: int = 2 * 3", "x: int = 'seven'", "print(1)", "x: int ="],
+    [
+        "x = 1",
+        "x: int",
+        "x: bytes = b''",
+        "x: int = 2 * 3",
+        "x: int = 'seven'",
+        "print(1)",
+        "x: int =",
+    ],
 )
 def test_refuses_other_lines(make_notebook, line):
     """A line of another shape is refused, because its parameter could not be checked."""

@@ -2,6 +2,7 @@ import json
 import os
 import signal
 import threading
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -169,8 +170,10 @@ def test_signal_lets_the_cell_clean_up(make_notebook, run, tmp_path, number):
         os.kill(os.getpid(), number)
 
     threading.Thread(target=stop_when_started, daemon=True).start()
+    began = time.monotonic()
     result = run(make_notebook("## Wait", source, "never = True"))
 
+    assert time.monotonic() - began < 30  # and not the cell's 60 s
     assert (result.status, result.exit_code) == (Status.INTERRUPTED, 1)
     assert cleaned.exists()
     assert result.error.step == "Wait"
@@ -183,10 +186,25 @@ def test_signal_that_a_cell_swallows(make_notebook, run):
     swallow = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    pass"
 
     def stop(step) -> None:
-        if step.number == 1:
+        if step.number == 1:  # and two seconds later its kernel sleeps
+            threading.Timer(2, os.kill, [os.getpid(), signal.SIGTERM]).start()
+
+    began = time.monotonic()
+    result = run(make_notebook(swallow, "raise RuntimeError('went on')"), on_step=stop)
+
+    assert time.monotonic() - began < 30
+    assert result.status == Status.INTERRUPTED
+    assert "went on" not in result.error.reason
+
+
+def test_signal_between_cells(make_notebook, run):
+    """A signal that comes before a cell is sent stops the run before that cell."""
+
+    def stop(step) -> None:
+        if step.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    result = run(make_notebook(swallow, "raise RuntimeError('went on')"), on_step=stop)
+    result = run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
 
     assert result.status == Status.INTERRUPTED
     assert "went on" not in result.error.reason

@@ -1,0 +1,200 @@
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from playwright.sync_api import expect
+
+from toolkit.runbook import run_notebook
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True}
+DARK = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"}
+
+LOOK = f"""\
+import pandas as pd
+import plotly.graph_objects as go
+from toolkit.model import Problem
+from toolkit.report import plain, show_figure, show_problems, show_table
+hostile = {HOSTILE!r}
+show_problems([Problem("log end", "no leader for " + hostile, topic=hostile, partition=3)])
+groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]
+lag = [1000 * number for number in range(40)] + [None]
+frame = pd.DataFrame({{"group": groups, "lag": lag}})
+show_table(frame, caption_text="Groups of " + hostile)
+"""
+CHART = """\
+figure = go.Figure(go.Bar(x=frame["lag"].fillna(1), y=frame["group"], orientation="h"))
+figure.add_bar(x=[9000], y=["<a href='http://evil.invalid'>link</a>"], orientation="h", name=hostile)
+figure.update_layout(title="Lag of " + plain(hostile))
+show_figure(figure)
+"""
+CONCLUDE = """\
+from toolkit.runbook import conclude
+conclude("41 groups, one of them " + hostile, findings=41, problems=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def make_report(tmp_path_factory):
+    """Return a function that runs a notebook with these last cells and returns its report."""
+    folder = tmp_path_factory.mktemp("reports")
+
+    def make(*last_cells: str, name: str) -> Path:
+        parameters = new_code_cell('cluster: str = ""', metadata={"tags": ["parameters"]})
+        cells = [new_markdown_cell("# Lag of the fleet\n\nRead-only."), parameters]
+        cells += [new_markdown_cell("## Look"), new_code_cell(LOOK), new_code_cell(CHART)]
+        cells += [new_markdown_cell("## Conclusion"), *map(new_code_cell, last_cells)]
+        notebook = new_notebook(
+            cells=cells,
+            metadata={"kernelspec": {"name": "python3", "language": "python", "display_name": "P"}},
+        )
+        nbformat.write(notebook, folder / f"{name}.ipynb")
+        result = run_notebook(
+            folder / f"{name}.ipynb", parameters={"cluster": HOSTILE}, output_dir=folder
+        )
+        return result.folder / "report.html"
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def report(make_report):
+    return make_report(CONCLUDE, name="10_done")
+
+
+@pytest.fixture(scope="module")
+def failed_report(make_report):
+    return make_report("raise RuntimeError('no answer about ' + hostile)", "1", name="11_failed")
+
+
+def test_asks_nothing_of_the_network(watched, report):
+    """An opened report sends no request besides its own file, and nothing on it complains."""
+    watched.open(report)
+
+    outside = [url for url in watched.requests if not url.startswith(("file:", "blob:null/"))]
+    assert outside == []
+    assert sum(url.startswith("file:") for url in watched.requests) == 1
+    assert watched.complaints == []
+    watched.screenshot("report_done")
+
+
+def test_hostile_names_are_text(watched, report):
+    """A name that is mark-up stands everywhere as text: title, table, problems, chart, parameters."""
+    watched.open(report)
+    page = watched.page
+
+    expect(page.locator(".ob-kicker")).to_contain_text(HOSTILE)
+    expect(page.locator(".ob-summary")).to_contain_text(HOSTILE)
+    expect(page.locator(".ob-parameters")).to_contain_text(HOSTILE)
+    expect(page.locator(".ob-problems td").first).to_be_visible()
+    expect(page.locator(".ob-problems")).to_contain_text(f"no leader for {HOSTILE}")
+    expect(page.locator("main figcaption")).to_have_text(f"Groups of {HOSTILE}")
+    expect(page.locator("main .gtitle")).to_have_text(f"Lag of {HOSTILE}")
+    expect(page.locator(".legendtext").last).to_have_text(HOSTILE)
+    assert page.locator("main img, main a[href^=http], main svg a").count() == 0
+    assert watched.complaints == []
+
+
+def test_chart_is_drawn(watched, report):
+    """The chart is a picture with its bars, drawn without a request."""
+    watched.open(report)
+
+    expect(watched.page.locator(".ob-chart svg.main-svg").first).to_be_visible()
+    assert watched.page.locator(".ob-chart .bars path").count() > 40
+
+
+def test_table_sorts_as_numbers(watched, report):
+    """A click sorts by number, and what is missing never comes first as the largest."""
+    watched.open(report)
+    table = watched.page.locator("main table.ob-data")
+    lags = table.locator("tbody tr td.number")
+
+    table.locator("thead th", has_text="lag").click()
+    expect(lags.nth(0)).to_have_text("\N{EN DASH}")
+    expect(lags.nth(1)).to_have_text("0")
+    table.locator("thead th", has_text="lag").click()
+    expect(lags.nth(0)).to_have_text("39,000")
+
+
+def test_table_searches(watched, report):
+    """The search finds rows that stand on another page of the table."""
+    watched.open(report)
+
+    watched.page.locator("main .dt-search input").fill("onerror")
+
+    rows = watched.page.locator("main table.ob-data tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text(HOSTILE)
+
+
+def test_code_is_folded(watched, report):
+    """Code is hidden until it is asked for."""
+    watched.open(report)
+    code = watched.page.locator(".ob-source .highlight").first
+
+    expect(code).to_be_hidden()
+    watched.page.get_by_role("button", name="Show code").click()
+    expect(code).to_be_visible()
+
+
+def test_failed_step_on_top(watched, failed_report):
+    """The report of a failed run says at its top which step failed and why."""
+    watched.open(failed_report)
+    error = watched.page.locator(".ob-error")
+
+    expect(error).to_contain_text("Stopped at: Conclusion")
+    expect(error).to_contain_text(f"RuntimeError: no answer about {HOSTILE}")
+    expect(watched.page.locator(".ob-cell.ob-not-run")).to_have_count(1)
+    error.get_by_role("link").click()
+    expect(watched.page.locator(".ob-cell.ob-failed")).to_be_in_viewport()
+    assert watched.complaints == []
+    watched.screenshot("report_failed")
+
+
+@pytest.mark.parametrize("watched", [PHONE], indirect=True)
+def test_fits_a_phone(watched, report):
+    """On a phone nothing makes the page wider than the screen."""
+    watched.open(report)
+
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 390
+    watched.screenshot("report_phone")
+
+
+@pytest.mark.parametrize("watched", [DARK], indirect=True)
+def test_dark(watched, report):
+    """Where people prefer dark, page and charts are light on dark."""
+    watched.open(report)
+
+    page = watched.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    label = watched.page.evaluate(
+        "getComputedStyle(document.querySelector('.ob-chart .xtick text')).fill"
+    )
+    assert page == "rgb(18, 23, 29)"
+    assert label == "rgb(228, 233, 239)"
+    watched.screenshot("report_dark")
+
+
+def test_an_unescaped_name_is_not_executed(watched, make_report):
+    """Where a notebook forgets to escape, the page's policy still keeps the name from running."""
+    source = "from IPython.display import HTML\nHTML(hostile + '<script>alert(2)</script>')"
+
+    watched.open(make_report(source, name="12_careless"))
+
+    assert "dialog" not in watched.complaints
+
+
+def test_complete_without_scripts(browser, report):
+    """Without JavaScript every row is there, and the chart says in words what it would show."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.resolve().as_uri())
+
+    expect(page.locator("main table.ob-data tbody tr")).to_have_count(41)
+    expect(page.locator(".ob-chart")).to_contain_text("Chart (bar)")
+    context.close()
+
+
+def test_size(report):
+    """A report with charts and tables stays small enough to send by mail."""
+    assert report.stat().st_size < 3_000_000

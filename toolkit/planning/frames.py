@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from toolkit.model import LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.model import GroupType, LogOffsets, Problem, Snapshot, TopicPartition
 
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
 GROUP_COLUMNS = (
@@ -26,6 +26,8 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     """
     One row for each partition that a group has committed or owns.
 
+    Share groups are not among them: they keep no committed offsets (KIP-932), so they have no lag.
+
     Columns: cluster, group, topic, partition, committed, log_start, log_end, last_stable (Int64,
     null where unknown), committed_at (UTC, null where unknown), pending (an open transaction is
     about to change the commit), owner ("client-id @ host" of the assigned member, or "").
@@ -33,6 +35,7 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     owners = {
         (group.group_id, *partition): f"{member.client_id} @ {member.host}"
         for group in snapshot.groups
+        if group.type is not GroupType.SHARE
         for member in group.members
         for partition in member.assignment
     }

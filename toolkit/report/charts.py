@@ -58,6 +58,7 @@ def _show_bars(bars: list[go.Bar], *, title: str, rows: int) -> None:
         barmode="stack",
         height=FRAME_PX + BAR_PX * rows,
         xaxis={"title": "records", "rangemode": "tozero"},
+        legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "traceorder": "normal"},
         # The longest bar on top, whichever cluster it belongs to.
         yaxis={"categoryorder": "total ascending", "type": "category"},
     )

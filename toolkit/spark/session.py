@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from toolkit.errors import PrerequisiteMissing
 from toolkit.java import java_home
 from toolkit.spark.sources import CommitSource
 
@@ -22,18 +27,49 @@ def start_session(master: str | None = None) -> SparkSession:
     loopback only. Raises PrerequisiteMissing where the embedded one finds no Java.
     """
     builder = SparkSession.builder.appName("offsetbook fleet")
-    if master:
-        builder = builder.master(master)
-    elif "PYSPARK_GATEWAY_PORT" not in os.environ:
-        os.environ["JAVA_HOME"] = str(java_home())
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        for name, value in EMBEDDED_SETTINGS.items():
-            builder = builder.config(name, value)
+    builder = builder.config("spark.sql.session.timeZone", "UTC")
     # Workers must run this interpreter, whichever python is first on their path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    session = builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    if master or "PYSPARK_GATEWAY_PORT" in os.environ:
+        session = (builder.master(master) if master else builder).getOrCreate()
+    else:
+        session = _embedded(builder)
     session.dataSource.register(CommitSource)
     return session
+
+
+def _embedded(builder: SparkSession.Builder) -> SparkSession:
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for name, value in EMBEDDED_SETTINGS.items():
+        builder = builder.config(name, value)
+    log = Path(tempfile.gettempdir(), f"offsetbook-spark-{os.getpid()}.log")
+    try:
+        with _stderr_to(log):
+            return builder.getOrCreate()
+    except PySparkException as exc:
+        raise PrerequisiteMissing(
+            f"Spark did not start: {exc}; its log is {log}", hint="check Java: java -version"
+        ) from exc
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """
+    Let a process that starts inside the block write its stderr to a file.
+
+    The JVM greets with warnings that its own settings cannot silence; they would stand in every
+    report. What goes wrong later reaches us as an exception or a problem row, and is in the file.
+    """
+    sys.stderr.flush()
+    ours = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
 
 
 LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")

@@ -1,0 +1,53 @@
+"""Facts to plan with, made by hand: small clusters in which one thing matters."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from toolkit.model import (
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Member,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def member(*topics: str, unreadable: str = "", owns: tuple[TopicPartition, ...] = ()) -> Member:
+    """Return a member that subscribes to some topics."""
+    subscription = Subscription(frozenset(topics), unreadable=unreadable)
+    return Member("m-1", "app", "/10.0.0.1", subscription, owns)
+
+
+def live(name: str, *members: Member, **changes: object) -> Group:
+    """Return a live classic consumer group, with fields changed."""
+    fields = {
+        "type": GroupType.CLASSIC,
+        "state": GroupState.STABLE,
+        "protocol_type": "consumer",
+        "members": members,
+        **changes,
+    }
+    return Group(name, **fields)  # type: ignore[arg-type] # a test names the fields it means
+
+
+def snapshot(
+    *groups: Group,
+    commits: tuple[Commit, ...] = (),
+    logs: dict[tuple[str, int], tuple[int | None, int | None]] | None = None,
+) -> Snapshot:
+    """Return a snapshot of a cluster named eu; logs are (start, end), everything stable."""
+    return Snapshot(
+        cluster="eu",
+        cluster_id="id",
+        taken_at=NOON,
+        groups=groups,
+        commits=commits,
+        logs={TopicPartition(*p): LogOffsets(s, e, e) for p, (s, e) in (logs or {}).items()},
+    )

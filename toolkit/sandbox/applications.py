@@ -13,8 +13,8 @@ import signal
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -53,7 +53,7 @@ class Surroundings:
     stopped: threading.Event
 
 
-def main() -> int:
+def main() -> None:
     """Play all applications until a signal ends them; one that breaks ends them all."""
     here = Surroundings(sys.argv[1], sys.argv[2], threading.Event())
     for end in (signal.SIGTERM, signal.SIGINT):
@@ -65,22 +65,19 @@ def main() -> int:
         partial(open_transaction, here.address, here.stopped),
         *(partial(play, group, here) for group in seeded_groups(here.version)),
     ]
-    broken: list[BaseException] = []
-    threads = [threading.Thread(target=_guarded, args=(part, here, broken)) for part in parts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return 1 if broken else 0
+    with ThreadPoolExecutor(len(parts)) as together:
+        playing = [together.submit(_ending_all, part, here) for part in parts]
+    for part in playing:
+        part.result()
 
 
-def _guarded(part: Callable[[], None], here: Surroundings, broken: list[BaseException]) -> None:
+def _ending_all(part: Callable[[], None], here: Surroundings) -> None:
+    """Play one part; if it breaks, the process ends and its log says why."""
     try:
         part()
-    except BaseException as exc:  # noqa: BLE001  # it is printed, and it ends the process
-        traceback.print_exc()
-        broken.append(exc)
+    except BaseException:
         here.stopped.set()
+        raise
 
 
 def play(group: SeededGroup, here: Surroundings) -> None:
@@ -217,7 +214,7 @@ def _consumer(group: SeededGroup, here: Surroundings, **settings: object) -> Con
             "auto.offset.reset": "earliest",
             "auto.commit.interval.ms": 1000,
             # Two answers a second instead of one a record: many applications share few processors.
-            "fetch.min.bytes": 1_000_000,
+            "fetch.min.bytes": 10_000,
             "fetch.wait.max.ms": 500,
             **settings,
         }
@@ -254,4 +251,4 @@ def _consume(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -122,12 +122,12 @@ def start_broker(
         )
     if known and known.pid:
         return known
-    jars = kafka_jars(version, on_step=on_step)
+    kafka_jars(version, on_step=on_step)
     directory.mkdir(parents=True, exist_ok=True)
     broker = Broker(directory.resolve(), version, *_free_ports(known))
     _write_properties(broker, properties or {})
-    _format(broker, jars)
-    _run(broker, jars)
+    _format(broker)
+    _run(broker)
     return broker
 
 
@@ -168,11 +168,12 @@ def _write_properties(broker: Broker, extra: Mapping[str, str]) -> None:
     (broker.directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
 
 
-def _java(jars: Path, main: str) -> list[str]:
-    return [str(find_java()), *_JVM, *_LOGGING, "-cp", f"{jars}/*", main]
+def kafka_command(main: str, *, version: str = VERSION) -> list[str]:
+    """Return the command that runs a Java class of Apache Kafka, to which arguments are added."""
+    return [str(find_java()), *_JVM, *_LOGGING, "-cp", f"{kafka_jars(version)}/*", main]
 
 
-def _format(broker: Broker, jars: Path) -> None:
+def _format(broker: Broker) -> None:
     """Give a new data directory its cluster id, as `kafka-storage format` does."""
     if (broker.directory / "data" / "meta.properties").exists():
         return
@@ -181,7 +182,7 @@ def _format(broker: Broker, jars: Path) -> None:
         cluster_id = f"A{cluster_id[1:]}"  # the tool would take it for an option
     done = subprocess.run(
         [
-            *_java(jars, "kafka.tools.StorageTool"),
+            *kafka_command("kafka.tools.StorageTool", version=broker.version),
             *("format", "-t", cluster_id, "-c", str(broker.directory / "server.properties")),
         ],
         capture_output=True,
@@ -193,8 +194,9 @@ def _format(broker: Broker, jars: Path) -> None:
         raise _failed(broker, "its storage could not be formatted")
 
 
-def _run(broker: Broker, jars: Path) -> None:
-    command = [*_java(jars, "kafka.Kafka"), str(broker.directory / "server.properties")]
+def _run(broker: Broker) -> None:
+    command = kafka_command("kafka.Kafka", version=broker.version)
+    command.append(str(broker.directory / "server.properties"))
     child = spawn(command, record=broker.record, log=broker.log)
     try:
         _await_answer(broker, child)

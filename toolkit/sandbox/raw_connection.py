@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import socket
 import struct
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
+
+from kafka.protocol.consumer.offsets import ListOffsetsRequest, ListOffsetsResponse
+
+from toolkit.model import TopicPartition
+from toolkit.sandbox.seed import SeededTopic
+
+LATEST, EARLIEST = -1, -2
 
 
 class Refused(Exception):  # reads as a sentence: the broker refused
@@ -53,3 +61,31 @@ def checked(answer: Any) -> Any:
     if answer.error_code:
         raise Refused(f"{type(answer).__name__}: error {answer.error_code}")
     return answer
+
+
+def log_offsets(
+    broker: Connection,
+    topics: Iterable[SeededTopic],
+    *,
+    timestamp: int = LATEST,
+    stable: bool = False,
+) -> dict[TopicPartition, int]:
+    """Return the first or last offset of every partition; `stable` stops at open transactions."""
+    Topic = ListOffsetsRequest.ListOffsetsTopic  # noqa: N806  # it is a class
+    asked = [
+        Topic(
+            name=topic.name,
+            partitions=[
+                Topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+                for partition in range(topic.partitions)
+            ],
+        )
+        for topic in topics
+    ]
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=int(stable), topics=asked)
+    answer = broker.ask(request, ListOffsetsResponse, version=3)
+    return {
+        TopicPartition(topic.name, partition.partition_index): checked(partition).offset
+        for topic in answer.topics
+        for partition in topic.partitions
+    }

@@ -32,8 +32,8 @@ from toolkit.kafka_io.wire.heartbeats import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from toolkit.sandbox.raw_connection import Connection, Refused, checked
-from toolkit.sandbox.seed import BACKLOG, Behaviour, SeededGroup
+from toolkit.sandbox.raw_connection import Connection, Refused, checked, log_offsets
+from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
 
@@ -42,10 +42,10 @@ class Member(Protocol):
     """A member of one group, at one connection."""
 
     def join(self, broker: Connection) -> None:
-        """Become a member and commit an offset."""
+        """Become a member."""
 
     def heartbeat(self, broker: Connection) -> None:
-        """Stay a member."""
+        """Stay a member, and commit where the kind of group does."""
 
     def leave(self, broker: Connection) -> None:
         """Stop being a member."""
@@ -78,7 +78,7 @@ class ConnectWorker:
         self.generation = -1
 
     def join(self, broker: Connection) -> None:
-        """Join, sync and commit as a worker does."""
+        """Join and sync as a worker does."""
         joined = self._join(broker)
         if joined.error_code == 79:  # the broker chose a member id, with which to ask again
             self.member_id = joined.member_id
@@ -95,7 +95,7 @@ class ConnectWorker:
             assignments=assignments,
         )
         checked(broker.ask(request, SyncGroupResponse, version=3))
-        _commit(broker, self.group, member=(self.member_id, self.generation))
+        self.heartbeat(broker)
 
     def _join(self, broker: Connection) -> Any:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="sessioned", metadata=self._STATE)
@@ -110,11 +110,12 @@ class ConnectWorker:
         return broker.ask(request, JoinGroupResponse, version=5)
 
     def heartbeat(self, broker: Connection) -> None:
-        """Tell the coordinator that the worker is there."""
+        """Tell the coordinator that the worker is there, and commit for the sink's tasks."""
         request = HeartbeatRequest(
             group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
         )
         checked(broker.ask(request, HeartbeatResponse, version=3))
+        _commit(broker, self.group, member=(self.member_id, self.generation))
 
     def leave(self, broker: Connection) -> None:
         """Leave at once instead of timing out."""
@@ -167,7 +168,7 @@ class StreamsInstance:
         self.tasks: list[Any] = []
 
     def join(self, broker: Connection) -> None:
-        """Join with the topology, take over the tasks and commit."""
+        """Join with the topology and take over the tasks."""
         Topology = StreamsGroupHeartbeatRequest.Topology  # noqa: N806  # it is a class
         subtopology = Topology.Subtopology(
             subtopology_id="0",
@@ -186,11 +187,11 @@ class StreamsInstance:
             client_tags=[],
         )
         self.heartbeat(broker)
-        _commit(broker, self.group, member=(self.member_id, self.epoch))
 
     def heartbeat(self, broker: Connection) -> None:
-        """Tell the coordinator which tasks the instance runs."""
+        """Tell the coordinator which tasks the instance runs, and commit for them."""
         self._beat(broker)
+        _commit(broker, self.group, member=(self.member_id, self.epoch))
 
     def leave(self, broker: Connection) -> None:
         """Leave at once instead of timing out."""
@@ -228,19 +229,28 @@ MEMBERS: dict[Behaviour, Callable[[SeededGroup], Member]] = {
 
 
 def _commit(broker: Connection, group: SeededGroup, *, member: tuple[str, int]) -> None:
-    """Commit the end of the backlog for partition 0, as a member with its id and epoch."""
+    """Commit the log ends, as a member with its id and epoch that has read everything."""
     Topic = OffsetCommitRequest.OffsetCommitRequestTopic  # noqa: N806  # it is a class
-    partition = Topic.OffsetCommitRequestPartition(
-        partition_index=0,
-        committed_offset=BACKLOG,
-        committed_leader_epoch=-1,
-        committed_metadata="",
-    )
+    ends = log_offsets(broker, [topic for topic in TOPICS if topic.name in group.reads])
+    topics = [
+        Topic(
+            name=partition.topic,
+            partitions=[
+                Topic.OffsetCommitRequestPartition(
+                    partition_index=partition.partition,
+                    committed_offset=end,
+                    committed_leader_epoch=-1,
+                    committed_metadata="",
+                )
+            ],
+        )
+        for partition, end in ends.items()
+    ]
     request = OffsetCommitRequest(
         group_id=group.group_id,
         generation_id_or_member_epoch=member[1],
         member_id=member[0],
-        topics=[Topic(name=topic, partitions=[partition]) for topic in group.reads],
+        topics=topics,
     )
     answer = broker.ask(request, OffsetCommitResponse, version=9)
     for topic in answer.topics:

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
-from kafka.protocol.consumer.offsets import ListOffsetsRequest, ListOffsetsResponse
 
 from toolkit.model import TopicPartition
-from toolkit.sandbox.raw_connection import Connection, Refused, checked
+from toolkit.sandbox.raw_connection import EARLIEST, Connection, Refused, checked, log_offsets
 from toolkit.sandbox.seed import (
     OPEN_TRANSACTION,
     POISON,
@@ -24,9 +23,6 @@ from toolkit.sandbox.seed import (
     SeededGroup,
     seeded_groups,
 )
-
-_LATEST, _EARLIEST = -1, -2
-_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +105,9 @@ def _look(address: str, groups: tuple[SeededGroup, ...]) -> Sight:
         return Sight(
             states=_states(broker),
             commits=_commits(broker, groups),
-            starts=_offsets(broker, timestamp=_EARLIEST),
-            ends=_offsets(broker, timestamp=_LATEST),
-            stable=_offsets(broker, timestamp=_LATEST, isolation=_READ_COMMITTED),
+            starts=log_offsets(broker, TOPICS, timestamp=EARLIEST),
+            ends=log_offsets(broker, TOPICS),
+            stable=log_offsets(broker, TOPICS, stable=True),
         )
 
 
@@ -138,27 +134,4 @@ def _commits(
             for partition in topic.partitions
         }
         for group in map(checked, answer.groups)
-    }
-
-
-def _offsets(
-    broker: Connection, *, timestamp: int, isolation: int = _READ_UNCOMMITTED
-) -> dict[TopicPartition, int]:
-    Topic = ListOffsetsRequest.ListOffsetsTopic  # noqa: N806  # it is a class
-    topics = [
-        Topic(
-            name=topic.name,
-            partitions=[
-                Topic.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-                for partition in range(topic.partitions)
-            ],
-        )
-        for topic in TOPICS
-    ]
-    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
-    answer = broker.ask(request, ListOffsetsResponse, version=3)
-    return {
-        TopicPartition(topic.name, partition.partition_index): checked(partition).offset
-        for topic in answer.topics
-        for partition in topic.partitions
     }

@@ -1,11 +1,16 @@
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from toolkit.runbook import run_notebook
+
+MakeReport = Callable[..., Path]
+Watched = Any  # conftest.Watched; a conftest cannot be imported
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2, "is_mobile": True}
@@ -25,7 +30,8 @@ show_table(frame, caption_text="Groups of " + hostile)
 """
 CHART = """\
 figure = go.Figure(go.Bar(x=frame["lag"].fillna(1), y=frame["group"], orientation="h"))
-figure.add_bar(x=[9000], y=["<a href='http://evil.invalid'>link</a>"], orientation="h", name=hostile)
+link = "<a href='http://evil.invalid'>link</a>"
+figure.add_bar(x=[9000], y=[link], orientation="h", name=hostile)
 figure.update_layout(title="Lag of " + plain(hostile))
 show_figure(figure)
 """
@@ -36,7 +42,7 @@ conclude("41 groups, one of them " + hostile, findings=41, problems=1)
 
 
 @pytest.fixture(scope="module")
-def make_report(tmp_path_factory):
+def make_report(tmp_path_factory: pytest.TempPathFactory) -> MakeReport:
     """Return a function that runs a notebook with these last cells and returns its report."""
     folder = tmp_path_factory.mktemp("reports")
 
@@ -59,16 +65,18 @@ def make_report(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def report(make_report):
+def report(make_report: MakeReport) -> Path:
+    """Run a notebook that ends well, once for all tests."""
     return make_report(CONCLUDE, name="10_done")
 
 
 @pytest.fixture(scope="module")
-def failed_report(make_report):
+def failed_report(make_report: MakeReport) -> Path:
+    """Run a notebook whose last step but one fails."""
     return make_report("raise RuntimeError('no answer about ' + hostile)", "1", name="11_failed")
 
 
-def test_asks_nothing_of_the_network(watched, report):
+def test_asks_nothing_of_the_network(watched: Watched, report: Path) -> None:
     """An opened report sends no request besides its own file, and nothing on it complains."""
     watched.open(report)
 
@@ -79,8 +87,8 @@ def test_asks_nothing_of_the_network(watched, report):
     watched.screenshot("report_done")
 
 
-def test_hostile_names_are_text(watched, report):
-    """A name that is mark-up stands everywhere as text: title, table, problems, chart, parameters."""
+def test_hostile_names_are_text(watched: Watched, report: Path) -> None:
+    """A name that is mark-up is shown as text in title, table, problems, chart and parameters."""
     watched.open(report)
     page = watched.page
 
@@ -96,7 +104,7 @@ def test_hostile_names_are_text(watched, report):
     assert watched.complaints == []
 
 
-def test_chart_is_drawn(watched, report):
+def test_chart_is_drawn(watched: Watched, report: Path) -> None:
     """The chart is a picture with its bars, drawn without a request."""
     watched.open(report)
 
@@ -104,7 +112,7 @@ def test_chart_is_drawn(watched, report):
     assert watched.page.locator(".ob-chart .bars path").count() > 40
 
 
-def test_table_sorts_as_numbers(watched, report):
+def test_table_sorts_as_numbers(watched: Watched, report: Path) -> None:
     """A click sorts by number, and what is missing never comes first as the largest."""
     watched.open(report)
     table = watched.page.locator("main table.ob-data")
@@ -117,7 +125,7 @@ def test_table_sorts_as_numbers(watched, report):
     expect(lags.nth(0)).to_have_text("39,000")
 
 
-def test_table_searches(watched, report):
+def test_table_searches(watched: Watched, report: Path) -> None:
     """The search finds rows that stand on another page of the table."""
     watched.open(report)
 
@@ -128,7 +136,7 @@ def test_table_searches(watched, report):
     expect(rows).to_contain_text(HOSTILE)
 
 
-def test_code_is_folded(watched, report):
+def test_code_is_folded(watched: Watched, report: Path) -> None:
     """Code is hidden until it is asked for."""
     watched.open(report)
     code = watched.page.locator(".ob-source .highlight").first
@@ -138,7 +146,7 @@ def test_code_is_folded(watched, report):
     expect(code).to_be_visible()
 
 
-def test_failed_step_on_top(watched, failed_report):
+def test_failed_step_on_top(watched: Watched, failed_report: Path) -> None:
     """The report of a failed run says at its top which step failed and why."""
     watched.open(failed_report)
     error = watched.page.locator(".ob-error")
@@ -153,7 +161,7 @@ def test_failed_step_on_top(watched, failed_report):
 
 
 @pytest.mark.parametrize("watched", [PHONE], indirect=True)
-def test_fits_a_phone(watched, report):
+def test_fits_a_phone(watched: Watched, report: Path) -> None:
     """On a phone nothing makes the page wider than the screen."""
     watched.open(report)
 
@@ -162,7 +170,7 @@ def test_fits_a_phone(watched, report):
 
 
 @pytest.mark.parametrize("watched", [DARK], indirect=True)
-def test_dark(watched, report):
+def test_dark(watched: Watched, report: Path) -> None:
     """Where people prefer dark, page and charts are light on dark."""
     watched.open(report)
 
@@ -175,7 +183,7 @@ def test_dark(watched, report):
     watched.screenshot("report_dark")
 
 
-def test_an_unescaped_name_is_not_executed(watched, make_report):
+def test_an_unescaped_name_is_not_executed(watched: Watched, make_report: MakeReport) -> None:
     """Where a notebook forgets to escape, the page's policy still keeps the name from running."""
     source = "from IPython.display import HTML\nHTML(hostile + '<script>alert(2)</script>')"
 
@@ -184,7 +192,7 @@ def test_an_unescaped_name_is_not_executed(watched, make_report):
     assert "dialog" not in watched.complaints
 
 
-def test_complete_without_scripts(browser, report):
+def test_complete_without_scripts(browser: Browser, report: Path) -> None:
     """Without JavaScript every row is there, and the chart says in words what it would show."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
@@ -195,6 +203,6 @@ def test_complete_without_scripts(browser, report):
     context.close()
 
 
-def test_size(report):
+def test_size(report: Path) -> None:
     """A report with charts and tables stays small enough to send by mail."""
     assert report.stat().st_size < 3_000_000

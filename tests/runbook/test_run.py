@@ -3,14 +3,19 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 
 from toolkit.errors import ParameterError
-from toolkit.runbook import Status, run_notebook
+from toolkit.runbook import RunResult, Status, Step, run_notebook
+
+MakeNotebook = Callable[..., Path]
+Run = Callable[..., RunResult]
 
 CONCLUDE = (
     "from toolkit.runbook import conclude\n"
@@ -27,10 +32,15 @@ finally:
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path: Path) -> Run:
     """Return a function that runs a notebook into a folder of this test."""
 
-    def run_one(notebook: Path, *, on_step=lambda _step: None, **parameters):
+    def run_one(
+        notebook: Path,
+        *,
+        on_step: Callable[[Step], None] = lambda _step: None,
+        **parameters: object,
+    ) -> RunResult:
         return run_notebook(
             notebook, parameters=parameters, output_dir=tmp_path / "runs", on_step=on_step
         )
@@ -38,12 +48,12 @@ def run(tmp_path):
     return run_one
 
 
-def test_done(make_notebook, run):
+def test_done(make_notebook: MakeNotebook, run: Run) -> None:
     """A run that reaches its end leaves notebook, report and a result.json that says all of it."""
     notebook = make_notebook(
         "# Look", "2 + 2", CONCLUDE, parameters='cluster: str = "eu"\ndays: int = 7'
     )
-    steps = []
+    steps: list[Step] = []
 
     result = run(notebook, on_step=steps.append, days=9)
 
@@ -79,7 +89,7 @@ def test_done(make_notebook, run):
     ]
 
 
-def test_the_notebook_says_how_it_ended(make_notebook, run):
+def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -> None:
     """A notebook that was blocked says so, and the run ends with that exit code."""
     source = (
         "from toolkit.runbook import conclude\n"
@@ -92,7 +102,7 @@ def test_the_notebook_says_how_it_ended(make_notebook, run):
     assert result.counts == {"planned": 9, "changed": 0}
 
 
-def test_values_arrive_as_given(make_notebook, run):
+def test_values_arrive_as_given(make_notebook: MakeNotebook, run: Run) -> None:
     """A hostile text arrives in the notebook exactly as it was given."""
     hostile = "007\"'\\\n{x} $HOME <img> grün \u202e"
     source = f"assert group == {hostile!r}, group\nassert groups == [{hostile!r}]\nassert not apply"
@@ -110,7 +120,9 @@ def test_values_arrive_as_given(make_notebook, run):
     assert result.error is None
 
 
-def test_wrong_parameter_starts_nothing(make_notebook, run, tmp_path):
+def test_wrong_parameter_starts_nothing(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path
+) -> None:
     """A wrong parameter is an error before a folder is made or a kernel started."""
     with pytest.raises(ParameterError):
         run(make_notebook("1", parameters="days: int = 7"), day=9)
@@ -118,7 +130,7 @@ def test_wrong_parameter_starts_nothing(make_notebook, run, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_toolkit_error(make_notebook, run):
+def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
     """A ToolkitError's own words and exit code become the run's, with the step it happened in."""
     source = "from toolkit.errors import UsageError\nraise UsageError('No cluster xx', hint='eu')"
 
@@ -132,7 +144,7 @@ def test_toolkit_error(make_notebook, run):
     assert "UsageError" in executed.cells[result.error.cell].source
 
 
-def test_any_other_error(make_notebook, run):
+def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:
     """Any other exception is a failed run, named in one line."""
     result = run(make_notebook("1 / 0"))
 
@@ -141,7 +153,7 @@ def test_any_other_error(make_notebook, run):
 
 
 @pytest.mark.parametrize("code", ["0", "", "3"])
-def test_sys_exit(make_notebook, run, code):
+def test_sys_exit(make_notebook: MakeNotebook, run: Run, code: str) -> None:
     """A notebook that leaves through sys.exit did not reach its end, whatever the code."""
     result = run(make_notebook(f"import sys; sys.exit({code})", CONCLUDE))
 
@@ -149,7 +161,7 @@ def test_sys_exit(make_notebook, run, code):
     assert result.error.cell is not None
 
 
-def test_kernel_death(make_notebook, run):
+def test_kernel_death(make_notebook: MakeNotebook, run: Run) -> None:
     """A kernel that dies is told from a cell that fails, and there is a result and a report."""
     result = run(make_notebook("## Apply", "import os; os._exit(9)", CONCLUDE))
 
@@ -159,7 +171,9 @@ def test_kernel_death(make_notebook, run):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_signal_lets_the_cell_clean_up(make_notebook, run, tmp_path, number):
+def test_signal_lets_the_cell_clean_up(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
     """A signal interrupts the cell, its `finally` runs, and the result says who stopped it."""
     started, cleaned = tmp_path / "started", tmp_path / "cleaned"
     source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
@@ -181,11 +195,11 @@ def test_signal_lets_the_cell_clean_up(make_notebook, run, tmp_path, number):
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_signal_that_a_cell_swallows(make_notebook, run):
+def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run) -> None:
     """A cell that catches the interrupt does not keep the run going: no further cell starts."""
     swallow = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    pass"
 
-    def stop(step) -> None:
+    def stop(step: Step) -> None:
         if step.number == 1:  # and two seconds later its kernel sleeps
             threading.Timer(2, os.kill, [os.getpid(), signal.SIGTERM]).start()
 
@@ -197,10 +211,10 @@ def test_signal_that_a_cell_swallows(make_notebook, run):
     assert "went on" not in result.error.reason
 
 
-def test_signal_between_cells(make_notebook, run):
+def test_signal_between_cells(make_notebook: MakeNotebook, run: Run) -> None:
     """A signal that comes before a cell is sent stops the run before that cell."""
 
-    def stop(step) -> None:
+    def stop(step: Step) -> None:
         if step.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -210,14 +224,14 @@ def test_signal_between_cells(make_notebook, run):
     assert "went on" not in result.error.reason
 
 
-def test_runs_do_not_share_a_folder(make_notebook, run):
+def test_runs_do_not_share_a_folder(make_notebook: MakeNotebook, run: Run) -> None:
     """Two runs within one second have a folder each."""
     notebook = make_notebook("1")
 
     assert run(notebook).folder != run(notebook).folder
 
 
-def test_cluster_in_folder_name(make_notebook, run, tmp_path):
+def test_cluster_in_folder_name(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
     """The folder is named for notebook, time and cluster, and stays where it belongs."""
     result = run(make_notebook("1", parameters='cluster: str = ""'), cluster="../e u")
 
@@ -225,10 +239,12 @@ def test_cluster_in_folder_name(make_notebook, run, tmp_path):
     assert result.folder.name.endswith("Z-.._e_u")
 
 
-def test_report_that_fails(make_notebook, run, monkeypatch):
+def test_report_that_fails(
+    make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A report that cannot be written costs neither the result nor the truth about the run."""
 
-    def fail(*_args, **_options):
+    def fail(*_args: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("toolkit.report.export.write_report", fail)
@@ -241,9 +257,10 @@ def test_report_that_fails(make_notebook, run, monkeypatch):
     assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
 
 
-def test_plain_papermill(make_notebook, tmp_path, monkeypatch):
+def test_plain_papermill(
+    make_notebook: MakeNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same notebook runs under papermill alone, which knows nothing of results."""
-    papermill = pytest.importorskip("papermill")
     monkeypatch.delenv("OFFSETBOOK_CONCLUSION", raising=False)
     notebook = make_notebook(CONCLUDE, parameters='cluster: str = ""')
 

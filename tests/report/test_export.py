@@ -1,0 +1,139 @@
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from toolkit.report import write_report
+
+Export = Callable[..., str]
+
+RESULT = {
+    "notebook": "20_example",
+    "status": "partly-applied",
+    "exit_code": 4,
+    "summary": "3 of 4 changed",
+    "counts": {"changed": 3, "refused": 1},
+    "undo": "undo-7",
+    "error": None,
+    "parameters": {"cluster": "eu", "apply": True, "topic": None, "groups": ["a", "b"]},
+    "clusters": ["eu"],
+    "started": "2026-01-02T03:04:05+00:00",
+    "finished": "2026-01-02T03:06:35+00:00",
+    "who": "ana@host",
+    "version": "1.2.3",
+    "folder": "/runs/x",
+    "report": "report.html",
+}
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Export:
+    """Return a function that writes cells as a notebook and returns its report's HTML."""
+
+    def export_cells(*cells: Any, result: dict[str, Any] | None = None, title: str = "") -> str:
+        nbformat.write(new_notebook(cells=list(cells)), tmp_path / "n.ipynb")
+        write_report(tmp_path / "n.ipynb", tmp_path / "n.html", title=title, result=result)
+        return (tmp_path / "n.html").read_text()
+
+    return export_cells
+
+
+def html_output(html: str, **metadata: str) -> Any:
+    """Return an output as a cell displays it."""
+    return new_output("display_data", data={"text/html": html}, metadata=metadata)
+
+
+def test_what_happened_is_on_top(export: Export) -> None:
+    """The top says how it ended, what was counted, undo, parameters, and how long it took."""
+    html = export(new_markdown_cell("# Reset `offsets`\n\nHow."), result=RESULT)
+    top = re.sub(r"<[^>]+>|\s+", " ", html[html.index("<header") : html.index("</header")])
+
+    for said in (
+        "Reset offsets",
+        "Partly applied",
+        "3 of 4 changed",
+        "undo-7",
+        "ana@host",
+        "2 min",
+    ):
+        assert said in top
+    assert re.search(r"changed\s+3.*refused\s+1", top)
+    assert re.search(r"cluster\s+eu\s+apply\s+yes\s+topic\s+not set\s+groups\s+a, b", top)
+    assert html.count("Reset") == 2  # <title> and <h1>: not once more in the body
+
+
+def test_without_a_result(export: Export) -> None:
+    """A notebook that no runner ran has a report, too, with the title that was asked for."""
+    html = export(new_markdown_cell("# Look"), title="My <b>title")
+
+    assert "<h1>My &lt;b&gt;title</h1>" in html
+    assert '<span class="ob-status">' not in html
+
+
+def test_scaffolding_is_left_out(export: Export) -> None:
+    """Neither parameters nor papermill's banners nor scripts for JupyterLab are in a report."""
+    html = export(
+        new_markdown_cell("banner", metadata={"tags": ["papermill-error-cell-tag"]}),
+        new_markdown_cell("## Parameters"),
+        new_code_cell("x: int = 1", metadata={"tags": ["parameters"]}),
+        new_code_cell("x = 2", metadata={"tags": ["injected-parameters"]}),
+        new_code_cell("1", outputs=[html_output("<p>live</p>", offsetbook_role="live-only")]),
+        new_markdown_cell("## Kept"),
+    )
+
+    for gone in ("banner", "Parameters", "injected", "live</p>"):
+        assert gone not in html
+    assert "Kept" in html
+
+
+def test_problems_move_to_the_top(export: Export) -> None:
+    """What could not be read stands above the first step, and only there."""
+    html = export(
+        new_markdown_cell("## Look"),
+        new_code_cell("1", outputs=[html_output("<p>no leader</p>", offsetbook_role="problems")]),
+    )
+
+    assert html.count("no leader") == 1
+    assert html.index("no leader") < html.index("<main")
+
+
+def test_a_widget_needs_a_static_form(export: Export) -> None:
+    """A widget shows its static HTML; one without is left out instead of shown as its repr."""
+    view = {"application/vnd.jupyter.widget-view+json": {"model_id": "1"}, "text/plain": "Box()"}
+    html = export(
+        new_code_cell("1", outputs=[new_output("display_data", data=view)]),
+        new_code_cell(
+            "2", outputs=[new_output("display_data", data=view | {"text/html": "still"})]
+        ),
+    )
+
+    assert "Box()" not in html
+    assert "still" in html
+
+
+def test_only_what_is_needed_travels(export: Export) -> None:
+    """A report without charts and tables carries none of their libraries."""
+    assert len(export(new_markdown_cell("# Look"))) < 30_000
+
+
+def test_nothing_has_an_address(export: Export) -> None:
+    """The page names nothing that a browser would fetch."""
+    html = export(new_markdown_cell("# Look"), new_code_cell("1"), result=RESULT)
+
+    assert not re.search(r"""(src|href)=["'](?!#|data:)""", html)
+    assert "http" not in re.sub(r'http-equiv="[^"]+"', "", html)
+
+
+def test_script_end_in_a_figure(export: Export) -> None:
+    """A name in a figure cannot end the block of data that it travels in."""
+    figure = {"data": [{"type": "bar", "y": ["</script><script>alert(1)</script>"]}], "layout": {}}
+    output = new_output("display_data", data={"application/vnd.plotly.v1+json": figure})
+
+    html = export(new_code_cell("1", outputs=[output]))
+
+    assert "alert(1)</script" not in html
+    assert "alert(1)\\u003c/script" in html

@@ -1,0 +1,188 @@
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import Problem
+from toolkit.report import show_problems, show_table
+from toolkit.report.names import in_html
+from toolkit.report.tables import ROW_CAP
+
+Shown = list[dict[str, Any]]
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def html_of(shown: Shown) -> str:
+    """Return the HTML of the last thing shown."""
+    return shown[-1]["data"]["text/html"]
+
+
+def cells(html: str) -> list[str]:
+    """Return the text of every cell in the body of a table."""
+    return re.findall(r"<td[^>]*>(.*?)</td>", html)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"group": [HOSTILE]}),
+        pd.DataFrame({HOSTILE: [1]}),
+        pd.DataFrame({"group": [[HOSTILE]]}),
+        pd.DataFrame({"group": pd.Categorical([HOSTILE])}),
+        pd.DataFrame({"lag": [1]}, index=pd.Index([HOSTILE], name="group")),
+        pd.DataFrame({"lag": [1]}, index=pd.Index(["a"], name=HOSTILE)),
+        pd.DataFrame([[1]], columns=pd.MultiIndex.from_tuples([("lag", HOSTILE)])),
+    ],
+    ids=["cell", "column", "list", "category", "index", "index name", "column levels"],
+)
+def test_names_are_text(shown: Shown, frame: pd.DataFrame) -> None:
+    """A hostile name is text wherever a frame can hold it, and in caption and empty text."""
+    show_table(frame, caption_text=HOSTILE)
+    show_table(frame.head(0), caption_text=HOSTILE, empty_text=HOSTILE)
+
+    for output in shown:
+        assert "<img" not in output["data"]["text/html"]
+        assert "&lt;img" in output["data"]["text/html"]
+
+
+@given(st.text())
+def test_no_name_makes_a_tag(name: str) -> None:
+    """Whatever a name holds, a browser reads it as text alone."""
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: object) -> None:
+            raise AssertionError((tag, attrs))
+
+    Tags().feed(in_html(name))
+
+
+def test_hidden_characters_are_spelt_out(shown: Shown) -> None:
+    """A name cannot pass for another one by characters that nobody sees."""
+    show_table(pd.DataFrame({"group": ["orders\u202egro", "pay\u200bments", "grün ☃"]}))
+
+    assert cells(html_of(shown)) == ["orders\\u202egro", "pay\\u200bments", "grün ☃"]
+
+
+def test_numbers(shown: Shown) -> None:
+    """Numbers are right-aligned with thousands apart; what is missing is a dash and never 0."""
+    frame = pd.DataFrame(
+        {
+            "whole": [1234567, 0, -5],
+            "gaps": [1234567, None, 0],
+            "objects": pd.Series([10**20, None, 7], dtype=object),
+            "nullable": pd.array([1, None, 3], dtype="Int64"),
+            "decimals": [0.12345, 1234.5, float("inf")],
+        }
+    )
+
+    show_table(frame)
+
+    assert cells(html_of(shown)) == [
+        *["1,234,567", "1,234,567", f"{10**20:,}", "1", "0.123"],
+        *["0", "–", "–", "–", "1,234.50"],
+        *["-5", "0", "7", "3", "∞"],
+    ]
+    assert html_of(shown).count('<td class="number"') == 15
+    assert html_of(shown).count('class="number" data-type="num"') == 5
+
+
+def test_other_values(shown: Shown) -> None:
+    """Times are UTC and say so, durations have units, booleans are words, lists are lists."""
+    frame = pd.DataFrame(
+        {
+            "at": [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), None],
+            "for": [timedelta(days=3, hours=4, minutes=5), None],
+            "live": pd.Series([True, None], dtype=object),
+            "topics": [frozenset({"b", "a"}), ()],
+        }
+    )
+
+    show_table(frame)
+
+    assert cells(html_of(shown)) == [
+        *["2026-01-02 03:04:05 UTC", "3 d 4 h", "yes", "a, b"],
+        *["–", "–", "–", "–"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("duration", "text"),
+    [
+        (timedelta(0), "0 s"),
+        (timedelta(seconds=59.6), "1 min"),
+        (timedelta(hours=2, seconds=5), "2 h"),
+        (timedelta(minutes=-12, seconds=-5), "-12 min 5 s"),
+    ],
+)
+def test_durations(shown: Shown, duration: timedelta, text: str) -> None:
+    """A duration is its two largest units."""
+    show_table(pd.DataFrame({"for": [duration]}))
+
+    assert cells(html_of(shown)) == [text]
+
+
+def test_cut_is_said(shown: Shown) -> None:
+    """Rows that are not shown are counted out loud, since sorting does not see them."""
+    show_table(pd.DataFrame({"lag": range(ROW_CAP + 1)}))
+
+    assert f"first {ROW_CAP:,} of {ROW_CAP + 1:,} rows" in html_of(shown)
+    assert f"first {ROW_CAP:,} of {ROW_CAP + 1:,} rows" in shown[-1]["data"]["text/plain"]
+    assert len(cells(html_of(shown))) == ROW_CAP
+
+    show_table(pd.DataFrame({"lag": range(ROW_CAP)}))
+
+    assert "rows" not in html_of(shown).replace("data-rows", "")
+
+
+def test_no_rows(shown: Shown) -> None:
+    """An empty frame is a sentence and no table."""
+    show_table(pd.DataFrame({"lag": []}), empty_text="No group lags.")
+
+    assert "No group lags." in html_of(shown)
+    assert "<table" not in html_of(shown)
+
+
+def test_library_is_sent_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In JupyterLab the library comes with the first table, and never into a headless notebook."""
+    monkeypatch.delenv("OFFSETBOOK_HEADLESS")
+    monkeypatch.setattr("toolkit.report.live._unsent", [lambda: "L" * 1000])
+    for _ in range(2):
+        show_table(pd.DataFrame({"lag": [1]}))
+
+    scripts = [output for output in shown if output["metadata"]]
+    assert [output["metadata"]["offsetbook_role"] for output in scripts] == ["live-only"] * 2
+    assert ["L" * 1000 in output["data"]["text/html"] for output in scripts] == [True, False]
+
+
+def test_problems(shown: Shown) -> None:
+    """Problems are rows marked for the top of the report; none is said, too."""
+    show_problems([Problem("offsets", "not authorised", group_id=HOSTILE)])
+
+    assert shown[-1]["metadata"] == {"offsetbook_role": "problems"}
+    assert "1 thing could not be read" in html_of(shown)
+    assert cells(html_of(shown)) == ["offsets", "not authorised", in_html(HOSTILE)]
+
+    show_problems([])
+
+    assert shown[-1]["metadata"] == {}
+    assert "could be read" in html_of(shown)
+
+
+def test_problems_of_any_record(shown: Shown) -> None:
+    """Any dataclass or frame of problems will do."""
+
+    @dataclass
+    class Trouble:
+        cluster: str
+
+    show_problems([Trouble("eu"), Trouble("us")])
+    show_problems(pd.DataFrame({"cluster": ["eu", "us"]}))
+
+    assert html_of(shown[:1]) == html_of(shown)

@@ -19,6 +19,19 @@ def test_an_owned_partition_without_a_commit_has_a_row() -> None:
     assert ["", "app @ /10.0.0.1"] == list(rows["owner"])
 
 
+def test_a_large_offset_stays_exact_beside_a_missing_one() -> None:
+    """An offset beyond the reach of a float is not rounded because another one is unknown."""
+    facts = snapshot(
+        live("g"),
+        commits=(Commit("g", "orders", 0, 2**60 + 1), Commit("g", "orders", 1, 7)),
+        logs={("orders", 0): (0, 2**60 + 3), ("orders", 1): (None, None)},
+    )
+    rows = offsets_frame(facts)
+
+    assert [2**60 + 1, 7] == list(rows["committed"])
+    assert 2**60 + 3 == rows["log_end"].iloc[0]
+
+
 def test_a_share_group_has_no_rows() -> None:
     """A share group keeps no committed offsets, so it is not said to lack one."""
     owner = member("orders", owns=(TopicPartition("orders", 1),))

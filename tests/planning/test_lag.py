@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.planning.lag import (
@@ -23,7 +23,7 @@ offset = st.one_of(st.none(), st.integers(0, 2**62))
 
 def frame(*rows: tuple[int | None, ...]) -> pd.DataFrame:
     """Return partitions of group g with the given committed, start, end, last stable offset."""
-    offsets = pd.DataFrame(list(rows), columns=OFFSETS).astype("Int64")
+    offsets = pd.DataFrame(list(rows), columns=OFFSETS, dtype="object").astype("Int64")
     offsets.insert(0, "cluster", "eu")
     offsets.insert(1, "group", "g")
     offsets.insert(2, "topic", "t")
@@ -68,6 +68,7 @@ def test_a_large_offset_stays_exact() -> None:
     assert 3 == result["lag"].iloc[0]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(offset, offset, offset, offset), max_size=8))
 def test_lag_is_never_negative_and_never_invented(rows: list[tuple[int | None, ...]]) -> None:
     """Whatever the offsets, lag and lost are null or not negative, and null without a commit."""
@@ -78,6 +79,7 @@ def test_lag_is_never_negative_and_never_invented(rows: list[tuple[int | None, .
     assert result.loc[result["committed"].isna(), ["lag", "lost", "stable_lag"]].isna().all(None)
 
 
+@settings(max_examples=40)
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_lag_and_lost_add_up_to_the_distance(committed: int, start: int, length: int) -> None:
     """What is still to read and what is gone make the whole way from commit to log end."""

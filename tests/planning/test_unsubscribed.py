@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from facts import live, member, snapshot
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.model import Commit, Group, GroupState, GroupType, TopicPartition
@@ -119,6 +119,7 @@ def test_an_empty_cluster_gives_empty_tables_with_their_columns() -> None:
     assert found.by_group.empty
 
 
+@settings(max_examples=25)
 @given(
     subscribed=st.lists(st.sets(st.sampled_from(TOPICS)), min_size=1, max_size=3),
     committed=st.sets(st.sampled_from(TOPICS)),

@@ -58,9 +58,13 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
             )
         )
     columns = ["cluster", "group", "topic", "partition", *OFFSET_COLUMNS]
-    frame = pd.DataFrame(rows, columns=[*columns, "committed_at", "pending", "owner"])
+    # Objects first: a missing offset in a column of integers would turn them all into floats.
+    frame = pd.DataFrame(
+        rows, columns=[*columns, "committed_at", "pending", "owner"], dtype="object"
+    )
+    text = dict.fromkeys(("cluster", "group", "topic", "owner"), "str")
     types = {"partition": "int64", "pending": "bool", **dict.fromkeys(OFFSET_COLUMNS, "Int64")}
-    return frame.astype({**types, "committed_at": "datetime64[ms, UTC]"})
+    return frame.astype({**text, **types, "committed_at": "datetime64[ms, UTC]"})
 
 
 def groups_frame(snapshot: Snapshot) -> pd.DataFrame:

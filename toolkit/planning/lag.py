@@ -40,7 +40,7 @@ def with_lag(offsets: pd.DataFrame) -> pd.DataFrame:
     position = position.mask(start.isna() | end.isna(), LOG_UNKNOWN)
     position = position.mask(committed.isna(), NO_COMMIT)
     return offsets.assign(
-        lag=(end - first_readable).where(known),
+        lag=(end - first_readable).clip(lower=0).where(known),
         # A consumer may have committed past the last stable offset under another isolation level.
         stable_lag=(offsets["last_stable"] - first_readable).clip(lower=0).where(known),
         lost=lost.where(known),

@@ -1,0 +1,155 @@
+"""The tree is the architecture: who may import whom, what files are called, how large they get."""
+
+from __future__ import annotations
+
+import ast
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import toolkit
+
+ROOT = Path(toolkit.__file__).parent.parent
+MODULES = sorted(ROOT.glob("toolkit/**/*.py"))
+
+MAX_MODULE_LINES, MAX_FUNCTION_LINES = 300, 50
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base", "misc"}
+KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
+# The sandbox's applications and its raw members play the user's programs, which speak to Kafka.
+MAY_USE_A_CLIENT = ("toolkit/kafka_io/", "toolkit/sandbox/")
+RECORDS = {"toolkit.model", "toolkit.errors"}
+
+# DESIGN, "who may import whom"; a part that is not listed may import anything in toolkit.
+MAY_IMPORT = {
+    "toolkit.model": set(),
+    "toolkit.errors": set(),
+    "toolkit.java": {"toolkit.errors"},
+    "toolkit.planning": RECORDS,
+    "toolkit.kafka_io": RECORDS,
+    "toolkit.storage": RECORDS,
+    "toolkit.report": RECORDS | {"toolkit.planning", "toolkit.storage"},
+    "toolkit.spark": RECORDS
+    | {"toolkit.planning", "toolkit.storage", "toolkit.kafka_io", "toolkit.java"},
+}
+STANDARD_LIBRARY_ONLY = {"toolkit.model", "toolkit.errors"}
+PURE_MAY_USE = {"pandas", "toolkit"}
+
+
+def name_of(path: Path) -> str:
+    """Return a file's dotted module name."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def part_of(module: str) -> str:
+    """Return the part of the house that a module belongs to: toolkit.planning, toolkit.model."""
+    return ".".join(module.split(".")[:2])
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield what a file imports, also inside functions, but not what only a type checker sees."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{path}: relative import of {node.module}"
+            if node.module == "toolkit":
+                yield from (f"toolkit.{alias.name}" for alias in node.names)
+            else:
+                yield node.module or ""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_follow_the_design(path: Path) -> None:
+    """A module imports only the parts of the house that the design lets it."""
+    own = part_of(name_of(path))
+    allowed = MAY_IMPORT.get(own)
+    for imported in imports(path):
+        top = imported.split(".")[0]
+        if top == "toolkit" and allowed is not None:
+            assert part_of(imported) in allowed | {own}, f"{own} must not import {imported}"
+        if own in STANDARD_LIBRARY_ONLY:
+            assert top in sys.stdlib_module_names, f"{own} must not import {imported}"
+        if own == "toolkit.planning":
+            assert top in PURE_MAY_USE | sys.stdlib_module_names, f"{own} imports {imported}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_one_door_to_kafka(path: Path) -> None:
+    """Only kafka_io, and the sandbox's stand-ins for user programs, import a Kafka client."""
+    if path.relative_to(ROOT).as_posix().startswith(MAY_USE_A_CLIENT):
+        return
+    assert not KAFKA_CLIENTS & {name.split(".")[0] for name in imports(path)}
+
+
+def test_planning_asks_no_clock_and_reads_no_environment() -> None:
+    """A rule gets its facts as arguments: no clock, environment, file, process or network inside."""
+    forbidden = {"os", "time", "pathlib", "subprocess", "socket", "random", "io", "sys"}
+    for path in ROOT.glob("toolkit/planning/*.py"):
+        assert not forbidden & set(imports(path)), path
+        assert ".now(" not in path.read_text("utf-8"), path
+        assert "open(" not in path.read_text("utf-8"), path
+
+
+def test_files_are_named_for_what_they_are_about() -> None:
+    """No file is called by a name that says nothing."""
+    assert not EMPTY_NAMES & {path.stem for path in MODULES}
+
+
+def test_sizes_stay_within_the_budget(record_property: pytest.RecordProperty) -> None:
+    """No module over 300 lines, no function over 50; the medians go into the test report."""
+    modules = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}
+    functions = {
+        f"{name_of(path)}.{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in MODULES
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    for what, sizes in (("module", modules), ("function", functions)):
+        largest = max(sizes, key=lambda name: sizes[name])
+        record_property(f"median_{what}_lines", statistics.median(sizes.values()))
+        record_property(f"largest_{what}", f"{largest}: {sizes[largest]} lines")
+
+    assert {} == {name: n for name, n in modules.items() if n > MAX_MODULE_LINES}
+    assert {} == {name: n for name, n in functions.items() if n > MAX_FUNCTION_LINES}
+
+
+def test_public_names_are_what_they_say() -> None:
+    """Every public name can be loaded, is sorted, and leads to what a type checker sees."""
+    assert sorted(toolkit.__all__) == toolkit.__all__
+    assert set(toolkit.__all__) == set(toolkit._HOME)
+    for name in toolkit.__all__:
+        assert getattr(toolkit, name) is not None
+
+
+def test_importing_the_package_is_cheap() -> None:
+    """Importing toolkit loads no Spark, no Jupyter, no pandas and no Kafka client."""
+    heavy = {"pyspark", "IPython", "ipykernel", "pandas", "kafka", "confluent_kafka", "plotly"}
+    script = f"import sys, toolkit; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert "[]" == done.stdout.strip()
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("tests/**/test_*.py")), ids=lambda p: p.stem)
+def test_every_test_states_its_claim(path: Path) -> None:
+    """Each test has a docstring that says in one sentence what must hold."""
+    silent = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and not ast.get_docstring(node)
+    ]
+
+    assert [] == silent

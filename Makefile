@@ -32,5 +32,5 @@ lock:  ## Resolve the dependencies anew (for maintainers)
 	@scripts/lock_dependencies
 
 clean:  ## Stop the sandbox and remove everything that was made here
-	@if [ -x $(BIN)/offsetbook ]; then $(BIN)/offsetbook sandbox down; fi
+	@if [ -x $(BIN)/offsetbook ]; then for state in .sandbox .sandbox/demo; do $(BIN)/offsetbook sandbox down --state-dir $$state; done; fi
 	@rm -rf .venv .sandbox runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse *.egg-info

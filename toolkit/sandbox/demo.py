@@ -1,0 +1,66 @@
+"""The demonstration: two clusters, the reading notebooks, and what they found."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.planning.unsubscribed import find_unsubscribed
+from toolkit.runbook import RunResult, Step, find_notebook, run_notebook
+from toolkit.sandbox.fleet import NAMES, Sandbox
+
+FINDINGS = ["cluster", "group", "topic", "partition", "lag", "share_of_group_lag", "also_read_by"]
+
+
+class Demonstration(NamedTuple):
+    """The unsubscribed offsets of all clusters, and one result a run."""
+
+    findings: pd.DataFrame
+    runs: list[RunResult]
+
+
+def demonstrate(
+    state_dir: Path, output_dir: Path, *, on_step: Callable[[str], None]
+) -> Demonstration:
+    """
+    Start a fresh sandbox, run notebooks 20 and 10 against it, stop and remove what was started.
+
+    `state_dir` is always the same one, so that what a killed demonstration left running is found
+    and ended by the next. Raises ToolkitError where a step cannot be taken; a notebook that fails is in its result.
+    """
+    sandbox = Sandbox(state_dir)
+    _remove(sandbox, on_step)
+    try:
+        clusters = sandbox.up(NAMES, on_step=on_step)
+        found = [find_unsubscribed(read_snapshot(cluster)).rows for cluster in clusters]
+        given = [("20", {"cluster": name}) for name in NAMES] + [("10", {"clusters": list(NAMES)})]
+        runs = []
+        for number, parameters in given:
+            notebook = find_notebook(number)
+            about = ", ".join(NAMES) if number == "10" else parameters["cluster"]
+            on_step(f"running {notebook.stem} on {about}")
+            runs.append(
+                run_notebook(
+                    notebook,
+                    parameters={**parameters, "fleet_file": str(sandbox.fleet_file)},
+                    output_dir=output_dir,
+                    on_step=lambda step: on_step(_words(step)),
+                )
+            )
+    finally:
+        _remove(sandbox, on_step)
+    return Demonstration(pd.concat(found, ignore_index=True)[FINDINGS], runs)
+
+
+def _remove(sandbox: Sandbox, on_step: Callable[[str], None]) -> None:
+    sandbox.down(on_step=on_step)
+    shutil.rmtree(sandbox.state_dir, ignore_errors=True)
+
+
+def _words(step: Step) -> str:
+    return f"  [{step.number}/{step.total}] {step.heading}"

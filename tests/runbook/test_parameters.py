@@ -115,6 +115,7 @@ def test_text_becomes_declared_type(notebook: Path, name: str, text: str, value:
         ("share", "nan"),
         ("share", "inf"),
         ("share", "1e999"),
+        ("share", "1_0.5"),
         ("apply", "no"),
         ("apply", "1"),
         ("apply", ""),

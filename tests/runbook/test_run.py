@@ -4,7 +4,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import nbformat
@@ -13,6 +13,7 @@ import pytest
 
 from toolkit.errors import ParameterError
 from toolkit.runbook import RunResult, Status, Step, run_notebook
+from toolkit.runbook.run import _new_folder
 
 MakeNotebook = Callable[..., Path]
 Run = Callable[..., RunResult]
@@ -224,11 +225,17 @@ def test_signal_between_cells(make_notebook: MakeNotebook, run: Run) -> None:
     assert "went on" not in result.error.reason
 
 
-def test_runs_do_not_share_a_folder(make_notebook: MakeNotebook, run: Run) -> None:
+def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     """Two runs within one second have a folder each."""
-    notebook = make_notebook("1")
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
-    assert run(notebook).folder != run(notebook).folder
+    folders = [_new_folder(tmp_path, "20_find", now, ("eu",)) for _ in range(3)]
+
+    assert [folder.name for folder in folders] == [
+        "20_find-20260102T030405Z-eu",
+        "20_find-20260102T030405Z-eu-2",
+        "20_find-20260102T030405Z-eu-3",
+    ]
 
 
 def test_cluster_in_folder_name(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:

@@ -78,27 +78,29 @@ def test_scaffolding_is_left_out(export: Export) -> None:
     """Neither parameters nor papermill's banners nor scripts for JupyterLab are in a report."""
     html = export(
         new_markdown_cell("banner", metadata={"tags": ["papermill-error-cell-tag"]}),
-        new_markdown_cell("## Parameters"),
+        new_markdown_cell("# Title"),
+        new_markdown_cell("Which clusters."),
         new_code_cell("x: int = 1", metadata={"tags": ["parameters"]}),
         new_code_cell("x = 2", metadata={"tags": ["injected-parameters"]}),
         new_code_cell("1", outputs=[html_output("<p>live</p>", offsetbook_role="live-only")]),
         new_markdown_cell("## Kept"),
     )
 
-    for gone in ("banner", "Parameters", "injected", "live</p>"):
+    for gone in ("banner", "Which clusters", "x: int", "live</p>"):
         assert gone not in html
+    assert "Title" in html
     assert "Kept" in html
 
 
 def test_problems_move_to_the_top(export: Export) -> None:
-    """What could not be read stands above the first step, and only there."""
+    """What could not be read stands above the first step, and its old place says so."""
     html = export(
         new_markdown_cell("## Look"),
         new_code_cell("1", outputs=[html_output("<p>no leader</p>", offsetbook_role="problems")]),
     )
 
     assert html.count("no leader") == 1
-    assert html.index("no leader") < html.index("<main")
+    assert html.index("no leader") < html.index("<main") < html.index("Shown at the top")
 
 
 def test_a_widget_needs_a_static_form(export: Export) -> None:

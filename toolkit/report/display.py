@@ -28,4 +28,4 @@ def put(data: dict[str, Any], *, role: Role | None = None) -> None:
     from IPython.display import display  # noqa: PLC0415
 
     metadata = {ROLE_KEY: str(role)} if role else {}
-    display(data, raw=True, metadata=metadata)  # type: ignore[no-untyped-call]
+    display(data, raw=True, metadata=metadata)  # type: ignore[no-untyped-call]  # IPython leaves it untyped

@@ -49,7 +49,7 @@ def write_report(
         result: the content of the run's `result.json`; without it the page has no run facts.
 
     """
-    notebook = nbformat.read(notebook_path, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = nbformat.read(notebook_path, as_version=4)  # type: ignore[no-untyped-call]  # has no types
     page = arrange(notebook, title=title)
     nonce = secrets.token_urlsafe(16)
     shown = asdict(page) | (run_facts(result) if result else {})
@@ -69,7 +69,7 @@ def write_report(
 
 
 def _exporter() -> HTMLExporter:
-    return HTMLExporter(  # type: ignore[no-untyped-call]
+    return HTMLExporter(  # type: ignore[no-untyped-call]  # has no types
         template_name="template",
         extra_template_basedirs=[str(_FOLDER)],
         embed_images=True,

@@ -27,6 +27,7 @@ _STATUS_TEXT = {
     "kernel-died": "The kernel died",
 }
 _COUNT_TONES = {"problems": "warn", "refused": "bad"}
+_MOVED = '<p class="ob-empty">Shown at the top of this page.</p>'
 _FIRST_HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t#]*(?:\n|\Z)")
 _SECTION = re.compile(r"^##[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 
@@ -46,8 +47,9 @@ class Page:
 
 def arrange(notebook: Any, *, title: str) -> Page:
     """Rearrange a notebook, in place, into a page: problems first, scaffolding gone."""
-    page = Page(title=title or _take_title(notebook.cells) or "Report")
-    notebook.cells = _without_scaffolding(notebook.cells)
+    own_title, title_cell = _take_title(notebook.cells)
+    page = Page(title=title or own_title or "Report")
+    notebook.cells = _without_scaffolding(notebook.cells, title_cell)
     failed = next((i for i, cell in enumerate(notebook.cells) if _has_error(cell)), None)
     for number, cell in enumerate(notebook.cells):
         anchor = f"step-{number + 1}"
@@ -103,7 +105,7 @@ def _arrange_code(cell: Any, page: Page, *, after_failure: bool) -> None:
         page.has_tables = page.has_tables or "ob-data" in data.get("text/html", "")
         if role == Role.PROBLEMS:
             page.problems.append(data["text/html"])
-            continue
+            output.data = {"text/html": _MOVED}
         if PLOTLY in data:
             page.has_charts = True
             output.metadata["offsetbook_figure"] = _figure(data[PLOTLY])
@@ -117,26 +119,27 @@ def _figure(figure: dict[str, Any]) -> dict[str, str]:
     return {"label": describe(drawn), "json": json.dumps(drawn).replace("<", "\\u003c")}
 
 
-def _take_title(cells: list[Any]) -> str:
-    """The notebook's first heading, which moves from its cell to the top of the page."""
+def _take_title(cells: list[Any]) -> tuple[str, Any]:
+    """The notebook's first heading, which moves to the top of the page, and the cell it was in."""
     for cell in cells:
         if cell.cell_type == "markdown" and (found := _FIRST_HEADING.match(cell.source)):
             cell.source = cell.source[found.end() :]
-            return _without_marks(found.group(1))
-    return ""
+            return _without_marks(found.group(1)), cell
+    return "", None
 
 
 def _without_marks(heading: str) -> str:
     return re.sub(r"[`*]", "", heading).strip()
 
 
-def _without_scaffolding(cells: list[Any]) -> list[Any]:
+def _without_scaffolding(cells: list[Any], title_cell: Any) -> list[Any]:
     """Leave out empty cells, papermill's own, and the parameters, which stand in a table."""
     kept: list[Any] = []
     for cell in cells:
         tags = set(cell.metadata.get("tags", ()))
-        if "parameters" in tags and kept and _SECTION.match(kept[-1].source):
-            kept.pop()  # the heading above the parameters, which would stand over nothing
+        is_about_them = kept and kept[-1].cell_type == "markdown" and kept[-1] is not title_cell
+        if "parameters" in tags and is_about_them:
+            kept.pop()  # words that would stand over nothing
         if not tags & _LEFT_OUT and cell.source.strip():
             kept.append(cell)
     return kept

@@ -20,7 +20,7 @@ from toolkit.report.display import Role, is_headless, put
 from toolkit.report.live import table_script
 from toolkit.report.names import in_html, visible
 
-Kind = Literal["text", "number", "duration"]
+Kind = Literal["text", "number", "duration", "time"]
 
 MISSING = "\N{EN DASH}"
 ROW_CAP = 2000
@@ -28,7 +28,8 @@ _TEXT_ROWS = 20
 _HEADER_ATTRIBUTES: dict[Kind, str] = {
     "text": "",
     "number": ' class="number" data-type="num"',
-    "duration": ' data-type="num"',
+    "duration": ' class="moment" data-type="num"',
+    "time": ' class="moment"',
 }
 
 
@@ -124,6 +125,8 @@ def _kind(column: pd.Series[Any]) -> Kind:
         return "text"
     if pd.api.types.is_numeric_dtype(column):
         return "number"
+    if pd.api.types.is_datetime64_any_dtype(column):
+        return "time"
     # None beside whole numbers or durations makes a column of objects.
     values = [value for value in column if not _is_missing(value)]
     if values and all(isinstance(value, timedelta) for value in values):
@@ -135,14 +138,16 @@ def _kind(column: pd.Series[Any]) -> Kind:
 
 def _cell(value: Any, kind: Kind) -> str:
     """One cell; the page sorts by `data-order`, which all cells of a column have or none."""
+    missing = _is_missing(value)
     if kind == "text":
-        return f"<td>{MISSING if _is_missing(value) else in_html(_text(value))}</td>"
-    css = ' class="number"' if kind == "number" else ""
-    if _is_missing(value):
-        return f'<td{css} data-order="">{MISSING}</td>'
+        return f"<td>{MISSING if missing else in_html(_text(value))}</td>"
+    if kind == "time":
+        return f'<td class="moment">{MISSING if missing else _text(value)}</td>'
     if kind == "duration":
-        return f'<td data-order="{value.total_seconds()}">{_duration(value)}</td>'
-    return f'<td{css} data-order="{value}">{_number(value)}</td>'
+        order, shown = ("", MISSING) if missing else (value.total_seconds(), _duration(value))
+        return f'<td class="moment" data-order="{order}">{shown}</td>'
+    order, shown = ("", MISSING) if missing else (value, _number(value))
+    return f'<td class="number" data-order="{order}">{shown}</td>'
 
 
 def _is_missing(value: object) -> bool:

@@ -59,10 +59,6 @@ def execute(job: Job) -> Stop:
     interruption = Interruption()
     progress = _Progress(_cells(job.notebook), job.on_step)
 
-    def before_cell(cell: Mapping[str, Any], cell_index: int) -> None:
-        interruption.before_cell()
-        progress.before_cell(cell, cell_index)
-
     try:
         with interruption.watching(), _quiet_papermill():
             papermill.execute_notebook(
@@ -74,7 +70,7 @@ def execute(job: Job) -> Stop:
                 # Widget state would keep what was typed into a password field, in clear text.
                 store_widget_state=False,
                 kernel_manager_class=interruption.kernel_class(job.environment),
-                on_cell_start=before_cell,
+                on_cell_start=progress.before_cell,
                 on_cell_execute=lambda **_: interruption.cell_sent(),
                 on_cell_executed=lambda **_: interruption.cell_ended(),
             )
@@ -104,8 +100,8 @@ class _Progress:
         self._begun = 0
         self._heading = ""
 
-    def before_cell(self, cell: Mapping[str, Any], index: int) -> None:
-        self.index = index
+    def before_cell(self, cell: Mapping[str, Any], cell_index: int) -> None:
+        self.index = cell_index
         if cell["cell_type"] == "markdown":
             self._heading = heading_of(cell) or self._heading
         elif _runs(cell) and not _is_injected(cell):

@@ -62,17 +62,11 @@ class Interruption:
 
         return RunKernel
 
-    def before_cell(self) -> None:
-        """Stop between two cells when a signal has come."""
-        self._cell_began = None
+    def cell_sent(self) -> None:
+        """Note that a cell now runs in the kernel; stop the run instead when a signal has come."""
         if self.asked_by:
             raise KeyboardInterrupt
-
-    def cell_sent(self) -> None:
-        """Note that a cell now runs in the kernel."""
         self._cell_began = time.monotonic()
-        if self.asked_by:  # since `before_cell`
-            raise KeyboardInterrupt
 
     def cell_ended(self) -> None:
         """Note that no cell runs any more."""

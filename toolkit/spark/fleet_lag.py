@@ -17,6 +17,7 @@ from typing import Self
 
 import pandas as pd
 from pyspark import StorageLevel
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ToolkitError
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="fleet_lag", description=__doc__)
     parser.add_argument("--fleet", type=Path, help="the fleet file (default: looked for)")
     parser.add_argument("--cluster", action="append", default=[], help="only this one; repeatable")
-    parser.add_argument("--output", type=Path, help="folder for Parquet; must not exist yet")
+    parser.add_argument("--output", help="folder or URL for Parquet; must not exist yet")
     parser.add_argument("--master", help="Spark master (default: spark-submit's, or embedded)")
     options = parser.parse_args(arguments)
     try:
@@ -110,11 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result.problems.show(50, truncate=False)
             if options.output:
                 # Spark's own mode "errorifexists": a report that exists is never written over.
-                result.partitions.write.parquet(str(options.output / "partitions"))
-                result.groups.write.parquet(str(options.output / "groups"))
+                result.partitions.write.parquet(f"{options.output}/partitions")
+                result.groups.write.parquet(f"{options.output}/groups")
     except ToolkitError as exc:
         sys.stderr.write(f"{exc}\n")
         return exc.exit_code
+    except PySparkException as exc:
+        sys.stderr.write(f"the Spark job failed: {exc}\n")
+        return 1
     return 0
 
 

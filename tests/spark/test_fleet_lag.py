@@ -1,0 +1,143 @@
+"""The fleet job on real clusters: the same numbers as a snapshot, and no cluster lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import kafka
+import pandas as pd
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.admin import KafkaAdminClient
+from pyspark.sql import SparkSession
+
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster
+from toolkit.planning.frames import offsets_frame
+from toolkit.planning.lag import lag_by_group, with_lag
+from toolkit.spark import fleet_lag as job
+from toolkit.spark import sources
+from toolkit.spark.session import start_session
+
+TOPIC = "spark-orders"
+KEY = ["cluster", "group", "topic", "partition"]
+NUMBERS = ["committed", "log_start", "log_end", "last_stable", "lag", "stable_lag", "lost"]
+NOWHERE = Cluster("nowhere", "127.0.0.1:1")
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[SparkSession]:
+    """Return an embedded Spark session."""
+    started = start_session()
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def quiet(bare_cluster: Cluster) -> Cluster:
+    """Return a quiet cluster with groups that have committed, deleted and overcommitted offsets."""
+    groups = {"spark-one": (0, 0), "spark-two": (0, 5), "spark-ü": (0,)}
+    with Connection(bare_cluster) as connection:
+        # A broker that has just started refuses groups until their coordinators have loaded.
+        assert ([], []) == read_commits(connection, groups)
+    admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result()
+    for group, offsets in groups.items():
+        commits = [TopicPartition(TOPIC, n, offset) for n, offset in enumerate(offsets)]
+        asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, commits)])
+        asked[group].result()
+    with closing(KafkaAdminClient(bootstrap_servers=bare_cluster.bootstrap_servers)) as deleting:
+        deleting.delete_group_offsets("spark-two", [kafka.TopicPartition(TOPIC, 0)])
+    return bare_cluster
+
+
+def of_interest(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    """Return the rows of this test's groups in a fixed order, for comparing."""
+    rows = frame[frame["group"].str.startswith("spark-")].sort_values(columns[:4])
+    return rows[columns].reset_index(drop=True)
+
+
+def test_the_numbers_are_those_of_a_snapshot(session: SparkSession, quiet: Cluster) -> None:
+    """On quiet groups the job and a snapshot give the same rows, per partition and per group."""
+    expected = with_lag(offsets_frame(read_snapshot(quiet, commit_times=True)))
+    with job.fleet_lag(session, [quiet]) as result:
+        partitions, groups, problems = result.to_pandas()
+
+    columns = [*KEY, *NUMBERS, "position"]
+    pd.testing.assert_frame_equal(
+        of_interest(expected, columns), of_interest(partitions, columns), check_dtype=False
+    )
+    by_group = ["cluster", "group", "lag", "lost", "partitions", "without_lag", "worst_lag"]
+    pd.testing.assert_frame_equal(
+        of_interest(lag_by_group(expected), by_group),
+        of_interest(groups, by_group),
+        check_dtype=False,
+    )
+    assert problems.empty
+    assert "beyond log end" in set(of_interest(partitions, columns)["position"])
+
+
+def test_a_cluster_that_is_down_is_a_row_and_the_others_are_computed(
+    session: SparkSession, quiet: Cluster
+) -> None:
+    """The fleet's report names the cluster that could not be read, and why."""
+    with job.fleet_lag(session, [NOWHERE, quiet]) as result:
+        _, groups, problems = result.to_pandas()
+
+    assert {quiet.name} == set(groups["cluster"])
+    assert ["nowhere"] == list(problems["cluster"])
+    assert "nobody listens" in problems["problem"].iloc[0]
+
+
+def test_admin_stands_in_where_the_topic_may_not_be_read(
+    quiet: Cluster,
+) -> None:
+    """The rows that Admin gives are those of the topic, less the commit time, and say so."""
+    by_admin = sources.AdminTask(quiet, "not authorised")
+    by_log = [row for task in sources._tasks(quiet) for row in task.rows()]
+    rows = list(by_admin.rows())
+
+    assert "not authorised" in next(row["problem"] for row in rows if "problem" in row)
+    commits = [row for row in rows if "problem" not in row]
+    assert {tuple(row[name] for name in [*KEY, "committed"]) for row in commits} == {
+        tuple(row[name] for name in [*KEY, "committed"]) for row in by_log if "problem" not in row
+    }
+    assert not any("committed_at" in row for row in commits)
+
+
+def test_the_plan_of_a_job_holds_no_secret(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A password given by reference is in no option, plan or row that Spark could show."""
+    monkeypatch.setenv("FLEET_PASSWORD", "hunter-two")
+    settings = {"security.protocol": "SASL_PLAINTEXT", "sasl.password": "${env:FLEET_PASSWORD}"}
+    cluster = Cluster("nowhere", "127.0.0.1:1", settings)
+    with job.fleet_lag(session, [cluster]) as result:
+        shown = result.problems._jdf.queryExecution().toString()
+        rows = result.problems.toArrow().to_pylist()
+
+    assert "hunter-two" not in shown + str(rows)
+    assert "hunter-two" not in sources.clusters_option([cluster])
+
+
+@pytest.mark.usefixtures("session")
+def test_the_command_writes_parquet_and_never_over_it(
+    quiet: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job from a shell leaves Parquet in a new folder; an existing folder stops it."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        f"clusters:\n  quiet:\n    bootstrap.servers: {quiet.bootstrap_servers}\n", "utf-8"
+    )
+    arguments = ["--fleet", str(fleet), "--output", str(fleet.parent / "lag")]
+
+    assert 0 == job.main(arguments)
+    written = pd.read_parquet(fleet.parent / "lag" / "groups")
+    assert {"spark-one", "spark-two", "spark-ü"} <= set(written["group"])
+    assert 1 == job.main(arguments)
+    assert "exists" in capsys.readouterr().err

@@ -1,0 +1,83 @@
+"""The README tells the truth: what there is, is in it, and what is in it, works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from toolkit.cli import COMMANDS
+from toolkit.sandbox.seed import GROUPS
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text("utf-8")
+BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
+MINUTES_FOR_ALL = 10
+
+
+def test_every_command_and_notebook_is_in_the_readme() -> None:
+    """Whatever can be run is on the first page."""
+    missing = [name for name in COMMANDS if f"offsetbook {name}" not in README and name != "demo"]
+    unnamed = [path.name for path in ROOT.glob("notebooks/*.ipynb") if path.name not in README]
+
+    assert [] == missing
+    assert [] == unnamed
+
+
+def test_every_seeded_group_is_in_the_readme() -> None:
+    """The README lists each group of the sandbox with what is wrong with it."""
+    rows = [f"| `{group.group_id}` | {group.problem} | {group.story} |" for group in GROUPS]
+
+    assert [] == [row for row in rows if row not in README]
+
+
+def test_every_make_target_in_the_readme_exists() -> None:
+    """Make knows each target that the README names."""
+    targets = {line.split()[1] for line in LINES if line.startswith("make ")}
+
+    assert {"demo", "test", "lab", "lint", "clean"} <= targets
+    for target in targets:
+        command = ["make", "-n", target]
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+
+
+def test_local_links_lead_somewhere() -> None:
+    """Every link to a file of the project has that file behind it."""
+    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        links = re.findall(r"\]\((?!http)([^)#]+)", (ROOT / page).read_text("utf-8"))
+        assert [] == [link for link in links if not (ROOT / link).exists()]
+
+
+def test_every_readme_command_runs(tmp_path: Path) -> None:
+    """The commands of the tour succeed one after the other, in a folder with the notebooks."""
+    (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
+    commands = [shlex.split(line) for line in LINES if line.startswith("offsetbook ")]
+    places = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    environment = {**os.environ, "PATH": os.pathsep.join(places)}
+    for name in ("OFFSETBOOK_FLEET", "OFFSETBOOK_SANDBOX"):
+        environment.pop(name, None)
+    assert ["offsetbook", "sandbox", "up"] == commands[0]
+    assert ["offsetbook", "sandbox", "down"] == commands[-1]
+    failed = []
+    try:
+        for command in commands:
+            done = subprocess.run(
+                command,
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60 * MINUTES_FOR_ALL,
+            )
+            if done.returncode:
+                failed.append((command, done.returncode, done.stdout, done.stderr))
+    finally:
+        subprocess.run(commands[-1], cwd=tmp_path, env=environment, check=True, capture_output=True)
+
+    assert [] == failed
+    assert 2 == len(list(tmp_path.glob("runs/*/result.json")))

@@ -54,7 +54,8 @@ def down(state_dir: Path) -> None:
     from toolkit.sandbox.fleet import Sandbox
 
     ended = Sandbox(state_dir).down(on_step=_say)
-    _say(f"{len(ended)} processes stopped" if ended else "nothing was running")
+    count = "1 process" if len(ended) == 1 else f"{len(ended)} processes"
+    _say(f"{count} stopped" if ended else "nothing was running")
 
 
 @command.command()

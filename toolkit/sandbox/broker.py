@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import socket
@@ -13,6 +14,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.java import find_java
@@ -85,6 +87,20 @@ class Broker:
         """The JVM's process id while it runs."""
         process = running(self.record)
         return process.pid if process else None
+
+    @property
+    def cluster_id(self) -> str:
+        """What the broker calls its cluster; "" before its storage is formatted."""
+        try:
+            text = (self.directory / "data" / "meta.properties").read_text(encoding="utf-8")
+        except OSError:
+            return ""
+        found = re.search(r"^cluster\.id=(\S+)", text, re.MULTILINE)
+        return found[1] if found else ""
+
+    def answers(self) -> bool:
+        """Whether this broker, and not another at its address, answers and lists itself as live."""
+        return _live_cluster(self.address) == self.cluster_id != ""
 
     def stop(self) -> bool:
         """End the JVM, keep its data, and return whether it was running."""
@@ -207,7 +223,7 @@ def _run(broker: Broker) -> None:
 
 def _await_answer(broker: Broker, child: subprocess.Popen[bytes]) -> None:
     give_up = time.monotonic() + START_TIMEOUT_S
-    while not answers(broker.address):
+    while not broker.answers():
         if child.poll() is not None:
             raise _failed(broker, f"it ended with status {child.returncode}")
         if time.monotonic() > give_up:
@@ -215,18 +231,33 @@ def _await_answer(broker: Broker, child: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-def answers(address: str, *, timeout_s: float = 1) -> bool:
-    """Whether the broker lists itself as live: a fenced one answers, but cannot hold topics yet."""
-    # Metadata version 1 for no topics; its answer starts with the array of live brokers.
-    request = struct.pack(">hhih", 3, 1, 0, -1) + struct.pack(">i", 0)
+def _live_cluster(address: str, *, timeout_s: float = 1) -> str:
+    """Return the cluster id that comes with the metadata, "" while no live broker is listed."""
+    # Metadata version 2 for no topics. A broker that is still fenced answers, but lists nobody.
+    request = struct.pack(">hhihi", 3, 2, 0, -1, 0)
     host, port = address.rsplit(":", 1)
     try:
         with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
             connection.sendall(struct.pack(">i", len(request)) + request)
-            answer = connection.makefile("rb").read(12)
-    except OSError:
-        return False
-    return len(answer) == 12 and struct.unpack(">iii", answer)[2] > 0
+            incoming = connection.makefile("rb")
+            (size,) = struct.unpack(">i", incoming.read(4))
+            return _cluster_id(io.BytesIO(incoming.read(size)))
+    except (OSError, struct.error):
+        return ""
+
+
+def _cluster_id(answer: IO[bytes]) -> str:
+    def integer(form: str) -> int:
+        return int(struct.unpack(form, answer.read(struct.calcsize(form)))[0])
+
+    def string() -> str:
+        return answer.read(max(0, integer(">h"))).decode()
+
+    integer(">i")  # the correlation id
+    brokers = integer(">i")
+    for _ in range(brokers):
+        integer(">i"), string(), integer(">i"), string()  # id, host, port, rack
+    return string() if brokers else ""
 
 
 def _failed(broker: Broker, what: str) -> SandboxFailed:

@@ -2,7 +2,7 @@
 Apache Kafka's jars, fetched once by the dependency resolver that ships inside PySpark.
 
 The resolver is run by itself: through `spark-submit` it would first start Spark and also ask a
-second repository. A proxy, a trust store or a mirror is given to it in `JAVA_TOOL_OPTIONS`.
+second repository. A proxy or a trust store is given to it in `JAVA_TOOL_OPTIONS`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def _fetch(version: str, jars: Path, *, on_step: Callable[[str], None]) -> None:
         if not list(retrieved.glob(f"*{needed}-{version}.jar")):
             raise PrerequisiteMissing(
                 f"fetching Apache Kafka {version} failed: {_reason(output)}",
-                hint="check the version and the network; a proxy or a mirror is named to the "
-                "resolver in JAVA_TOOL_OPTIONS",
+                hint="check the version and the network; behind a proxy, "
+                "JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... -Dhttps.proxyPort=...'",
             )
     retrieved.rename(jars)
     shutil.rmtree(unfinished)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolkit.sandbox.broker import Broker, answers
+from toolkit.sandbox.broker import Broker
 from toolkit.sandbox.process import running
 from toolkit.sandbox.seed import seeded_groups
 from toolkit.sandbox.signs import missing_signs
@@ -62,7 +62,7 @@ class ClusterStatus:
 def cluster_status(broker: Broker) -> ClusterStatus:
     """Look at the processes and ask the broker."""
     applications = running(broker.directory / "applications.process")
-    live = broker.pid is not None and answers(broker.address)
+    live = broker.pid is not None and broker.answers()
     unseen = {
         group.group_id: "the broker does not answer" for group in seeded_groups(broker.version)
     }

@@ -1,0 +1,124 @@
+"""A single broker: starting, not starting, and starting again."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+from toolkit.errors import SandboxFailed, UsageError
+from toolkit.model import Cluster
+from toolkit.sandbox import broker as broker_module
+from toolkit.sandbox.broker import find_broker, kafka_command, start_broker
+from toolkit.sandbox.fleet import Sandbox
+
+
+def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
+    """A setting that the broker refuses fails quickly, in the broker's words, with its log."""
+    started = time.monotonic()
+
+    with pytest.raises(SandboxFailed, match=r"Invalid value zero for configuration num.io.threads"):
+        start_broker(tmp_path / "eu", properties={"num.io.threads": "zero"})
+
+    assert time.monotonic() - started < 10
+    assert find_broker(tmp_path / "eu").pid is None
+
+
+def test_taken_port_shows_the_brokers_own_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A port that somebody else holds is named as the reason, long before any timeout."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        # It was free when it was chosen: somebody took it before the broker could.
+        monkeypatch.setattr(broker_module, "_free_ports", lambda _: (port, free_port()))
+
+        with pytest.raises(SandboxFailed, match=r"Address already in use.*broker\.log"):
+            start_broker(tmp_path / "eu")
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_data_properties_and_address_outlive_a_restart(tmp_path: Path) -> None:
+    """A broker that is started again has its topics, its address and newly given properties."""
+    first = start_broker(tmp_path / "eu")
+    try:
+        admin = AdminClient({"bootstrap.servers": first.address})
+        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(timeout=10)
+        first.stop()
+
+        again = start_broker(tmp_path / "eu", properties={"offsets.retention.minutes": "7"})
+
+        admin = AdminClient({"bootstrap.servers": again.address})
+        (config,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
+        assert again.address == first.address
+        assert "kept" in admin.list_topics(timeout=5).topics
+        assert config.result()["offsets.retention.minutes"].value == "7"
+    finally:
+        first.stop()
+
+
+def test_start_of_a_running_broker_changes_nothing(tmp_path: Path) -> None:
+    """Starting twice leaves the same process, and another version is refused."""
+    broker = start_broker(tmp_path / "eu")
+    try:
+        assert start_broker(tmp_path / "eu").pid == broker.pid
+        with pytest.raises(UsageError, match=r"Apache Kafka 4\.3\.1, not 3\.9\.1"):
+            start_broker(tmp_path / "eu", version="3.9.1")
+    finally:
+        broker.stop()
+
+
+def test_oldest_version_starts_and_is_seeded(tmp_path: Path) -> None:
+    """Apache Kafka 3.9.1 shows every problem except those of group types it does not have."""
+    sandbox = Sandbox(tmp_path, version="3.9.1")
+    try:
+        sandbox.up(["eu"])
+
+        (status,) = sandbox.status()
+        assert status.missing == {}
+        assert "13 of 13" in status.as_row()["problems seen"]
+    finally:
+        sandbox.down()
+
+
+@pytest.mark.parametrize(("fixture", "version"), [("bare_cluster", "4.3.1"), ("kafka_39", "3.9.1")])
+def test_kafkas_own_tool_runs(
+    request: pytest.FixtureRequest, fixture: str, version: str, unique_name: Callable[[str], str]
+) -> None:
+    """The consumer groups tool, with which the toolkit is compared, has all jars it needs."""
+    cluster: Cluster = request.getfixturevalue(fixture)
+    topic, group = unique_name("topic"), unique_name("group")
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=10)
+    commit = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 7)])
+    for _ in range(100):  # the coordinator may not have heard of the topic yet
+        done = admin.alter_consumer_group_offsets([commit])[group].result(timeout=10)
+        if not done.topic_partitions[0].error:
+            break
+        time.sleep(0.1)
+
+    main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    tool = kafka_command(main, version=version)
+    said = subprocess.run(
+        [*tool, "--bootstrap-server", cluster.bootstrap_servers, "--describe", "--group", group],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    rows = [line.split()[:5] for line in said.stdout.splitlines()]
+    assert [group, topic, "0", "7", "0"] in rows, said

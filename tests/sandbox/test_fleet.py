@@ -1,0 +1,164 @@
+"""The sandbox as a whole: up, up again, down, and what a crash leaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from toolkit.cli.sandbox import command
+from toolkit.errors import SandboxFailed, UsageError
+from toolkit.model import Cluster
+from toolkit.sandbox import fleet
+from toolkit.sandbox.fleet import Sandbox
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """A sandbox in one directory for all tests here."""
+    sandbox = Sandbox(tmp_path_factory.mktemp("fleet"))
+    try:
+        yield sandbox
+    finally:
+        sandbox.down()
+
+
+@pytest.fixture
+def bare(shared: Sandbox) -> Sandbox:
+    """Return a sandbox with one empty cluster that runs, whatever the test before did to it."""
+    shared.up(["eu"], seed=False)
+    return shared
+
+
+def processes_of(sandbox: Sandbox) -> list[int]:
+    """Return every live process whose command line names the sandbox's directory."""
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(sandbox.state_dir) in word for word in process.info["cmdline"] or ())
+    ]
+
+
+def test_up_twice_is_harmless(bare: Sandbox) -> None:
+    """The second up says that the cluster runs already and leaves its process alone."""
+    (before,) = bare.status()
+    steps: list[str] = []
+
+    clusters = bare.up(["eu"], seed=False, on_step=steps.append)
+
+    (after,) = bare.status()
+    assert (after.pid, after.state) == (before.pid, "running")
+    assert clusters == [Cluster("eu", before.address)]
+    assert steps == ["eu is already running"]
+
+
+def test_fleet_file_names_what_runs(bare: Sandbox) -> None:
+    """fleet.yaml leads to the address of every cluster that is up."""
+    (status,) = bare.status()
+
+    fleet_file = yaml.safe_load(bare.fleet_file.read_text(encoding="utf-8"))
+    assert fleet_file == {"clusters": {"eu": {"bootstrap.servers": status.address}}}
+
+
+def test_down_leaves_no_process(tmp_path: Path) -> None:
+    """After down nothing runs, broker or applications, and a second down finds nothing."""
+    sandbox = Sandbox(tmp_path)
+    try:
+        sandbox.up(["eu"])
+        (status,) = sandbox.status()
+        pids = [status.pid, status.applications_pid]
+        assert all(psutil.pid_exists(pid) for pid in pids)
+    finally:
+        ended = sandbox.down()
+
+    assert sorted(ended) == ["applications of eu", "broker of eu"]
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+    assert processes_of(sandbox) == []
+    assert sandbox.down() == []
+    assert sandbox.status()[0].state == "stopped"
+
+
+def test_up_replaces_a_killed_broker(bare: Sandbox) -> None:
+    """A broker that was killed is seen as stopped, and up starts it at the same address."""
+    (before,) = bare.status()
+    psutil.Process(before.pid).send_signal(signal.SIGKILL)
+    psutil.wait_procs([psutil.Process(before.pid)], timeout=5)
+
+    assert bare.status()[0].state == "stopped"
+    bare.up(["eu"], seed=False)
+
+    (after,) = bare.status()
+    assert after.state == "running"
+    assert after.address == before.address
+    assert after.pid != before.pid
+
+
+def test_down_after_a_killed_broker(bare: Sandbox) -> None:
+    """Down has nothing to end when the broker was killed, and says so instead of failing."""
+    (before,) = bare.status()
+    psutil.Process(before.pid).kill()
+    psutil.wait_procs([psutil.Process(before.pid)], timeout=5)
+
+    assert bare.down() == []
+
+
+def test_stale_record_never_ends_a_stranger(tmp_path: Path) -> None:
+    """A process that has the recorded id but another start time is not ours, and lives on."""
+    directory = tmp_path / "eu"
+    directory.mkdir()
+    known = {"version": "4.3.1", "port": 1, "controller_port": 2}
+    (directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
+    stranger = psutil.Popen(["sleep", "60"])
+    try:
+        record = {"pid": stranger.pid, "started": stranger.create_time() - 100}
+        (directory / "broker.process").write_text(json.dumps(record), encoding="utf-8")
+        sandbox = Sandbox(tmp_path)
+
+        assert sandbox.status()[0].state == "stopped"
+        assert sandbox.down() == []
+        assert stranger.is_running()
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_ending_applications_are_reported(bare: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Applications that do not start fail the command with their own last words, at once."""
+    monkeypatch.setattr(fleet.sys, "executable", "/bin/false")
+
+    with pytest.raises(SandboxFailed, match=r"the applications of eu ended.*applications\.log"):
+        bare.up(["eu"])
+
+
+@pytest.mark.parametrize("names", [[], ["eu", "eu"], ["../eu"], ["-x"]])
+def test_names_that_cannot_be_directories_are_refused(tmp_path: Path, names: list[str]) -> None:
+    """A cluster's name becomes a directory, so a bad one is refused before anything starts."""
+    with pytest.raises(UsageError):
+        Sandbox(tmp_path).up(names)
+
+
+def test_commands_print_the_table_to_stdout(bare: Sandbox) -> None:
+    """`sandbox status` prints the cluster on stdout; `down` says on stderr what it stopped."""
+    at = ["--state-dir", str(bare.state_dir)]
+
+    status = CliRunner().invoke(command, ["status", "--output", "json", *at])
+    down = CliRunner().invoke(command, ["down", *at])
+
+    assert json.loads(status.stdout)[0]["state"] == "running"
+    assert "1 process stopped" in down.stderr
+    assert down.stdout == ""
+
+
+def test_status_of_nothing_is_not_an_error(tmp_path: Path) -> None:
+    """Where no sandbox was ever started, status and down say so and succeed."""
+    for name in ("status", "down"):
+        said = CliRunner().invoke(command, [name, "--state-dir", str(tmp_path / "none")])
+
+        assert said.exit_code == 0
+        assert said.stderr

@@ -1,0 +1,167 @@
+"""Every seeded problem, read back from the broker with the admin clients of two libraries."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import closing
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+from kafka.admin import KafkaAdminClient
+
+from toolkit.model import Cluster
+from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.seed import CUT_AT, GROUPS, LEFT_AT, OPEN_TRANSACTION, POISON, POISON_OFFSET
+
+Commits = dict[tuple[str, int], int]
+
+
+@pytest.fixture(scope="module")
+def admin(cluster: Cluster) -> AdminClient:
+    """Return an admin client of the seeded cluster."""
+    return AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+
+
+def commits(admin: AdminClient, group: str) -> Commits:
+    """Return a group's committed offsets by topic and partition."""
+    (answer,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
+    return {(p.topic, p.partition): p.offset for p in answer.result().topic_partitions}
+
+
+def log_offset(admin: AdminClient, place: tuple[str, int], spec: OffsetSpec, **more: object) -> int:
+    """Return one offset of one partition's log."""
+    (answer,) = admin.list_offsets({Partition(*place): spec}, **more).values()
+    return answer.result().offset
+
+
+def subscribed(admin: AdminClient, group: str) -> set[str]:
+    """Return the topics that a live group's members were assigned."""
+    (answer,) = admin.describe_consumer_groups([group]).values()
+    members = answer.result().members
+    return {p.topic for member in members for p in member.assignment.topic_partitions}
+
+
+def until(condition: Callable[[], bool], *, within_s: float = 15) -> bool:
+    """Wait for a condition and return whether it came."""
+    give_up = time.monotonic() + within_s
+    while not condition():
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def test_every_group_is_there_as_declared(cluster: Cluster) -> None:
+    """The broker lists exactly the declared groups, each with its state, type and protocol."""
+    # The other client lists consumer groups only.
+    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as kafka:
+        listed = {group["group_id"]: group for group in kafka.list_groups()}
+
+    assert {name: group["group_state"] for name, group in listed.items()} == {
+        group.group_id: group.state.value for group in GROUPS
+    }
+    assert {name: group["group_type"] for name, group in listed.items()} == {
+        group.group_id: group.type.value for group in GROUPS
+    }
+    assert listed["connect-warehouse"]["protocol_type"] == "connect"
+    assert listed["ledger-reader"]["protocol_type"] == ""
+
+
+def test_status_sees_every_problem(sandbox: Sandbox) -> None:
+    """The sandbox's own check finds nothing missing while the applications run."""
+    (status,) = sandbox.status()
+
+    assert status.missing == {}
+    assert status.applications_pid is not None
+
+
+def test_pattern_group_reads_all_matching_topics(admin: AdminClient) -> None:
+    """The broker resolved the pattern of search-indexer to both order topics."""
+    assert subscribed(admin, "search-indexer") == {"orders.created", "orders.confirmed"}
+
+
+@pytest.mark.parametrize(
+    ("group", "topic"), [("billing", "invoices.draft"), ("billing-v2", "orders.confirmed")]
+)
+def test_leftover_lag_grows(admin: AdminClient, group: str, topic: str) -> None:
+    """A live group keeps its old offsets of a topic it left, while the topic goes on growing."""
+    end = log_offset(admin, (topic, 0), OffsetSpec.latest())
+
+    assert subscribed(admin, group) == {"invoices.issued"}
+    assert until(lambda: log_offset(admin, (topic, 0), OffsetSpec.latest()) > end)
+    assert commits(admin, group)[topic, 0] == LEFT_AT
+
+
+def test_poison_stops_one_partition_only(admin: AdminClient) -> None:
+    """fraud-check stands at the poison record, and its other partitions move on."""
+    before = commits(admin, "fraud-check")
+
+    others = set(before) - {POISON}
+    assert until(
+        lambda: all(commits(admin, "fraud-check")[place] > before[place] for place in others)
+    )
+    assert commits(admin, "fraud-check")[POISON] == POISON_OFFSET
+
+
+def test_slow_group_falls_behind(admin: AdminClient) -> None:
+    """The reports group reads, yet its lag is larger later than before."""
+
+    def lag() -> int:
+        committed = commits(admin, "reports")
+        ends = (log_offset(admin, place, OffsetSpec.latest()) for place in committed)
+        return sum(ends) - sum(committed.values())
+
+    committed, before = sum(commits(admin, "reports").values()), lag()
+
+    assert until(lambda: sum(commits(admin, "reports").values()) > committed and lag() > before + 5)
+
+
+def test_archiver_points_before_the_log_start(admin: AdminClient) -> None:
+    """The records that archiver would read next have been deleted."""
+    committed = commits(admin, "archiver")
+
+    assert set(committed.values()) == {LEFT_AT}
+    starts = {log_offset(admin, place, OffsetSpec.earliest()) for place in committed}
+    assert starts == {CUT_AT}
+
+
+def test_assigned_reader_has_no_members_and_commits(admin: AdminClient) -> None:
+    """ledger-reader commits all the time although its coordinator knows no member."""
+    before = sum(commits(admin, "ledger-reader").values())
+
+    assert subscribed(admin, "ledger-reader") == set()
+    assert until(lambda: sum(commits(admin, "ledger-reader").values()) > before)
+
+
+def test_open_transaction_holds_settlement_up(admin: AdminClient) -> None:
+    """Settlement has read all it may: up to the last stable offset, which is before the end."""
+    stable = log_offset(
+        admin,
+        OPEN_TRANSACTION,
+        OffsetSpec.latest(),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+    )
+
+    assert stable < log_offset(admin, OPEN_TRANSACTION, OffsetSpec.latest())
+    assert commits(admin, "settlement")[OPEN_TRANSACTION] == stable
+
+
+@pytest.mark.parametrize("group", ["connect-warehouse", "order-totals", "payments"])
+def test_groups_without_a_problem_keep_up(admin: AdminClient, group: str) -> None:
+    """Members that are played with raw messages commit onwards like those of a real client."""
+    before = sum(commits(admin, group).values())
+
+    assert until(lambda: sum(commits(admin, group).values()) > before)
+
+
+def test_hostile_group_has_hostile_client_and_metadata(admin: AdminClient) -> None:
+    """Not only the group's name but all that an application may choose is markup."""
+    hostile = "<img src=x onerror=alert(1)>"
+    (answer,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(hostile)]).values()
+    (described,) = admin.describe_consumer_groups([hostile]).values()
+
+    assert {p.metadata for p in answer.result().topic_partitions} == {"<b onclick=alert(3)>"}
+    assert [m.client_id for m in described.result().members] == ['"><script>alert(2)</script>']

@@ -1,0 +1,265 @@
+import random
+import struct
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.log_offsets import partition_numbers
+from toolkit.kafka_io.offsets_reader import offsets_partitions
+from toolkit.kafka_io.offsets_topic import (
+    OFFSETS_TOPIC,
+    CommitKey,
+    CommitValue,
+    UnknownRecord,
+    decode_commit_key,
+    decode_commit_value,
+    partition_of,
+    record_type,
+)
+from toolkit.model import TopicPartition
+
+AT_MS = 1_700_000_000_000
+WEEK_MS = 7 * 24 * 3600 * 1000
+KEY = bytes.fromhex("0001 0002 6731 0002 7431 00000007")
+# Made with Kafka's own message classes.
+VALUES = {
+    "0001000000000000002a00000000018bcfe568000000018bf3f1ec00": CommitValue(
+        42, None, "", AT_MS, AT_MS + WEEK_MS
+    ),
+    "0003000000000000002affffffff00016d0000018bcfe56800": CommitValue(42, None, "m", AT_MS),
+    "0004000000000000002a00000005010000018bcfe5680000": CommitValue(42, 5, "", AT_MS),
+    "0004000000000000002a00000005026d0000018bcfe56800"
+    "010010000102030405060708090a0b0c0d0e0f": CommitValue(42, 5, "m", AT_MS),
+}
+MUTATIONS = 25_000
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=300)
+INT64 = st.integers(0, 2**63 - 1)
+
+
+def plain(text):
+    """Encode a string as non-flexible messages do."""
+    data = text.encode()
+    return struct.pack(">h", len(data)) + data
+
+
+def compact(text):
+    """Encode a string as flexible messages do: its length and one, in groups of seven bits."""
+    data = text.encode()
+    length, prefix = len(data) + 1, bytearray()
+    while length >= 0x80:
+        prefix.append(length & 0x7F | 0x80)
+        length >>= 7
+    return bytes([*prefix, length]) + data
+
+
+def encode_value(version, value, topic_id=None):
+    """Encode a committed offset in one of the five versions of its schema."""
+    parts = [struct.pack(">hq", version, value.offset)]
+    if version >= 3:
+        parts.append(struct.pack(">i", -1 if value.leader_epoch is None else value.leader_epoch))
+    parts.append((compact if version == 4 else plain)(value.metadata))
+    parts.append(struct.pack(">q", value.commit_time_ms))
+    if version == 1:
+        parts.append(struct.pack(">q", value.expire_time_ms))
+    if version == 4:
+        parts.append(b"\x01\x00\x10" + topic_id if topic_id else b"\x00")
+    return b"".join(parts)
+
+
+def test_golden_key():
+    """The key of group g1, topic t1, partition 7 is decoded."""
+    assert decode_commit_key(KEY) == CommitKey("g1", "t1", 7)
+
+
+@pytest.mark.parametrize("data", VALUES)
+def test_golden_values(data):
+    """Values that Kafka's own classes wrote are decoded, with and without optional parts."""
+    assert decode_commit_value(bytes.fromhex(data)) == VALUES[data]
+
+
+@given(st.sampled_from([0, 1]), TEXT, TEXT, st.integers(0, 2**31 - 1))
+def test_key_round_trip(kind, group, topic, partition):
+    """Any key that can be written is read back, in its older and its newer type."""
+    data = struct.pack(">h", kind) + plain(group) + plain(topic) + struct.pack(">i", partition)
+
+    assert decode_commit_key(data) == CommitKey(group, topic, partition)
+
+
+@given(
+    version=st.integers(0, 4),
+    offset=INT64,
+    epoch=st.none() | st.integers(0, 2**31 - 1),
+    metadata=TEXT,
+    times=st.tuples(INT64, INT64),
+    topic_id=st.none() | st.binary(min_size=16, max_size=16),
+)
+def test_value_round_trip(version, offset, epoch, metadata, times, topic_id):  # noqa: PLR0913 - each is one field
+    """Any value that can be written is read back, in every version."""
+    value = CommitValue(
+        offset,
+        epoch if version >= 3 else None,
+        metadata,
+        times[0],
+        times[1] if version == 1 else None,
+    )
+
+    assert decode_commit_value(encode_value(version, value, topic_id)) == value
+
+
+@pytest.mark.parametrize("length", [0, 126, 127, 128, 4096, 16383, 16384])
+def test_length_of_metadata_takes_several_bytes(length):
+    """Metadata of version 4 is read at every size of its length field."""
+    value = CommitValue(1, 2, "m" * length, AT_MS)
+
+    assert decode_commit_value(encode_value(4, value)) == value
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        b"",
+        b"\0",
+        b"\0\1",
+        KEY[:-1],
+        KEY + b"\0",
+        KEY[:-4] + b"\xff\xff\xff\xff",  # partition -1
+        b"\0\1\xff\xff" + KEY[4:],  # a null group
+        b"\0\2" + KEY[2:],
+        b"\0\1\0\1\xff\0\1t\0\0\0\0",  # not UTF-8
+    ],
+    ids=repr,
+)
+def test_other_keys_are_unknown(key):
+    """A key that is cut, too long, of another type or not text is refused, never guessed at."""
+    with pytest.raises(UnknownRecord):
+        decode_commit_key(key)
+
+
+@pytest.mark.parametrize("version", [-1, 5, 32767])
+def test_other_versions_are_unknown(version):
+    """A version that is newer than this code is refused by its number."""
+    value = struct.pack(">h", version) + bytes(40)
+
+    with pytest.raises(UnknownRecord, match=f"version {version}"):
+        decode_commit_value(value)
+
+
+@pytest.mark.parametrize("data", VALUES)
+def test_cut_values_are_unknown(data):
+    """A value that ends before its commit time is refused wherever it was cut."""
+    whole = bytes.fromhex(data)
+    trailing = {1: 0, 3: 0, 4: 1 if len(whole) < 30 else 19}[whole[1]]
+    for end in range(len(whole) - trailing):
+        with pytest.raises(UnknownRecord):
+            decode_commit_value(whole[:end])
+
+
+@pytest.fixture(scope="module")
+def records(bare_cluster):
+    """Return every record of a real offsets topic, and the golden ones."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bare_cluster.bootstrap_servers,
+            "group.id": "raw-reader",
+            "enable.auto.commit": False,
+        }
+    )
+    found = [(KEY, bytes.fromhex(value)) for value in VALUES]
+    with Connection(bare_cluster) as connection:
+        logs = offsets_partitions(connection)
+    try:
+        for number, log in logs.items():
+            consumer.assign([Position(OFFSETS_TOPIC, number, log.log_start)])
+            # The last record of a log may be one that clients are not shown.
+            while message := consumer.poll(1):
+                assert not message.error()
+                found.append((message.key(), message.value() or b""))
+    finally:
+        consumer.close()
+    return found
+
+
+def mutated(data, chance):
+    """Return the bytes with some flipped, cut, repeated or put in."""
+    changed = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(changed) + 1)
+        match chance.randrange(4):
+            case 0:
+                changed[at : at + 1] = chance.randbytes(1)
+            case 1:
+                del changed[at:]
+            case 2:
+                changed[at:at] = chance.choice([b"\xff", b"\0", b"\x80" * 12, b"\x7f\xff"])
+            case _:
+                changed[at:at] = changed[chance.randrange(len(changed) + 1) :]
+    return bytes(changed)
+
+
+def test_mutated_records_never_raise_anything_else(records):
+    """Thousands of damaged records are each refused as unknown, or read as something valid."""
+    chance = random.Random(20_251_121)  # noqa: S311 - repeatable, not secret
+    outcomes = {"read": 0, "refused": 0}
+    for _ in range(MUTATIONS):
+        key, value = (mutated(part, chance) for part in chance.choice(records))
+        for decode, data in ((decode_commit_key, key), (decode_commit_value, value)):
+            try:
+                found = decode(data)
+            except UnknownRecord:
+                outcomes["refused"] += 1
+                continue
+            outcomes["read"] += 1
+            assert isinstance(found, CommitKey | CommitValue)
+
+    assert sum(outcomes.values()) == 2 * MUTATIONS
+    assert min(outcomes.values()) > 1000
+
+
+@given(st.binary(max_size=80))
+def test_arbitrary_bytes(data):
+    """Any bytes at all are refused as unknown, or read."""
+    for decode in (record_type, decode_commit_key, decode_commit_value):
+        try:
+            decode(data)
+        except UnknownRecord:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("group", "java_hash"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("polygenelubricants", -(2**31)),  # the one value of which Java's abs is negative
+        ("test-group", 627_841_412),
+        ("café reports 東京", 1_838_554_811),
+        ("💾", 1_772_577),  # two UTF-16 units, as Java counts
+    ],
+)
+def test_partition_of_follows_javas_hash(group, java_hash):
+    """The partition is Java's hash (as a JVM printed it), made positive as Kafka does it."""
+    expected = 0 if java_hash == -(2**31) else abs(java_hash) % 50
+
+    assert partition_of(group, 50) == expected
+
+
+def test_partition_of_agrees_with_the_broker(bare_cluster, applications, unique_name):
+    """A group's records lie in the partition of the offsets topic that was worked out for it."""
+    apps = applications(bare_cluster)
+    topic = apps.create_topic(unique_name("where"))
+    with Connection(bare_cluster) as connection:
+        for stem in ("polygenelubricants", "💾", "café reports 東京", "x" * 200, "a b"):
+            # The first name is special as it is; a number after it would be another hash.
+            group = stem if stem == "polygenelubricants" else unique_name(stem)
+            before = offsets_partitions(connection)
+            apps.commit(group, {TopicPartition(topic, 0): 0})
+            after = offsets_partitions(connection)
+            total = len(partition_numbers(connection, OFFSETS_TOPIC))
+
+            grown = {number for number, log in after.items() if log != before.get(number)}
+            assert grown == {partition_of(group, total)}

@@ -1,0 +1,265 @@
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.offsets_reader import offsets_partitions
+from toolkit.kafka_io.snapshot import read_snapshot, select_groups
+from toolkit.model import Group, GroupState, GroupType, TopicPartition
+from toolkit.sandbox.seed import CUT_AT, GROUPS, LEFT_AT, OPEN_TRANSACTION, TOPICS, Behaviour
+
+BY_ID = {group.group_id: group for group in GROUPS}
+SUBSCRIBED = [g for g in GROUPS if g.state is GroupState.STABLE and g.group_id != "connect-warehouse"]
+
+
+@pytest.fixture(scope="module")
+def snapshot(cluster):
+    """Return a snapshot of the seeded cluster."""
+    return read_snapshot(cluster, commit_times=True)
+
+
+def group_of(snapshot, group_id):
+    """Return a group of a snapshot by its name."""
+    return next(group for group in snapshot.groups if group.group_id == group_id)
+
+
+def committed_by(snapshot, group_id):
+    """Return the committed offsets of a group by partition."""
+    return {
+        TopicPartition(commit.topic, commit.partition): commit.offset
+        for commit in snapshot.commits
+        if commit.group_id == group_id
+    }
+
+
+def partitions_of(topics):
+    """Return every partition of some seeded topics."""
+    return {
+        TopicPartition(topic.name, number)
+        for topic in TOPICS
+        if topic.name in topics
+        for number in range(topic.partitions)
+    }
+
+
+def test_every_seeded_group_and_no_problem(snapshot):
+    """A snapshot has each group once, sorted, and a healthy cluster gives no problems."""
+    assert sorted(BY_ID) == [group.group_id for group in snapshot.groups]
+    assert snapshot.problems == ()
+    assert snapshot.cluster == "eu"
+    assert snapshot.cluster_id
+
+
+@pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
+def test_type_and_state(snapshot, seeded):
+    """Each group has the type and state that its members give it."""
+    group = group_of(snapshot, seeded.group_id)
+    without_protocol = seeded.behaviour is Behaviour.ASSIGNS
+
+    assert group.type is (GroupType.SIMPLE if without_protocol else seeded.type)
+    assert group.state is seeded.state
+    assert group.described
+    assert len(group.members) == (1 if group.is_live else 0)
+    assert group.coordinator_id == 1
+
+
+@pytest.mark.parametrize("seeded", SUBSCRIBED, ids=lambda seeded: seeded.group_id)
+def test_subscription(snapshot, seeded):
+    """What a live group subscribes to is what its application asked for, by name or pattern."""
+    group = group_of(snapshot, seeded.group_id)
+
+    assert group.subscribed_topics == set(seeded.reads)
+    assert group.unreadable_subscription == ""
+    # librdkafka sends its patterns joined by "|", each in parentheses.
+    assert group.members[0].subscription.pattern == (f"({seeded.pattern})" if seeded.pattern else None)
+
+
+@pytest.mark.parametrize(
+    "seeded",
+    [g for g in SUBSCRIBED if g.type is not GroupType.STREAMS],  # its members own tasks
+    ids=lambda seeded: seeded.group_id,
+)
+def test_assignment(snapshot, seeded):
+    """The one member of a live group owns every partition of its topics."""
+    (member,) = group_of(snapshot, seeded.group_id).members
+
+    assert set(member.assignment) == partitions_of(seeded.reads)
+
+
+def test_subscription_of_connect_is_unreadable(snapshot):
+    """A Connect worker's subscription is not guessed at: it is said why it cannot be read."""
+    group = group_of(snapshot, "connect-warehouse")
+
+    assert group.protocol_type == "connect"
+    assert "protocol 'connect'" in group.unreadable_subscription
+    assert group.subscribed_topics == frozenset()
+
+
+@pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
+def test_commits(snapshot, seeded):
+    """Groups of every kind and state show what they committed, and nothing else."""
+    committed = committed_by(snapshot, seeded.group_id)
+
+    # The slow one may not have come to each of its partitions yet.
+    assert {partition.topic for partition in committed} == set(seeded.committed_topics)
+    assert set(committed) <= partitions_of(seeded.committed_topics)
+    assert all(committed[p] == LEFT_AT for p in partitions_of(seeded.left))
+
+
+def test_commits_have_times(snapshot):
+    """Commits of a group at rest carry the moment they were made, in UTC."""
+    times = [c.committed_at for c in snapshot.commits if c.group_id == "nightly-export"]
+    now = datetime.now(UTC)
+
+    assert times
+    assert all(now - timedelta(hours=1) < time <= now for time in times)
+
+
+def test_commits_have_metadata(snapshot):
+    """Commit metadata is passed on as it is, markup included."""
+    metadata = {c.metadata for c in snapshot.commits if c.group_id.startswith("<img")}
+
+    # Its client ends stored metadata with a NUL, which is then part of it.
+    assert metadata == {"<b onclick=alert(3)>\0"}
+
+
+def test_log_start_above_commit(snapshot):
+    """Records that were deleted before they were read show as a log start above the commit."""
+    for partition, offset in committed_by(snapshot, "archiver").items():
+        assert offset < snapshot.logs[partition].log_start == CUT_AT
+
+
+def test_open_transaction_holds_last_stable_offset_back(snapshot):
+    """An open transaction shows as a last stable offset below the log end, there and only there."""
+    held = {p for p, log in snapshot.logs.items() if log.last_stable < log.log_end}
+
+    assert held == {OPEN_TRANSACTION}
+
+
+def test_commits_are_never_beyond_the_log_end(snapshot):
+    """Commits are read before log ends, so applications that go on cannot seem to be ahead."""
+    for commit in snapshot.commits:
+        assert commit.offset <= snapshot.logs[TopicPartition(commit.topic, commit.partition)].log_end
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "café reports 東京", "payments"])
+def test_selection_by_name(cluster, name):
+    """One group is read by its name, however hostile, and nothing of the others comes along."""
+    snapshot = read_snapshot(cluster, groups=[name])
+
+    assert [group.group_id for group in snapshot.groups] == [name]
+    assert {commit.group_id for commit in snapshot.commits} == {name}
+    assert set(snapshot.logs) == set(committed_by(snapshot, name))
+    assert snapshot.problems == ()
+
+
+def test_selection_by_pattern(cluster):
+    """A shell pattern selects the groups it matches; a name beside it adds its own."""
+    snapshot = read_snapshot(cluster, groups=["billing*", "reports"])
+
+    assert [group.group_id for group in snapshot.groups] == ["billing", "billing-v2", "reports"]
+
+
+def test_missing_name_is_a_problem(cluster):
+    """A name that no group has is reported beside the groups that were found."""
+    snapshot = read_snapshot(cluster, groups=["payments", "no-such-group", "zzz*"])
+
+    assert [group.group_id for group in snapshot.groups] == ["payments"]
+    assert [(p.what, p.group_id) for p in snapshot.problems] == [
+        ("group", "no-such-group"),
+        ("group", "zzz*"),
+    ]
+
+
+def test_name_that_exists_is_literal():
+    """A group whose name looks like a pattern is taken by its name alone."""
+    listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in ("a*", "ab", "[b]", "b")]
+
+    chosen, missing = select_groups(listed, ["a*", "[b]"])
+
+    assert [group.group_id for group in chosen] == ["a*", "[b]"]
+    assert missing == []
+
+
+def test_progress_ends_complete(cluster):
+    """Progress never runs backwards within a step or beyond its total."""
+    seen = []
+
+    read_snapshot(cluster, on_progress=seen.append)
+
+    steps = list(dict.fromkeys(progress.step for progress in seen))
+    assert steps == ["groups", "members", "committed offsets", "log offsets"]
+    for step in steps:
+        done = [progress.done for progress in seen if progress.step == step]
+        assert done == sorted(done)
+    assert all(progress.done <= progress.total for progress in seen)
+    commits = [progress for progress in seen if progress.step == "committed offsets"]
+    assert commits[-1].done == commits[-1].total == len(GROUPS)
+
+
+def test_pending_commit_shows_the_value_that_still_holds(
+    bare_cluster, applications, unique_name, eventually
+):
+    """A commit that an open transaction is about to change is marked, with its old value."""
+    apps = applications(bare_cluster)
+    topic = apps.create_topic(unique_name("pending"), partitions=2, records=9)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    group = unique_name("pending-group")
+    apps.commit(group, {first: 3, second: 3})
+    consumer = apps.consumer(group)
+    producer = apps.transaction(unique_name("transaction"))
+    changed = [apps.position(first, 7)]
+    producer.send_offsets_to_transaction(changed, consumer.consumer_group_metadata())
+    try:
+        snapshot = read_snapshot(bare_cluster, groups=[group])
+    finally:
+        producer.abort_transaction()
+
+    rows = {commit.partition: (commit.offset, commit.pending) for commit in snapshot.commits}
+    assert rows == {0: (3, True), 1: (3, False)}
+    assert snapshot.problems == ()
+    assert eventually(
+        lambda: not any(c.pending for c in read_snapshot(bare_cluster, groups=[group]).commits)
+    )
+
+
+def test_reading_changes_nothing(bare_cluster, applications, unique_name):
+    """Two snapshots later the cluster has the same groups, and no record more in its offsets topic."""
+    apps = applications(bare_cluster)
+    topic = apps.create_topic(unique_name("quiet"), records=5)
+    apps.commit(unique_name("quiet-group"), {TopicPartition(topic, 0): 2})
+
+    def state():
+        with Connection(bare_cluster) as connection:
+            return list_groups(connection), offsets_partitions(connection)
+
+    before = state()
+    first = read_snapshot(bare_cluster, commit_times=True)
+    second = read_snapshot(bare_cluster, commit_times=True)
+
+    assert before[0][0]
+    assert before[1]
+    assert before == state()
+    assert first.commits == second.commits
+
+
+def test_oldest_supported_kafka(kafka_39, applications, unique_name):
+    """Classic and simple groups of Kafka 3.9 are read like those of the newest."""
+    apps = applications(kafka_39)
+    topic = apps.create_topic(unique_name("old"), partitions=2, records=4)
+    live, simple = unique_name("live"), unique_name("simple")
+    apps.commit(simple, {TopicPartition(topic, 1): 3})
+    consumer = apps.join(live, [topic])
+    consumer.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)
+
+    snapshot = read_snapshot(kafka_39, groups=[live, simple], commit_times=True)
+
+    assert snapshot.problems == ()
+    assert group_of(snapshot, live).type is GroupType.CLASSIC
+    assert group_of(snapshot, live).subscribed_topics == {topic}
+    assert group_of(snapshot, simple).type is GroupType.SIMPLE
+    assert committed_by(snapshot, live) == {TopicPartition(topic, 0): 1}
+    assert committed_by(snapshot, simple) == {TopicPartition(topic, 1): 3}
+    assert all(commit.committed_at for commit in snapshot.commits)
+    assert {log.log_end for log in snapshot.logs.values()} == {4}

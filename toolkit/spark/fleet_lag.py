@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ToolkitError
 from toolkit.model import Cluster
-from toolkit.spark.schemas import nullable
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import CommitSource, clusters_option
 from toolkit.spark.transforms import (
     commits_only,
+    nullable,
     problems_only,
     summed_by_group,
     with_log_offsets,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -65,8 +64,3 @@ GROUP_LAG = pa.schema(
 def as_spark(schema: pa.Schema) -> StructType:
     """Return Spark's form of an Arrow schema."""
     return from_arrow_schema(schema)
-
-
-def nullable(kind: pa.DataType) -> pd.Int64Dtype | None:
-    """Return how pandas should hold an Arrow type: a missing integer must not become a float."""
-    return pd.Int64Dtype() if pa.types.is_integer(kind) else None

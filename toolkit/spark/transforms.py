@@ -18,7 +18,7 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.log_offsets import read_log_offsets
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag import lag_by_group, with_lag
-from toolkit.spark.schemas import GROUP_LAG, LOG_OFFSETS, PARTITION_LAG, as_spark, nullable
+from toolkit.spark.schemas import GROUP_LAG, LOG_OFFSETS, PARTITION_LAG, as_spark
 
 PARTITION_KEY = ["cluster", "topic", "partition"]
 
@@ -80,6 +80,11 @@ def _apply(
             yield from result.to_batches()
 
     return frame.mapInArrow(run, as_spark(schema))
+
+
+def nullable(kind: pa.DataType) -> pd.Int64Dtype | None:
+    """Return how pandas should hold an Arrow type: a missing integer must not become a float."""
+    return pd.Int64Dtype() if pa.types.is_integer(kind) else None
 
 
 def _by_cluster(batches: Iterable[pa.RecordBatch]) -> dict[str, list[TopicPartition]]:

@@ -1,4 +1,4 @@
-"""One headless Chromium for all browser tests, cut off from every network."""
+"""A headless Chromium for the browser tests, cut off from every network."""
 
 import os
 import shutil
@@ -53,9 +53,14 @@ def chromium() -> str:
     return found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Start the browser once."""
+    """
+    Start a browser for the tests of one module.
+
+    Not for the whole session: while playwright is started, the main thread counts as inside an
+    event loop, for every test that comes after.
+    """
     path = chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=list(_QUIET))

@@ -25,7 +25,8 @@ hostile = {HOSTILE!r}
 show_problems([Problem("log end", "no leader for " + hostile, topic=hostile, partition=3)])
 groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]
 lag = [1000 * number for number in range(40)] + [None]
-frame = pd.DataFrame({{"group": groups, "lag": lag}})
+at = pd.Timestamp("2026-01-02T03:04:05Z")
+frame = pd.DataFrame({{"group": groups, "lag": lag, "topic": "orders" * 40, "at": at, "until": at}})
 show_table(frame, caption_text="Groups of " + hostile)
 """
 CHART = """\
@@ -136,6 +137,23 @@ def test_table_searches(watched: Watched, report: Path) -> None:
     expect(rows).to_contain_text(HOSTILE)
 
 
+def test_print_shows_all_rows(watched: Watched, report: Path) -> None:
+    """On paper a table has all its rows, fits the width, and is as before afterwards."""
+    watched.page.set_viewport_size({"width": 560, "height": 800})
+    watched.open(report)
+    rows = watched.page.locator("main table.ob-data tbody tr")
+    expect(rows).to_have_count(25)
+
+    watched.page.emulate_media(media="print")
+    watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    expect(rows).to_have_count(41)
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 560
+    watched.screenshot("report_print")
+
+    watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    expect(rows).to_have_count(25)
+
+
 def test_code_is_folded(watched: Watched, report: Path) -> None:
     """Code is hidden until it is asked for."""
     watched.open(report)
@@ -154,8 +172,8 @@ def test_failed_step_on_top(watched: Watched, failed_report: Path) -> None:
     expect(error).to_contain_text("Stopped at: Conclusion")
     expect(error).to_contain_text(f"RuntimeError: no answer about {HOSTILE}")
     expect(watched.page.locator(".ob-cell.ob-not-run")).to_have_count(1)
-    error.get_by_role("link").click()
-    expect(watched.page.locator(".ob-cell.ob-failed")).to_be_in_viewport()
+    anchor = error.get_by_role("link").get_attribute("href")
+    expect(watched.page.locator(f"{anchor}.ob-failed")).to_contain_text("This step failed")
     assert watched.complaints == []
     watched.screenshot("report_failed")
 

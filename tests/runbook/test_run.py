@@ -1,3 +1,4 @@
+import asyncio
 import json
 import os
 import signal
@@ -196,6 +197,19 @@ def test_signal_lets_the_cell_clean_up(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
+def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:
+    """A caller with an event loop of its own, such as a notebook, is not left waiting."""
+
+    def stop(step: Step) -> None:
+        if step.number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def run_inside() -> RunResult:
+        return run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
+
+    assert asyncio.run(run_inside()).status == Status.INTERRUPTED
+
+
 def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run) -> None:
     """A cell that catches the interrupt does not keep the run going: no further cell starts."""
     swallow = "import time\ntry:\n    time.sleep(60)\nexcept KeyboardInterrupt:\n    pass"
@@ -236,6 +250,27 @@ def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
         "20_find-20260102T030405Z-eu-2",
         "20_find-20260102T030405Z-eu-3",
     ]
+
+
+def test_leaves_nothing_where_the_caller_stands(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run makes no file beside its folder, neither while it lasts nor afterwards."""
+    here, temporary = tmp_path / "here", tmp_path / "tmp"
+    here.mkdir()
+    temporary.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    seen: list[int] = []
+
+    result = run(
+        make_notebook(f"import os; assert os.getcwd() == {str(here)!r}"),
+        on_step=lambda _step: seen.append(len(list(here.iterdir()))),
+    )
+
+    assert result.error is None
+    assert seen == [0]
+    assert list(here.iterdir()) == list(temporary.iterdir()) == []
 
 
 def test_cluster_in_folder_name(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:

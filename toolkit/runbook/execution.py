@@ -54,7 +54,7 @@ def execute(job: Job) -> Stop:
     from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
 
-    from toolkit.runbook.kernel import Interruption  # noqa: PLC0415
+    from toolkit.runbook.kernel import Interruption, StoppedBetweenCells  # noqa: PLC0415
 
     interruption = Interruption()
     progress = _Progress(_cells(job.notebook), job.on_step)
@@ -76,7 +76,7 @@ def execute(job: Job) -> Stop:
             )
     except PapermillExecutionError as exc:
         return _after_error(job.executed, exc.ename, exc.evalue, asked_by=interruption.asked_by)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StoppedBetweenCells):
         reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
         return Stop(Status.INTERRUPTED, 1, _at_cell(job.executed, progress.index, reason))
     except DeadKernelError:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
@@ -25,6 +26,15 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 # The kernel drops an interrupt that comes before it has begun with the cell it was sent.
 _SURELY_BEGUN_S = 0.5
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StoppedBetweenCells(Exception):
+    """
+    A signal came while no cell was running.
+
+    Not a KeyboardInterrupt: where the caller has an event loop, the cells run in another thread,
+    and an exception of that kind would end the thread without telling anybody.
+    """
 
 
 class RunningInterpreter(KernelSpecManager):
@@ -55,17 +65,25 @@ class Interruption:
             # The base declares its synchronous form, and AsyncKernelManager replaces it.
             async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
                 interruption._kernel = self
-                # A socket file instead of TCP: no port, and no other user of the host can connect.
+                # Socket files in a folder of our own, and not TCP: no other user of the host can
+                # connect. Without a folder they would be made where the caller stands.
+                self.sockets = TemporaryDirectory(prefix="offsetbook-")
                 self.transport = "ipc"
+                self.ip = f"{self.sockets.name}/k"  # short: a socket's path has 100 characters
+                self.connection_file = f"{self.sockets.name}/connection.json"
                 options["env"] = {**os.environ, **environment}
                 await super().start_kernel(**options)
+
+            async def cleanup_resources(self, restart: bool = False) -> None:  # type: ignore[override]  # noqa: FBT001, FBT002 - the base's signature
+                await super().cleanup_resources(restart)
+                self.sockets.cleanup()
 
         return RunKernel
 
     def cell_sent(self) -> None:
         """Note that a cell now runs in the kernel; stop the run instead when a signal has come."""
         if self.asked_by:
-            raise KeyboardInterrupt
+            raise StoppedBetweenCells
         self._cell_began = time.monotonic()
 
     def cell_ended(self) -> None:

@@ -10,6 +10,7 @@ out with a reason instead.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import pandas as pd
@@ -43,41 +44,53 @@ class Unsubscribed(NamedTuple):
 
 def find_unsubscribed(snapshot: Snapshot) -> Unsubscribed:
     """Find the leftovers of every group in a snapshot."""
-    commits = Counter(commit.group_id for commit in snapshot.commits)
     reasons = {group.group_id: why_left_out(group) for group in snapshot.groups}
     considered = {g.group_id: g for g in snapshot.groups if not reasons[g.group_id]}
-    readers = _readers(snapshot)
+    subscribed = {name: group.subscribed_topics for name, group in considered.items()}
     partitions = with_lag(offsets_frame(snapshot))
     partitions = partitions[partitions["group"].isin(list(considered))]
-    group_lag = partitions.groupby("group")["lag"].transform("sum", min_count=1)
-    partitions = partitions.assign(
-        type=[str(considered[name].type) for name in partitions["group"]],
-        share_of_group_lag=(partitions["lag"] / group_lag.where(group_lag > 0)).astype("Float64"),
-        deletable_now=True,
-        also_read_by=[
-            ", ".join(sorted(readers.get(topic, set()) - {name}))
-            for name, topic in zip(partitions["group"], partitions["topic"], strict=True)
-        ],
-        why=[_why(considered[name]) for name in partitions["group"]],
-    )
     leftover = [
-        topic not in considered[name].subscribed_topics
+        topic not in subscribed[name]
         for name, topic in zip(partitions["group"], partitions["topic"], strict=True)
     ]
     rows = partitions[pd.Series(leftover, partitions.index, bool) & partitions["committed"].notna()]
-    by_lag = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
+    rows = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
+    group_lag = partitions.groupby("group")["lag"].sum(min_count=1)
     return Unsubscribed(
-        rows=by_lag[ROW_COLUMNS].reset_index(drop=True),
-        by_group=_by_group(partitions, by_lag),
-        left_out=pd.DataFrame(
-            [
-                (snapshot.cluster, g.group_id, str(g.type), str(g.state), n, reasons[g.group_id])
-                for g in snapshot.groups
-                if reasons[g.group_id] and (n := commits[g.group_id])
-            ],
-            columns=LEFT_OUT_COLUMNS,
-        ),
+        rows=_told(rows, considered, group_lag=group_lag, readers=_readers(snapshot)),
+        by_group=_by_group(partitions, rows),
+        left_out=_left_out(snapshot, reasons),
     )
+
+
+def _told(
+    rows: pd.DataFrame,
+    groups: Mapping[str, Group],
+    *,
+    group_lag: pd.Series[int],
+    readers: Mapping[str, set[str]],
+) -> pd.DataFrame:
+    """Add to each leftover what its group and its topic tell about it."""
+    whole = rows["group"].map(group_lag).astype("Int64")
+    told = rows.assign(
+        type=[str(groups[name].type) for name in rows["group"]],
+        share_of_group_lag=(rows["lag"] / whole.where(whole > 0)).astype("Float64"),
+        # Only groups whose subscription is known got here, and those the broker lets go of a topic.
+        deletable_now=True,
+        also_read_by=[", ".join(sorted(readers.get(topic, ()))) for topic in rows["topic"]],
+        why=[_why(groups[name]) for name in rows["group"]],
+    )
+    return told[ROW_COLUMNS].reset_index(drop=True)
+
+
+def _left_out(snapshot: Snapshot, reasons: Mapping[str, str]) -> pd.DataFrame:
+    commits = Counter(commit.group_id for commit in snapshot.commits)
+    rows = [
+        (snapshot.cluster, group.group_id, str(group.type), str(group.state), count, why)
+        for group in snapshot.groups
+        if (why := reasons[group.group_id]) and (count := commits[group.group_id])
+    ]
+    return pd.DataFrame(rows, columns=LEFT_OUT_COLUMNS)
 
 
 def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:

@@ -35,8 +35,10 @@ def eventually(condition: Callable[[], Any]) -> Any:
 class Applications:
     """The applications on one cluster; members leave their groups when the test is over."""
 
-    def __init__(self, cluster: Cluster, ending: ExitStack) -> None:
-        """Act on `cluster`; what has to be closed is put on `ending`."""
+    def __init__(self, cluster: Cluster, name: Callable[[str], str], ending: ExitStack) -> None:
+        """Act on `cluster`; `name` makes new names, what has to be closed is put on `ending`."""
+        self.cluster = cluster
+        self.name = name
         self.address = cluster.bootstrap_servers
         self.admin = AdminClient({"bootstrap.servers": self.address})
         self._ending = ending
@@ -124,10 +126,18 @@ def _eventually() -> Callable[[Callable[[], Any]], Any]:
 
 
 @pytest.fixture
-def applications() -> Iterator[Callable[[Cluster], Applications]]:
+def applications(
+    unique_name: Callable[[str], str],
+) -> Iterator[Callable[[Cluster], Applications]]:
     """Return a function that makes the applications on a cluster."""
     with ExitStack() as ending:
-        yield lambda cluster: Applications(cluster, ending)
+        yield lambda cluster: Applications(cluster, unique_name, ending)
+
+
+@pytest.fixture
+def apps(applications: Callable[[Cluster], Applications], bare_cluster: Cluster) -> Applications:
+    """Return the applications on the quiet cluster."""
+    return applications(bare_cluster)
 
 
 class Secured(NamedTuple):
@@ -147,7 +157,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     # A broker keeps the ports of its last start; here is a last start that never was.
     known = {"version": VERSION, "port": plain, "controller_port": controller}
     (directory / "broker.json").write_text(json.dumps(known))
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     broker = start_broker(
         directory,
         properties={
@@ -159,7 +169,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
             "super.users": "User:ANONYMOUS",
             "allow.everyone.if.no.acl.found": "true",
             "sasl.enabled.mechanisms": "PLAIN",
-            "listener.name.password.plain.sasl.jaas.config": f'{login} required user_reader="right";',
+            "listener.name.password.plain.sasl.jaas.config": f'{login} user_reader="right";',
             "listener.name.tls.ssl.keystore.type": "PEM",
             "listener.name.tls.ssl.keystore.location": str(certificate),
         },

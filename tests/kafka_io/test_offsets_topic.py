@@ -1,5 +1,6 @@
 import random
 import struct
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
@@ -20,7 +21,7 @@ from toolkit.kafka_io.offsets_topic import (
     partition_of,
     record_type,
 )
-from toolkit.model import TopicPartition
+from toolkit.model import Cluster, TopicPartition
 
 AT_MS = 1_700_000_000_000
 WEEK_MS = 7 * 24 * 3600 * 1000
@@ -41,13 +42,13 @@ TEXT = st.text(st.characters(codec="utf-8"), max_size=300)
 INT64 = st.integers(0, 2**63 - 1)
 
 
-def plain(text):
+def plain(text: str) -> Any:
     """Encode a string as non-flexible messages do."""
     data = text.encode()
     return struct.pack(">h", len(data)) + data
 
 
-def compact(text):
+def compact(text: str) -> Any:
     """Encode a string as flexible messages do: its length and one, in groups of seven bits."""
     data = text.encode()
     length, prefix = len(data) + 1, bytearray()
@@ -57,7 +58,7 @@ def compact(text):
     return bytes([*prefix, length]) + data
 
 
-def encode_value(version, value, topic_id=None):
+def encode_value(version: int, value: Any, topic_id: Any = None) -> Any:
     """Encode a committed offset in one of the five versions of its schema."""
     parts = [struct.pack(">hq", version, value.offset)]
     if version >= 3:
@@ -71,19 +72,19 @@ def encode_value(version, value, topic_id=None):
     return b"".join(parts)
 
 
-def test_golden_key():
+def test_golden_key() -> None:
     """The key of group g1, topic t1, partition 7 is decoded."""
     assert decode_commit_key(KEY) == CommitKey("g1", "t1", 7)
 
 
 @pytest.mark.parametrize("data", VALUES)
-def test_golden_values(data):
+def test_golden_values(data: str) -> None:
     """Values that Kafka's own classes wrote are decoded, with and without optional parts."""
     assert decode_commit_value(bytes.fromhex(data)) == VALUES[data]
 
 
 @given(st.sampled_from([0, 1]), TEXT, TEXT, st.integers(0, 2**31 - 1))
-def test_key_round_trip(kind, group, topic, partition):
+def test_key_round_trip(kind: int, group: str, topic: str, partition: int) -> None:
     """Any key that can be written is read back, in its older and its newer type."""
     data = struct.pack(">h", kind) + plain(group) + plain(topic) + struct.pack(">i", partition)
 
@@ -92,27 +93,23 @@ def test_key_round_trip(kind, group, topic, partition):
 
 @given(
     version=st.integers(0, 4),
-    offset=INT64,
-    epoch=st.none() | st.integers(0, 2**31 - 1),
-    metadata=TEXT,
-    times=st.tuples(INT64, INT64),
+    written=st.builds(
+        CommitValue, INT64, st.none() | st.integers(0, 2**31 - 1), TEXT, INT64, INT64
+    ),
     topic_id=st.none() | st.binary(min_size=16, max_size=16),
 )
-def test_value_round_trip(version, offset, epoch, metadata, times, topic_id):  # noqa: PLR0913 - each is one field
-    """Any value that can be written is read back, in every version."""
-    value = CommitValue(
-        offset,
-        epoch if version >= 3 else None,
-        metadata,
-        times[0],
-        times[1] if version == 1 else None,
+def test_value_round_trip(version: int, written: CommitValue, topic_id: bytes | None) -> None:
+    """Any value that can be written is read back in every version, with the fields it has there."""
+    value = written._replace(
+        leader_epoch=written.leader_epoch if version >= 3 else None,
+        expire_time_ms=written.expire_time_ms if version == 1 else None,
     )
 
-    assert decode_commit_value(encode_value(version, value, topic_id)) == value
+    assert decode_commit_value(encode_value(version, written, topic_id)) == value
 
 
 @pytest.mark.parametrize("length", [0, 126, 127, 128, 4096, 16383, 16384])
-def test_length_of_metadata_takes_several_bytes(length):
+def test_length_of_metadata_takes_several_bytes(length: int) -> None:
     """Metadata of version 4 is read at every size of its length field."""
     value = CommitValue(1, 2, "m" * length, AT_MS)
 
@@ -134,14 +131,14 @@ def test_length_of_metadata_takes_several_bytes(length):
     ],
     ids=repr,
 )
-def test_other_keys_are_unknown(key):
+def test_other_keys_are_unknown(key: bytes) -> None:
     """A key that is cut, too long, of another type or not text is refused, never guessed at."""
     with pytest.raises(UnknownRecord):
         decode_commit_key(key)
 
 
 @pytest.mark.parametrize("version", [-1, 5, 32767])
-def test_other_versions_are_unknown(version):
+def test_other_versions_are_unknown(version: int) -> None:
     """A version that is newer than this code is refused by its number."""
     value = struct.pack(">h", version) + bytes(40)
 
@@ -150,7 +147,7 @@ def test_other_versions_are_unknown(version):
 
 
 @pytest.mark.parametrize("data", VALUES)
-def test_cut_values_are_unknown(data):
+def test_cut_values_are_unknown(data: str) -> None:
     """A value that ends before its commit time is refused wherever it was cut."""
     whole = bytes.fromhex(data)
     trailing = {1: 0, 3: 0, 4: 1 if len(whole) < 30 else 19}[whole[1]]
@@ -160,7 +157,7 @@ def test_cut_values_are_unknown(data):
 
 
 @pytest.fixture(scope="module")
-def records(bare_cluster):
+def records(bare_cluster: Cluster) -> Any:
     """Return every record of a real offsets topic, and the golden ones."""
     consumer = Consumer(
         {
@@ -184,7 +181,7 @@ def records(bare_cluster):
     return found
 
 
-def mutated(data, chance):
+def mutated(data: str, chance: Any) -> Any:
     """Return the bytes with some flipped, cut, repeated or put in."""
     changed = bytearray(data)
     for _ in range(chance.randint(1, 4)):
@@ -201,7 +198,7 @@ def mutated(data, chance):
     return bytes(changed)
 
 
-def test_mutated_records_never_raise_anything_else(records):
+def test_mutated_records_never_raise_anything_else(records: Any) -> None:
     """Thousands of damaged records are each refused as unknown, or read as something valid."""
     chance = random.Random(20_251_121)  # noqa: S311 - repeatable, not secret
     outcomes = {"read": 0, "refused": 0}
@@ -221,7 +218,7 @@ def test_mutated_records_never_raise_anything_else(records):
 
 
 @given(st.binary(max_size=80))
-def test_arbitrary_bytes(data):
+def test_arbitrary_bytes(data: str) -> None:
     """Any bytes at all are refused as unknown, or read."""
     for decode in (record_type, decode_commit_key, decode_commit_value):
         try:
@@ -241,21 +238,20 @@ def test_arbitrary_bytes(data):
         ("💾", 1_772_577),  # two UTF-16 units, as Java counts
     ],
 )
-def test_partition_of_follows_javas_hash(group, java_hash):
+def test_partition_of_follows_javas_hash(group: str, java_hash: Any) -> None:
     """The partition is Java's hash (as a JVM printed it), made positive as Kafka does it."""
     expected = 0 if java_hash == -(2**31) else abs(java_hash) % 50
 
     assert partition_of(group, 50) == expected
 
 
-def test_partition_of_agrees_with_the_broker(bare_cluster, applications, unique_name):
+def test_partition_of_agrees_with_the_broker(apps: Any) -> None:
     """A group's records lie in the partition of the offsets topic that was worked out for it."""
-    apps = applications(bare_cluster)
-    topic = apps.create_topic(unique_name("where"))
-    with Connection(bare_cluster) as connection:
+    topic = apps.create_topic(apps.name("where"))
+    with Connection(apps.cluster) as connection:
         for stem in ("polygenelubricants", "💾", "café reports 東京", "x" * 200, "a b"):
             # The first name is special as it is; a number after it would be another hash.
-            group = stem if stem == "polygenelubricants" else unique_name(stem)
+            group = stem if stem == "polygenelubricants" else apps.name(stem)
             before = offsets_partitions(connection)
             apps.commit(group, {TopicPartition(topic, 0): 0})
             after = offsets_partitions(connection)

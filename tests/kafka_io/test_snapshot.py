@@ -1,4 +1,6 @@
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -6,25 +8,35 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.offsets_reader import offsets_partitions
 from toolkit.kafka_io.snapshot import read_snapshot, select_groups
-from toolkit.model import Group, GroupState, GroupType, TopicPartition
-from toolkit.sandbox.seed import CUT_AT, GROUPS, LEFT_AT, OPEN_TRANSACTION, TOPICS, Behaviour
+from toolkit.model import Cluster, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.sandbox.seed import (
+    CUT_AT,
+    GROUPS,
+    LEFT_AT,
+    OPEN_TRANSACTION,
+    TOPICS,
+    Behaviour,
+    SeededGroup,
+)
 
 BY_ID = {group.group_id: group for group in GROUPS}
-SUBSCRIBED = [g for g in GROUPS if g.state is GroupState.STABLE and g.group_id != "connect-warehouse"]
+SUBSCRIBED = [
+    g for g in GROUPS if g.state is GroupState.STABLE and g.group_id != "connect-warehouse"
+]
 
 
 @pytest.fixture(scope="module")
-def snapshot(cluster):
+def snapshot(cluster: Cluster) -> Any:
     """Return a snapshot of the seeded cluster."""
     return read_snapshot(cluster, commit_times=True)
 
 
-def group_of(snapshot, group_id):
+def group_of(snapshot: Snapshot, group_id: str) -> Any:
     """Return a group of a snapshot by its name."""
     return next(group for group in snapshot.groups if group.group_id == group_id)
 
 
-def committed_by(snapshot, group_id):
+def committed_by(snapshot: Snapshot, group_id: str) -> Any:
     """Return the committed offsets of a group by partition."""
     return {
         TopicPartition(commit.topic, commit.partition): commit.offset
@@ -33,7 +45,7 @@ def committed_by(snapshot, group_id):
     }
 
 
-def partitions_of(topics):
+def partitions_of(topics: Any) -> Any:
     """Return every partition of some seeded topics."""
     return {
         TopicPartition(topic.name, number)
@@ -43,7 +55,7 @@ def partitions_of(topics):
     }
 
 
-def test_every_seeded_group_and_no_problem(snapshot):
+def test_every_seeded_group_and_no_problem(snapshot: Snapshot) -> None:
     """A snapshot has each group once, sorted, and a healthy cluster gives no problems."""
     assert sorted(BY_ID) == [group.group_id for group in snapshot.groups]
     assert snapshot.problems == ()
@@ -52,7 +64,7 @@ def test_every_seeded_group_and_no_problem(snapshot):
 
 
 @pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
-def test_type_and_state(snapshot, seeded):
+def test_type_and_state(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """Each group has the type and state that its members give it."""
     group = group_of(snapshot, seeded.group_id)
     without_protocol = seeded.behaviour is Behaviour.ASSIGNS
@@ -65,14 +77,16 @@ def test_type_and_state(snapshot, seeded):
 
 
 @pytest.mark.parametrize("seeded", SUBSCRIBED, ids=lambda seeded: seeded.group_id)
-def test_subscription(snapshot, seeded):
+def test_subscription(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """What a live group subscribes to is what its application asked for, by name or pattern."""
     group = group_of(snapshot, seeded.group_id)
 
     assert group.subscribed_topics == set(seeded.reads)
     assert group.unreadable_subscription == ""
     # librdkafka sends its patterns joined by "|", each in parentheses.
-    assert group.members[0].subscription.pattern == (f"({seeded.pattern})" if seeded.pattern else None)
+    assert group.members[0].subscription.pattern == (
+        f"({seeded.pattern})" if seeded.pattern else None
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,14 +94,14 @@ def test_subscription(snapshot, seeded):
     [g for g in SUBSCRIBED if g.type is not GroupType.STREAMS],  # its members own tasks
     ids=lambda seeded: seeded.group_id,
 )
-def test_assignment(snapshot, seeded):
+def test_assignment(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """The one member of a live group owns every partition of its topics."""
     (member,) = group_of(snapshot, seeded.group_id).members
 
     assert set(member.assignment) == partitions_of(seeded.reads)
 
 
-def test_subscription_of_connect_is_unreadable(snapshot):
+def test_subscription_of_connect_is_unreadable(snapshot: Snapshot) -> None:
     """A Connect worker's subscription is not guessed at: it is said why it cannot be read."""
     group = group_of(snapshot, "connect-warehouse")
 
@@ -97,7 +111,7 @@ def test_subscription_of_connect_is_unreadable(snapshot):
 
 
 @pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
-def test_commits(snapshot, seeded):
+def test_commits(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """Groups of every kind and state show what they committed, and nothing else."""
     committed = committed_by(snapshot, seeded.group_id)
 
@@ -107,7 +121,7 @@ def test_commits(snapshot, seeded):
     assert all(committed[p] == LEFT_AT for p in partitions_of(seeded.left))
 
 
-def test_commits_have_times(snapshot):
+def test_commits_have_times(snapshot: Snapshot) -> None:
     """Commits of a group at rest carry the moment they were made, in UTC."""
     times = [c.committed_at for c in snapshot.commits if c.group_id == "nightly-export"]
     now = datetime.now(UTC)
@@ -116,7 +130,7 @@ def test_commits_have_times(snapshot):
     assert all(now - timedelta(hours=1) < time <= now for time in times)
 
 
-def test_commits_have_metadata(snapshot):
+def test_commits_have_metadata(snapshot: Snapshot) -> None:
     """Commit metadata is passed on as it is, markup included."""
     metadata = {c.metadata for c in snapshot.commits if c.group_id.startswith("<img")}
 
@@ -124,27 +138,29 @@ def test_commits_have_metadata(snapshot):
     assert metadata == {"<b onclick=alert(3)>\0"}
 
 
-def test_log_start_above_commit(snapshot):
+def test_log_start_above_commit(snapshot: Snapshot) -> None:
     """Records that were deleted before they were read show as a log start above the commit."""
     for partition, offset in committed_by(snapshot, "archiver").items():
         assert offset < snapshot.logs[partition].log_start == CUT_AT
 
 
-def test_open_transaction_holds_last_stable_offset_back(snapshot):
+def test_open_transaction_holds_last_stable_offset_back(snapshot: Snapshot) -> None:
     """An open transaction shows as a last stable offset below the log end, there and only there."""
     held = {p for p, log in snapshot.logs.items() if log.last_stable < log.log_end}
 
     assert held == {OPEN_TRANSACTION}
 
 
-def test_commits_are_never_beyond_the_log_end(snapshot):
+def test_commits_are_never_beyond_the_log_end(snapshot: Snapshot) -> None:
     """Commits are read before log ends, so applications that go on cannot seem to be ahead."""
     for commit in snapshot.commits:
-        assert commit.offset <= snapshot.logs[TopicPartition(commit.topic, commit.partition)].log_end
+        assert (
+            commit.offset <= snapshot.logs[TopicPartition(commit.topic, commit.partition)].log_end
+        )
 
 
 @pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "café reports 東京", "payments"])
-def test_selection_by_name(cluster, name):
+def test_selection_by_name(cluster: Cluster, name: str) -> None:
     """One group is read by its name, however hostile, and nothing of the others comes along."""
     snapshot = read_snapshot(cluster, groups=[name])
 
@@ -154,14 +170,14 @@ def test_selection_by_name(cluster, name):
     assert snapshot.problems == ()
 
 
-def test_selection_by_pattern(cluster):
+def test_selection_by_pattern(cluster: Cluster) -> None:
     """A shell pattern selects the groups it matches; a name beside it adds its own."""
     snapshot = read_snapshot(cluster, groups=["billing*", "reports"])
 
     assert [group.group_id for group in snapshot.groups] == ["billing", "billing-v2", "reports"]
 
 
-def test_missing_name_is_a_problem(cluster):
+def test_missing_name_is_a_problem(cluster: Cluster) -> None:
     """A name that no group has is reported beside the groups that were found."""
     snapshot = read_snapshot(cluster, groups=["payments", "no-such-group", "zzz*"])
 
@@ -172,7 +188,7 @@ def test_missing_name_is_a_problem(cluster):
     ]
 
 
-def test_name_that_exists_is_literal():
+def test_name_that_exists_is_literal() -> None:
     """A group whose name looks like a pattern is taken by its name alone."""
     listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in ("a*", "ab", "[b]", "b")]
 
@@ -182,7 +198,7 @@ def test_name_that_exists_is_literal():
     assert missing == []
 
 
-def test_progress_ends_complete(cluster):
+def test_progress_ends_complete(cluster: Cluster) -> None:
     """Progress never runs backwards within a step or beyond its total."""
     seen = []
 
@@ -199,20 +215,19 @@ def test_progress_ends_complete(cluster):
 
 
 def test_pending_commit_shows_the_value_that_still_holds(
-    bare_cluster, applications, unique_name, eventually
-):
+    apps: Any, eventually: Callable[[Callable[[], Any]], Any]
+) -> None:
     """A commit that an open transaction is about to change is marked, with its old value."""
-    apps = applications(bare_cluster)
-    topic = apps.create_topic(unique_name("pending"), partitions=2, records=9)
+    topic = apps.create_topic(apps.name("pending"), partitions=2, records=9)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    group = unique_name("pending-group")
+    group = apps.name("pending-group")
     apps.commit(group, {first: 3, second: 3})
     consumer = apps.consumer(group)
-    producer = apps.transaction(unique_name("transaction"))
+    producer = apps.transaction(apps.name("transaction"))
     changed = [apps.position(first, 7)]
     producer.send_offsets_to_transaction(changed, consumer.consumer_group_metadata())
     try:
-        snapshot = read_snapshot(bare_cluster, groups=[group])
+        snapshot = read_snapshot(apps.cluster, groups=[group])
     finally:
         producer.abort_transaction()
 
@@ -220,23 +235,22 @@ def test_pending_commit_shows_the_value_that_still_holds(
     assert rows == {0: (3, True), 1: (3, False)}
     assert snapshot.problems == ()
     assert eventually(
-        lambda: not any(c.pending for c in read_snapshot(bare_cluster, groups=[group]).commits)
+        lambda: not any(c.pending for c in read_snapshot(apps.cluster, groups=[group]).commits)
     )
 
 
-def test_reading_changes_nothing(bare_cluster, applications, unique_name):
-    """Two snapshots later the cluster has the same groups, and no record more in its offsets topic."""
-    apps = applications(bare_cluster)
-    topic = apps.create_topic(unique_name("quiet"), records=5)
-    apps.commit(unique_name("quiet-group"), {TopicPartition(topic, 0): 2})
+def test_reading_changes_nothing(apps: Any) -> Any:
+    """Two snapshots later the groups are the same, and their topic has no record more."""
+    topic = apps.create_topic(apps.name("quiet"), records=5)
+    apps.commit(apps.name("quiet-group"), {TopicPartition(topic, 0): 2})
 
-    def state():
-        with Connection(bare_cluster) as connection:
+    def state() -> Any:
+        with Connection(apps.cluster) as connection:
             return list_groups(connection), offsets_partitions(connection)
 
     before = state()
-    first = read_snapshot(bare_cluster, commit_times=True)
-    second = read_snapshot(bare_cluster, commit_times=True)
+    first = read_snapshot(apps.cluster, commit_times=True)
+    second = read_snapshot(apps.cluster, commit_times=True)
 
     assert before[0][0]
     assert before[1]
@@ -244,11 +258,11 @@ def test_reading_changes_nothing(bare_cluster, applications, unique_name):
     assert first.commits == second.commits
 
 
-def test_oldest_supported_kafka(kafka_39, applications, unique_name):
+def test_oldest_supported_kafka(kafka_39: Cluster, applications: Any) -> None:
     """Classic and simple groups of Kafka 3.9 are read like those of the newest."""
     apps = applications(kafka_39)
-    topic = apps.create_topic(unique_name("old"), partitions=2, records=4)
-    live, simple = unique_name("live"), unique_name("simple")
+    topic = apps.create_topic(apps.name("old"), partitions=2, records=4)
+    live, simple = apps.name("live"), apps.name("simple")
     apps.commit(simple, {TopicPartition(topic, 1): 3})
     consumer = apps.join(live, [topic])
     consumer.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)

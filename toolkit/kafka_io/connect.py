@@ -14,9 +14,10 @@ from typing import Any, NamedTuple, Self
 
 import kafka.errors
 from kafka.admin import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
-from toolkit.kafka_io.diagnose import why_unreachable
+from toolkit.kafka_io.diagnose import why_login_refused, why_unreachable
 from toolkit.kafka_io.settings import admin_settings
 from toolkit.model import Cluster
 
@@ -49,11 +50,8 @@ class Connection:
         """Connect; raises ClusterUnreachable, or UsageError for settings that cannot be used."""
         self.cluster = cluster
         try:
-            self._admin = KafkaAdminClient(
-                **admin_settings(cluster),
-                bootstrap_timeout_ms=round(connect_timeout_s * 1000),
-                request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
-                reconnect_backoff_max_ms=1000,
+            self._admin = _open(
+                **admin_settings(cluster), bootstrap_timeout_ms=round(connect_timeout_s * 1000)
             )
         except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
             raise _connect_error(cluster, exc) from exc
@@ -101,7 +99,7 @@ class Connection:
             for about, request in sequence:
                 try:
                     answers.put(Answer(node_id, about, await self._answer(request, node_id)))
-                except (kafka.errors.KafkaError, OSError) as exc:
+                except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                     error = _request_error(self.cluster, request, exc)
                     answers.put(Answer(node_id, about, error))
 
@@ -114,20 +112,42 @@ class Connection:
         return await self._admin._manager.send(request, node_id=node_id)  # noqa: SLF001
 
 
+def _open(**settings: Any) -> KafkaAdminClient:
+    """Make the client; one that cannot connect leaves its thread and sockets open, so we do it."""
+    made: list[KafkaNetClient] = []
+
+    def net_client(**config: Any) -> KafkaNetClient:
+        made.append(KafkaNetClient(**config))
+        return made[-1]
+
+    try:
+        return KafkaAdminClient(
+            **settings,
+            kafka_client=net_client,
+            request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
+            reconnect_backoff_max_ms=1000,
+        )
+    except BaseException:
+        for client in made:
+            client.close()
+            client._manager._net.stop()  # noqa: SLF001 - see module docstring
+        raise
+
+
 def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
-    if isinstance(exc, kafka.errors.SaslAuthenticationFailedError):
+    if not isinstance(exc, kafka.errors.KafkaError):
+        return UsageError(
+            f"cluster {cluster.name}: its settings cannot be used: {exc}",
+            hint="correct them in the fleet file",
+        )
+    if refused := why_login_refused(cluster):
         return BrokerRefused(
-            f"connecting to cluster {cluster.name}: authentication failed",
+            f"connecting to cluster {cluster.name}: authentication failed ({refused})",
             hint="check sasl.mechanism, sasl.username and sasl.password in the fleet file",
         )
-    if isinstance(exc, kafka.errors.KafkaError):
-        why, hint = why_unreachable(cluster)
-        return ClusterUnreachable(
-            f"connecting to cluster {cluster.name} at {cluster.bootstrap_servers}: {why}", hint=hint
-        )
-    return UsageError(
-        f"cluster {cluster.name}: its settings cannot be used: {exc}",
-        hint="correct them in the fleet file",
+    why, hint = why_unreachable(cluster)
+    return ClusterUnreachable(
+        f"connecting to cluster {cluster.name} at {cluster.bootstrap_servers}: {why}", hint=hint
     )
 
 

@@ -28,14 +28,31 @@ ADMIN_NAMES = {
     "ssl.key.password": "ssl_password",
 }
 
+PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:\[\]/]+):([0-9]{1,5})")
+LAST_PORT = 65_535
 REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 def admin_settings(cluster: Cluster) -> dict[str, Any]:
-    """Arguments for kafka-python's admin client; raises FleetFileError for a dangling reference."""
+    """
+    Arguments for kafka-python's admin client; raises FleetFileError for what cannot be used.
+
+    The client would take a protocol that it does not know for plain text, so it is refused here.
+    """
     resolved = _resolved(cluster)
+    protocol = resolved.get("security.protocol", "PLAINTEXT")
+    if protocol not in PROTOCOLS:
+        raise FleetFileError(
+            f"cluster {cluster.name}: security.protocol {protocol!r} is unknown",
+            hint=f"one of {', '.join(sorted(PROTOCOLS))}",
+        )
     arguments = {ADMIN_NAMES[name]: value for name, value in resolved.items()}
-    return {"client_id": "offsetbook", **arguments, "bootstrap_servers": _servers(cluster)}
+    servers = [
+        f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        for host, port in bootstrap_servers(cluster)
+    ]
+    return {"client_id": "offsetbook", **arguments, "bootstrap_servers": servers}
 
 
 def bulk_settings(cluster: Cluster) -> dict[str, Any]:
@@ -47,8 +64,19 @@ def bulk_settings(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _servers(cluster: Cluster) -> list[str]:
-    return [server.strip() for server in cluster.bootstrap_servers.split(",")]
+def bootstrap_servers(cluster: Cluster) -> list[tuple[str, int]]:
+    """Return the hosts and ports to knock at; raises FleetFileError for what is not host:port."""
+    found = []
+    for server in cluster.bootstrap_servers.split(","):
+        parts = ADDRESS.fullmatch(server.strip())
+        if not parts or not 0 < int(parts[2]) <= LAST_PORT:
+            raise FleetFileError(
+                f"cluster {cluster.name}: bootstrap.servers has {server.strip()!r}, "
+                "which is not host:port",
+                hint="correct it in the fleet file",
+            )
+        found.append((parts[1].strip("[]"), int(parts[2])))
+    return found
 
 
 def _resolved(cluster: Cluster) -> dict[str, str]:

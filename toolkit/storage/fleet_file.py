@@ -38,6 +38,11 @@ SETTINGS = SECRETS | {
     "ssl.certificate.location",
     "ssl.key.location",
 }
+# A misspelt protocol would otherwise be spoken as plain text.
+CHOICES = {
+    "security.protocol": frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}),
+    "sasl.mechanism": frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
+}
 REFERENCE = re.compile(r"\$\{(env|file):[^}]+\}")
 VARIABLE = "OFFSETBOOK_FLEET"
 
@@ -74,17 +79,7 @@ def _places() -> list[Path]:
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
     """Read a fleet file; raises FleetFileError that names the line and column of what is wrong."""
     path = find_fleet_file(path)
-    try:
-        root = yaml.compose(path.read_text("utf-8"), Loader=yaml.SafeLoader)
-    except OSError as exc:
-        raise FleetFileError(
-            f"fleet file {path} cannot be read: {exc.strerror}",
-            hint="name another with --fleet, or run 'offsetbook sandbox up' to get one",
-        ) from exc
-    except UnicodeDecodeError as exc:
-        raise FleetFileError(f"fleet file {path} is not UTF-8 text") from exc
-    except yaml.MarkedYAMLError as exc:
-        raise _at(path, exc.problem_mark, exc.problem or "not valid YAML") from exc
+    root = _compose(path, _read(path))
     if root is None:
         raise FleetFileError(f"fleet file {path} is empty", hint="list clusters in it")
     return _clusters(path, root)
@@ -100,6 +95,36 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
                 hint=f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(fleet)}",
             )
     return [fleet[name] for name in names or fleet]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as exc:
+        raise FleetFileError(
+            f"fleet file {path} cannot be read: {exc.strerror}",
+            hint="name another with --fleet, or run 'offsetbook sandbox up' to get one",
+        ) from exc
+    except UnicodeDecodeError as exc:
+        raise FleetFileError(
+            f"fleet file {path} is not UTF-8 text", hint="save it as such"
+        ) from exc
+
+
+def _compose(path: Path, text: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as exc:
+        raise _at(path, exc.problem_mark, exc.problem or "not valid YAML") from exc
+    except yaml.reader.ReaderError as exc:
+        before = text[: exc.position].split("\n")
+        line, column = len(before) - 1, len(before[-1])
+        mark = yaml.Mark(str(path), exc.position, line, column, buffer=None, pointer=0)
+        raise _at(path, mark, f"character U+{exc.character:04X} is not allowed in YAML") from exc
+    except (ValueError, RecursionError) as exc:  # an escaped character that is none; deep nesting
+        raise FleetFileError(
+            f"fleet file {path} is not valid YAML: {exc}", hint="compare it with the README's"
+        ) from exc
 
 
 def _clusters(path: Path, root: yaml.Node) -> dict[str, Cluster]:
@@ -133,6 +158,9 @@ def _cluster(path: Path, name: yaml.ScalarNode, node: yaml.Node) -> Cluster:
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
             )
+        if value.value not in CHOICES.get(setting, {value.value}):
+            choices = ", ".join(sorted(CHOICES[setting]))
+            raise _at(path, value.start_mark, f"{setting} must be one of: {choices}")
         settings[setting] = value.value
     servers = settings.pop(BOOTSTRAP, None)
     if not servers:

@@ -1,0 +1,145 @@
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as Place
+
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.offsets_reader import (
+    offsets_partitions,
+    read_offsets_partition,
+    with_commit_times,
+)
+from toolkit.model import Cluster, TopicPartition
+
+
+def from_admin(connection: Any) -> Any:
+    """Return every commit of the cluster as the coordinators tell it."""
+    groups, _ = list_groups(connection)
+    commits, problems = read_commits(connection, [group.group_id for group in groups])
+    assert problems == []
+    return {(c.group_id, c.topic, c.partition): c for c in commits}
+
+
+def from_topic(connection: Any) -> Any:
+    """Return every commit of the cluster as its offsets topic tells it."""
+    found = {}
+    for number, log in offsets_partitions(connection).items():
+        found |= read_offsets_partition(connection.cluster, number, log).commits
+    return {tuple(key): value for key, value in found.items()}
+
+
+@pytest.fixture
+def busy(apps: Any) -> Any:
+    """Return a topic, and a group with three commits of which one was deleted again."""
+    topic = apps.create_topic(apps.name("read"), partitions=3, records=9)
+    group = apps.name("read-group")
+    for offset in range(5):
+        apps.commit(group, {TopicPartition(topic, n): offset + n for n in range(3)}, "a note")
+    admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
+    try:
+        admin.delete_group_offsets(group, [Place(topic, 2)])
+    finally:
+        admin.close()
+    return topic, group
+
+
+def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
+    """On a quiet broker the offsets topic says what the coordinators say, about every group."""
+    topic, group = busy
+    modern = apps.name("modern-group")
+    member = apps.join(modern, [topic], protocol="consumer")
+    member.commit(offsets=[apps.position(TopicPartition(topic, 1), 4)], asynchronous=False)
+    with Connection(apps.cluster) as connection:
+        told, read = from_admin(connection), from_topic(connection)
+
+    assert {key: (c.offset, c.leader_epoch, c.metadata) for key, c in told.items()} == {
+        key: (value.offset, value.leader_epoch, value.metadata) for key, value in read.items()
+    }
+    assert read[group, topic, 0].offset == 4
+    # The client that committed ends metadata with a NUL, which is then part of it.
+    assert read[group, topic, 1].metadata == "a note\0"
+    assert read[modern, topic, 1].offset == 4
+
+
+def test_deleted_offset_is_gone(bare_cluster: Cluster, busy: Any) -> None:
+    """The tombstone of a deleted offset takes its earlier commits away."""
+    topic, group = busy
+    with Connection(bare_cluster) as connection:
+        mine = {key[2] for key in from_topic(connection) if key[:2] == (group, topic)}
+
+    assert mine == {0, 1}
+
+
+def test_commit_times(bare_cluster: Cluster, busy: Any) -> None:
+    """Every commit gets the time at which it was made, which was just now."""
+    _, group = busy
+    with Connection(bare_cluster) as connection:
+        commits, _ = read_commits(connection, [group])
+        timed, problems = with_commit_times(connection, commits)
+
+    now = datetime.now(UTC)
+    assert problems == []
+    assert len(timed) == 2
+    assert all(now - timedelta(minutes=5) < commit.committed_at <= now for commit in timed)
+
+
+def test_commit_that_moved_on_has_no_time(bare_cluster: Cluster, busy: Any) -> None:
+    """A commit that the topic no longer holds is not given the time of another."""
+    _, group = busy
+    with Connection(bare_cluster) as connection:
+        commits, _ = read_commits(connection, [group])
+        older = [type(c)(c.group_id, c.topic, c.partition, c.offset - 1) for c in commits]
+        timed, _ = with_commit_times(connection, older)
+
+    assert [commit.committed_at for commit in timed] == [None, None]
+
+
+@pytest.mark.parametrize(("ending", "offset"), [("commit", 8), ("abort", 1)])
+def test_ended_transaction(
+    apps: Any, eventually: Callable[[Callable[[], Any]], Any], ending: str, offset: int
+) -> Any:
+    """A commit in a transaction counts once the transaction is committed, and never if aborted."""
+    topic = apps.create_topic(apps.name("ended"), records=9)
+    group, partition = apps.name("ended-group"), TopicPartition(topic, 0)
+    apps.commit(group, {partition: 1})
+    producer = apps.transaction(apps.name("ended-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    getattr(producer, f"{ending}_transaction")()
+
+    def agreed() -> Any:
+        with Connection(apps.cluster) as connection:
+            told = from_admin(connection)[group, *partition]
+            read = from_topic(connection)[group, *partition]
+            return not told.pending and (told.offset, read.offset)
+
+    assert eventually(agreed) == (offset, offset)
+
+
+def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
+    """While a transaction is open the reader says how many records it could not see."""
+    topic = apps.create_topic(apps.name("hidden"), records=9)
+    group, partition = apps.name("hidden-group"), TopicPartition(topic, 0)
+    apps.commit(group, {partition: 1})
+    producer = apps.transaction(apps.name("hidden-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    try:
+        apps.commit(group, {partition: 2})
+        with Connection(apps.cluster) as connection:
+            logs = offsets_partitions(connection)
+            held = {n: log for n, log in logs.items() if log.last_stable < log.log_end}
+            found = [read_offsets_partition(apps.cluster, n, log) for n, log in held.items()]
+            commits, _ = read_commits(connection, [group])
+            timed, _ = with_commit_times(connection, commits)
+    finally:
+        producer.abort_transaction()
+
+    assert [part.held_back for part in found] == [2]  # the pending commit and the one after it
+    assert found[0].commits[group, *partition].offset == 1
+    assert [(c.offset, c.pending, c.committed_at) for c in timed] == [(2, True, None)]

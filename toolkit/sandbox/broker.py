@@ -111,7 +111,9 @@ def find_broker(directory: Path) -> Broker | None:
     """Return the broker that was started in `directory` before, running or not."""
     try:
         known = json.loads((directory / "broker.json").read_text(encoding="utf-8"))
-        return Broker(directory, known["version"], known["port"], known["controller_port"])
+        return Broker(
+            directory.resolve(), known["version"], known["port"], known["controller_port"]
+        )
     except (OSError, ValueError, KeyError):
         return None
 
@@ -137,6 +139,7 @@ def start_broker(
             hint="another state directory, or remove this one",
         )
     if known and known.pid:
+        _await_answer(known)  # it may still be starting, for a command that was interrupted
         return known
     kafka_jars(version, on_step=on_step)
     directory.mkdir(parents=True, exist_ok=True)
@@ -213,19 +216,19 @@ def _format(broker: Broker) -> None:
 def _run(broker: Broker) -> None:
     command = kafka_command("kafka.Kafka", version=broker.version)
     command.append(str(broker.directory / "server.properties"))
-    child = spawn(command, record=broker.record, log=broker.log)
+    spawn(command, record=broker.record, log=broker.log)
     try:
-        _await_answer(broker, child)
+        _await_answer(broker)
     except BaseException:
         end(broker.record, grace_s=1)
         raise
 
 
-def _await_answer(broker: Broker, child: subprocess.Popen[bytes]) -> None:
+def _await_answer(broker: Broker) -> None:
     give_up = time.monotonic() + START_TIMEOUT_S
     while not broker.answers():
-        if child.poll() is not None:
-            raise _failed(broker, f"it ended with status {child.returncode}")
+        if broker.pid is None:
+            raise _failed(broker, "it ended")
         if time.monotonic() > give_up:
             raise _failed(broker, f"it did not answer within {START_TIMEOUT_S} s")
         time.sleep(0.05)

@@ -139,7 +139,7 @@ def test_table_searches(watched: Watched, report: Path) -> None:
 
 def test_print_shows_all_rows(watched: Watched, report: Path) -> None:
     """On paper a table has all its rows, fits the width, and is as before afterwards."""
-    watched.page.set_viewport_size({"width": 560, "height": 800})
+    watched.page.set_viewport_size({"width": 600, "height": 900})
     watched.open(report)
     rows = watched.page.locator("main table.ob-data tbody tr")
     expect(rows).to_have_count(25)
@@ -147,7 +147,7 @@ def test_print_shows_all_rows(watched: Watched, report: Path) -> None:
     watched.page.emulate_media(media="print")
     watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     expect(rows).to_have_count(41)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 560
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 600
     watched.screenshot("report_print")
 
     watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")

@@ -186,6 +186,7 @@ def test_signal_lets_the_cell_clean_up(
         os.kill(os.getpid(), number)
 
     threading.Thread(target=stop_when_started, daemon=True).start()
+    handler = signal.getsignal(number)
     began = time.monotonic()
     result = run(make_notebook("## Wait", source, "never = True"))
 
@@ -194,7 +195,7 @@ def test_signal_lets_the_cell_clean_up(
     assert cleaned.exists()
     assert result.error.step == "Wait"
     assert number.name in result.error.reason
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(number) is handler
 
 
 def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:

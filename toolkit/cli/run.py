@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     1 failed, 2 wrong usage, 3 blocked by a guard-rail, 4 partly applied.
     """
     # Slower to import than `--help` may take.
-    from toolkit.runbook import (  # noqa: PLC0415
+    from toolkit.runbook import (
         find_notebook,
         parse_parameters,
         read_parameters,
@@ -113,9 +113,9 @@ def _print_result(result: RunResult, output: str) -> None:
 
 
 def _print_parameters(path: Path, parameters: tuple[Parameter, ...]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
     if not parameters:
         click.echo(f"{path.name} has no parameters.")

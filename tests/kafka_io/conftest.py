@@ -17,8 +17,9 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from toolkit.kafka_io.connect import Connection
 from toolkit.model import Cluster, TopicPartition
-from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.broker import VERSION, Broker, start_broker
 
 PATIENCE_S = 60
 
@@ -44,10 +45,14 @@ class Applications:
         self._ending = ending
         self._producer = Producer({"bootstrap.servers": self.address})
 
-    def create_topic(self, name: str, *, partitions: int = 1, records: int = 0) -> str:
-        """Create a topic with `records` in every partition, and return its name."""
+    def create_topic(
+        self, name: str, *, partitions: int = 1, records: int = 0, broker: int = 1
+    ) -> str:
+        """Create a topic on a broker with `records` in every partition, and return its name."""
         # Old records are not expected to expire, whatever the clock says.
-        topic = NewTopic(name, partitions, 1, config={"retention.ms": "-1"})
+        config = {"retention.ms": "-1"}
+        assignment = [[broker]] * partitions
+        topic = NewTopic(name, partitions, replica_assignment=assignment, config=config)
         self.admin.create_topics([topic])[name].result(PATIENCE_S)
         eventually(lambda: name in self.admin.list_topics(timeout=10).topics)
         for partition in range(partitions):
@@ -154,9 +159,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     directory = tmp_path_factory.mktemp("secured")
     certificate = _self_signed(directory)
     plain, controller, sasl, tls = _free_ports(4)
-    # A broker keeps the ports of its last start; here is a last start that never was.
-    known = {"version": VERSION, "port": plain, "controller_port": controller}
-    (directory / "broker.json").write_text(json.dumps(known))
+    _remember_ports(directory, plain, controller)
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     broker = start_broker(
         directory,
@@ -199,6 +202,38 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
         broker.stop()
 
 
+@pytest.fixture
+def two_brokers(tmp_path: Path) -> Iterator[tuple[Cluster, Broker]]:
+    """Return a cluster of two brokers, and the second one, which may be stopped."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    first = start_broker(one)
+    second = None
+    try:
+        with Connection(Cluster("two", first.address)) as connection:
+            cluster_id = connection.cluster_id
+        # Data that is formatted already: the second broker joins the first one's cluster.
+        (two / "data").mkdir(parents=True)
+        (two / "data" / "meta.properties").write_text(
+            f"version=1\ncluster.id={cluster_id}\nnode.id=2\n"
+        )
+        port, unused = _free_ports(2)
+        _remember_ports(two, port, unused)
+        second = start_broker(
+            two,
+            properties={
+                "process.roles": "broker",
+                "node.id": "2",
+                "controller.quorum.voters": f"1@127.0.0.1:{first.controller_port}",
+                "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            },
+        )
+        yield Cluster("two", first.address), second
+    finally:
+        if second:
+            second.stop()
+        first.stop()
+
+
 def _self_signed(directory: Path) -> Path:
     """Return a file with a new key and its certificate for 127.0.0.1."""
     openssl = shutil.which("openssl")
@@ -215,6 +250,12 @@ def _self_signed(directory: Path) -> Path:
     both = directory / "keystore.pem"
     both.write_text(key.read_text() + certificate.read_text())
     return both
+
+
+def _remember_ports(directory: Path, port: int, controller_port: int) -> None:
+    """Have a broker take these ports: it keeps those of its last start, which never was."""
+    known = {"version": VERSION, "port": port, "controller_port": controller_port}
+    (directory / "broker.json").write_text(json.dumps(known))
 
 
 def _free_ports(count: int) -> list[int]:

@@ -7,6 +7,8 @@ from kafka.protocol.admin import ListGroupsRequest
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.connect import Ask, Connection
+from toolkit.kafka_io.log_offsets import leaderless_partitions
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
 from toolkit.model import Group, GroupState, GroupType, Problem
 
 
@@ -14,8 +16,9 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     """
     Return every group with its type and state but without members, sorted by name.
 
-    A broker lists the groups it coordinates and that we may describe; one that does not answer
-    becomes a problem, because its groups are then missing from the list.
+    A broker lists the groups it coordinates and that we may describe. One that does not answer
+    becomes a problem, because its groups are then missing from the list; so does a partition of the
+    offsets topic without a leader, because nobody coordinates the groups that are kept in it.
     """
     groups: dict[str, Group] = {}
     problems = []
@@ -28,6 +31,10 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
             problems.append(Problem(what, reason(response.error_code)))
         else:
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
+    problems += [
+        Problem("groups", "no broker coordinates them: no leader", None, OFFSETS_TOPIC, number)
+        for number in leaderless_partitions(connection, OFFSETS_TOPIC)
+    ]
     return sorted(groups.values(), key=lambda group: group.group_id), problems
 
 

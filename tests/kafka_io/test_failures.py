@@ -1,0 +1,263 @@
+"""What cannot be read costs its own rows, which say why; everything else is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from toolkit.kafka_io import snapshot as snapshot_module
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.planning.frames import offsets_frame
+from toolkit.planning.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
+from toolkit.sandbox.broker import Broker
+from toolkit.spark.sources import AdminTask, LogTask, _tasks
+
+
+def positions(snapshot: Snapshot, group: str) -> dict[tuple[str, int], str]:
+    """Return what the lag frame says about each partition of a group."""
+    frame = with_lag(offsets_frame(snapshot))
+    mine = frame[frame["group"] == group]
+    keys = zip(mine["topic"], mine["partition"], strict=True)
+    return dict(zip(keys, mine["position"], strict=True))
+
+
+def test_topic_deleted_under_a_live_group(apps: Any) -> None:
+    """A deleted topic that a live group owned is a problem; its other topic is read as ever."""
+    gone, kept = apps.create_topic(apps.name("gone")), apps.create_topic(apps.name("kept"))
+    group = apps.name("survivor")
+    member = apps.join(group, [gone, kept])
+    offsets = [apps.position(TopicPartition(kept, 0), 0)]
+    member.commit(offsets=offsets, asynchronous=False)
+    apps.delete_topic(gone)
+
+    snapshot = read_snapshot(apps.cluster, groups=[group])
+
+    assert [(p.what, p.topic, p.partition, p.why) for p in snapshot.problems] == [
+        ("log offsets", gone, 0, "the topic does not exist")
+    ]
+    assert positions(snapshot, group) == {(gone, 0): NO_COMMIT, (kept, 0): "in range"}
+
+
+def test_topic_deleted_while_reading(apps: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic that goes between its commits and its log ends costs its rows their lag only."""
+    gone, kept = apps.create_topic(apps.name("gone")), apps.create_topic(apps.name("kept"))
+    group = apps.name("reader")
+    apps.commit(group, {TopicPartition(gone, 0): 0, TopicPartition(kept, 0): 0})
+    read = snapshot_module.read_log_offsets
+
+    def delete_first(*args: Any) -> Any:
+        apps.delete_topic(gone)
+        return read(*args)
+
+    monkeypatch.setattr(snapshot_module, "read_log_offsets", delete_first)
+    snapshot = read_snapshot(apps.cluster, groups=[group])
+
+    assert [(p.topic, p.why) for p in snapshot.problems] == [(gone, "the topic does not exist")]
+    assert positions(snapshot, group) == {(gone, 0): LOG_UNKNOWN, (kept, 0): "in range"}
+
+
+@pytest.fixture
+def deny(
+    secured: Any, applications: Any
+) -> Iterator[Callable[[ResourceType, str, AclOperation], None]]:
+    """Return a function that denies the user `reader` something for the time of the test."""
+    admin = applications(secured.plain).admin
+    denied = []
+
+    def do(kind: ResourceType, name: str, operation: AclOperation) -> None:
+        acl = AclBinding(
+            kind,
+            name,
+            ResourcePatternType.LITERAL,
+            "User:reader",
+            "*",
+            operation,
+            AclPermissionType.DENY,
+        )
+        admin.create_acls([acl])[acl].result()
+        denied.append(acl)
+
+    yield do
+    if not denied:
+        return
+    for deleted in admin.delete_acls([_as_filter(acl) for acl in denied]).values():
+        deleted.result()
+
+
+def _as_filter(acl: AclBinding) -> Any:
+    return AclBindingFilter(
+        acl.restype,
+        acl.name,
+        acl.resource_pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )
+
+
+def test_denied_group(secured: Any, applications: Any, deny: Any, eventually: Any) -> None:
+    """A group that we may not describe is a row with the broker's reason; the others are whole."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("open"), records=5)
+    closed, fine = apps.name("closed-group"), apps.name("fine-group")
+    members = [apps.join(group, [topic]) for group in (closed, fine)]
+    for member in members:
+        offsets = [apps.position(TopicPartition(topic, 0), 2)]
+        member.commit(offsets=offsets, asynchronous=False)
+    deny(ResourceType.GROUP, closed, AclOperation.ALL)
+
+    def read() -> Snapshot | None:
+        found = read_snapshot(secured.sasl, groups=[closed, fine])
+        return found if len(found.problems) == 2 else None
+
+    snapshot = eventually(read)
+
+    assert {(p.what, p.group_id) for p in snapshot.problems} == {
+        ("members", closed),
+        ("committed offsets", closed),
+    }
+    assert all("GROUP_AUTHORIZATION_FAILED" in problem.why for problem in snapshot.problems)
+    by_id = {group.group_id: group for group in snapshot.groups}
+    assert not by_id[closed].described
+    assert by_id[closed].unreadable_subscription == "the group could not be described"
+    assert by_id[fine].subscribed_topics == {topic}
+    assert [(c.group_id, c.offset) for c in snapshot.commits] == [(fine, 2)]
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_denied_topic(
+    secured: Any, applications: Any, deny: Any, eventually: Any, protocol: str
+) -> None:
+    """A topic that we may not describe costs what depends on it, and that says why."""
+    apps = applications(secured.plain)
+    closed = apps.create_topic(apps.name("closed"), records=5)
+    fine = apps.create_topic(apps.name("fine"), records=5)
+    group, other = apps.name("both-topics"), apps.name("one-topic")
+    member = apps.join(group, [closed, fine], protocol=protocol)
+    eventually(lambda: member.poll(0.1) is None and len(member.assignment()) == 2)
+    offsets = [apps.position(TopicPartition(topic, 0), 2) for topic in (closed, fine)]
+    member.commit(offsets=offsets, asynchronous=False)
+    apps.commit(other, {TopicPartition(fine, 0): 1})
+    deny(ResourceType.TOPIC, closed, AclOperation.DESCRIBE)
+
+    def read() -> Snapshot | None:
+        found = read_snapshot(secured.sasl, groups=[group, other])
+        return found if found.problems else None
+
+    snapshot = eventually(read)
+
+    (problem,) = snapshot.problems
+    assert "TOPIC_AUTHORIZATION_FAILED" in problem.why
+    if protocol == "classic":  # its own bytes still tell that it owns the topic
+        assert (problem.what, problem.topic, problem.partition) == ("log offsets", closed, 0)
+    else:  # the broker says nothing about a member with such a topic
+        assert (problem.what, problem.group_id) == ("members", group)
+    # The broker leaves commits of the topic out without a word.
+    assert {(c.group_id, c.topic, c.offset) for c in snapshot.commits} == {
+        (group, fine, 2),
+        (other, fine, 1),
+    }
+    assert snapshot.logs[TopicPartition(fine, 0)].log_end == 5
+
+
+def test_offsets_topic_that_may_not_be_described(
+    secured: Any, applications: Any, deny: Any, eventually: Any
+) -> None:
+    """Without the offsets topic commits are complete but for their times, and Spark asks Admin."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("timeless"), records=5)
+    group = apps.name("timeless-group")
+    apps.commit(group, {TopicPartition(topic, 0): 3})
+    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.ALL)
+
+    def read() -> Snapshot | None:
+        found = read_snapshot(secured.sasl, groups=[group], commit_times=True)
+        return found if found.problems else None
+
+    snapshot = eventually(read)
+    (task,) = _tasks(secured.sasl)
+    rows = list(task.rows())
+
+    (problem,) = snapshot.problems
+    assert problem.what == "commit times"
+    assert "TOPIC_AUTHORIZATION_FAILED" in problem.why
+    assert [(c.offset, c.committed_at) for c in snapshot.commits] == [(3, None)]
+    assert isinstance(task, AdminTask)
+    assert "without commit times" in rows[0]["problem"]
+    assert {"group": group, "topic": topic, "partition": 0, "committed": 3}.items() <= next(
+        row.items() for row in rows if row.get("group") == group
+    )
+
+
+def test_offsets_topic_that_may_not_be_read(
+    secured: Any, applications: Any, deny: Any, eventually: Any
+) -> None:
+    """Where the topic may be described but not read, commit times are a problem as well."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("unread"), records=5)
+    group = apps.name("unread-group")
+    apps.commit(group, {TopicPartition(topic, 0): 3})
+    deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
+
+    def read() -> Snapshot | None:
+        found = read_snapshot(secured.sasl, groups=[group], commit_times=True)
+        return found if found.problems else None
+
+    snapshot = eventually(read)
+
+    (problem,) = snapshot.problems
+    assert problem.what == "commit times"
+    assert OFFSETS_TOPIC in problem.why
+    assert [(c.offset, c.committed_at) for c in snapshot.commits] == [(3, None)]
+    assert all(isinstance(task, LogTask | AdminTask) for task in _tasks(secured.sasl))
+
+
+def test_broker_that_is_down(
+    two_brokers: tuple[Cluster, Broker], applications: Any, eventually: Any
+) -> None:
+    """Partitions without a leader and groups without a coordinator are named; the rest is whole."""
+    cluster, second = two_brokers
+    apps = applications(cluster)
+    here, there = apps.create_topic("here", records=3), apps.create_topic("there", broker=2)
+    for number in range(12):
+        offsets = {TopicPartition(here, 0): 1, TopicPartition(there, 0): 0}
+        apps.commit(f"group-{number}", offsets)
+    before = read_snapshot(cluster)
+    lost = {g.group_id for g in before.groups if g.coordinator_id == 2}
+    left = {g.group_id for g in before.groups} - lost
+    second.stop()
+
+    def read() -> Snapshot | None:
+        found = read_snapshot(cluster)
+        whys = {problem.why for problem in found.problems}
+        return found if "it has no leader" in whys else None
+
+    snapshot = eventually(read)
+
+    assert before.problems == ()
+    assert lost
+    assert left
+    assert {group.group_id for group in snapshot.groups} == left
+    assert {(c.group_id, c.topic) for c in snapshot.commits} == {
+        (group, topic) for group in left for topic in (here, there)
+    }
+    assert snapshot.logs[TopicPartition(here, 0)].log_end == 3
+    assert [(p.what, p.topic) for p in snapshot.problems if p.topic == there] == [
+        ("log offsets", there)
+    ]
+    unseen = {p.partition for p in snapshot.problems if p.what == "groups"}
+    assert {partition_of(group, 10) for group in lost} <= unseen
+    assert not {partition_of(group, 10) for group in left} & unseen

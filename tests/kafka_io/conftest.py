@@ -42,6 +42,7 @@ class Applications:
         self.name = name
         self.address = cluster.bootstrap_servers
         self.admin = AdminClient({"bootstrap.servers": self.address})
+        self.eventually = eventually
         self._ending = ending
         self._producer = Producer({"bootstrap.servers": self.address})
 
@@ -130,13 +131,21 @@ def _eventually() -> Callable[[Callable[[], Any]], Any]:
     return eventually
 
 
+@pytest.fixture(scope="session")
+def applications_until(
+    unique_name: Callable[[str], str],
+) -> Callable[[Cluster, ExitStack], Applications]:
+    """Return a function that makes the applications on a cluster, until a stack is closed."""
+    return lambda cluster, ending: Applications(cluster, unique_name, ending)
+
+
 @pytest.fixture
 def applications(
-    unique_name: Callable[[str], str],
+    applications_until: Callable[[Cluster, ExitStack], Applications],
 ) -> Iterator[Callable[[Cluster], Applications]]:
-    """Return a function that makes the applications on a cluster."""
+    """Return a function that makes the applications on a cluster, until the test is over."""
     with ExitStack() as ending:
-        yield lambda cluster: Applications(cluster, unique_name, ending)
+        yield lambda cluster: applications_until(cluster, ending)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import with_lag
 
 ROW_COLUMNS = [
-    *("cluster", "group", "type", "topic", "partition", "committed", "lag", "lost"),
-    *("share_of_group_lag", "committed_at", "deletable_now", "also_read_by", "why"),
+    *("cluster", "group", "topic", "partition", "lag", "share_of_group_lag", "deletable_now"),
+    *("also_read_by", "committed", "committed_at", "lost", "type", "why"),
 ]
 LEFT_OUT_COLUMNS = ["cluster", "group", "type", "state", "commits", "why"]
 

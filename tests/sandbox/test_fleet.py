@@ -108,6 +108,27 @@ def test_down_after_a_killed_broker(bare: Sandbox) -> None:
     assert bare.down() == []
 
 
+def test_signs_of_the_dead_are_not_believed(bare: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where applications were killed, up goes on until all signs have held for a while."""
+    record = bare.state_dir / "eu" / "applications.process"
+    record.write_text("{}", encoding="utf-8")
+    looks = iter([{}, {"payments": "state is PreparingRebalance"}, {}])
+    seen: list[object] = []
+
+    def look(*_: object) -> object:
+        seen.append(next(looks, {}))
+        return seen[-1]
+
+    monkeypatch.setattr(fleet, "missing_signs", look)
+    monkeypatch.setattr(fleet, "STEADY_S", 1)
+
+    bare.up(["eu"])
+    bare.down()
+
+    assert seen[:3] == [{}, {"payments": "state is PreparingRebalance"}, {}]
+    assert len(seen) > 4
+
+
 def test_stale_record_never_ends_a_stranger(tmp_path: Path) -> None:
     """A process that has the recorded id but another start time is not ours, and lives on."""
     directory = tmp_path / "eu"

@@ -29,6 +29,7 @@ from toolkit.sandbox.status import ClusterStatus, cluster_status
 
 NAMES = ("eu", "us")
 SEED_TIMEOUT_S = 90
+STEADY_S = 5
 
 Step = Callable[[str], None]
 
@@ -141,23 +142,34 @@ def _check(names: Sequence[str]) -> None:
 def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
     """Start the applications if they do not run, and wait until every problem can be seen."""
     record = broker.directory / "applications.process"
-    log = broker.directory / "applications.log"
-    child = None
+    steady_s = 0
     if not running(record):
         on_step(f"seeding {name}")
+        # Killed, they did not leave their groups: for a moment the broker takes the dead for alive.
+        steady_s = STEADY_S if record.exists() else 0
         command = [sys.executable, "-m", "toolkit.sandbox.applications"]
-        child = spawn([*command, broker.address, broker.version], record=record, log=log)
-    give_up = time.monotonic() + SEED_TIMEOUT_S
-    while missing := missing_signs(broker.address, broker.version):
-        if child and child.poll() is not None:
+        log = broker.directory / "applications.log"
+        spawn([*command, broker.address, broker.version], record=record, log=log)
+    _await_signs(name, broker, steady_s=steady_s)
+
+
+def _await_signs(name: str, broker: Broker, *, steady_s: float) -> None:
+    log = broker.directory / "applications.log"
+    began = seen_from = time.monotonic()
+    while (missing := missing_signs(broker.address, broker.version)) or (
+        time.monotonic() - seen_from < steady_s
+    ):
+        if not running(broker.directory / "applications.process"):
             raise SandboxFailed(
                 f"the applications of {name} ended: {_last_line(log)}", hint=f"read {log}"
             )
-        if time.monotonic() > give_up:
+        if time.monotonic() - began > SEED_TIMEOUT_S:
             what = "; ".join(f"{group}: {why}" for group, why in missing.items())
             raise SandboxFailed(
                 f"seeding {name} is not done after {SEED_TIMEOUT_S} s ({what})", hint=f"read {log}"
             )
+        if missing:
+            seen_from = time.monotonic()
         time.sleep(0.2)
 
 

@@ -121,7 +121,7 @@ def _compose(path: Path, text: str) -> yaml.Node | None:
         line, column = len(before) - 1, len(before[-1])
         mark = yaml.Mark(str(path), exc.position, line, column, buffer=None, pointer=0)
         raise _at(path, mark, f"character U+{exc.character:04X} is not allowed in YAML") from exc
-    except (ValueError, RecursionError) as exc:  # an escaped character that is none; deep nesting
+    except (ValueError, OverflowError, RecursionError) as exc:  # no such character; too deep
         raise FleetFileError(
             f"fleet file {path} is not valid YAML: {exc}", hint="compare it with the README's"
         ) from exc

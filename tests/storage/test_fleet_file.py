@@ -1,0 +1,245 @@
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolkit.errors import FleetFileError, UsageError
+from toolkit.kafka_io.settings import ADMIN_NAMES, PROTOCOLS
+from toolkit.model import Cluster
+from toolkit.storage.fleet_file import (
+    CHOICES,
+    SETTINGS,
+    choose_clusters,
+    find_fleet_file,
+    load_fleet,
+)
+
+GOOD = """\
+clusters:
+  eu:  # the first
+    bootstrap.servers: broker1:9093,broker2:9093
+    security.protocol: SASL_SSL
+    sasl.mechanism: SCRAM-SHA-512
+    sasl.username: offsetbook
+    sasl.password: ${env:EU_PASSWORD}
+    ssl.ca.location: /etc/ca.pem
+  "us-1":
+    bootstrap.servers: "127.0.0.1:9092"
+"""
+# What is wrong: the text, where, and words of the message.
+MALFORMED = {
+    "not YAML": ("clusters:\n  eu: [\n", (3, 1), "expected the node content"),
+    "a tab": ("clusters:\n\teu: x\n", (2, 1), "cannot start any token"),
+    "a control character": ("clusters:\n  e\x00u: x\n", (2, 4), "U+0000 is not allowed"),
+    "a list": ("- eu\n- us\n", (1, 1), "must hold 'name: value' lines"),
+    "one word": ("eu\n", (1, 1), "must hold 'name: value' lines"),
+    "another entry": ("cluster:\n  eu: {}\n", (1, 1), "unknown entry 'cluster'"),
+    "no clusters": ("clusters: {}\n", (1, 1), "no cluster is listed"),
+    "nothing under clusters": ("clusters:\n", (1, 10), "clusters must hold"),
+    "a list of clusters": ("clusters:\n  - eu\n", (2, 3), "clusters must hold"),
+    "a cluster without settings": ("clusters:\n  eu:\n", (2, 6), "cluster 'eu' must hold"),
+    "a cluster that is text": ("clusters:\n  eu: b:1\n", (2, 7), "cluster 'eu' must hold"),
+    "no servers": (
+        "clusters:\n  eu:\n    client.id: me\n",
+        (2, 3),
+        "cluster 'eu' has no bootstrap.servers",
+    ),
+    "a misspelt setting": (
+        "clusters:\n  eu:\n    bootstrap.server: b:1\n",
+        (3, 5),
+        "unknown setting 'bootstrap.server'; did you mean 'bootstrap.servers'?",
+    ),
+    "a strange setting": (
+        "clusters:\n  eu:\n    colour: red\n",
+        (3, 5),
+        "unknown setting 'colour'",
+    ),
+    "a list of servers": (
+        "clusters:\n  eu:\n    bootstrap.servers: [b:1]\n",
+        (3, 24),
+        "bootstrap.servers must be one value",
+    ),
+    "an empty value": (
+        "clusters:\n  eu:\n    bootstrap.servers:\n",
+        (3, 23),
+        "bootstrap.servers must be one value",
+    ),
+    "a secret": (
+        "clusters:\n  eu:\n    bootstrap.servers: b:1\n    sasl.password: hunter2\n",
+        (4, 20),
+        "sasl.password must be a reference",
+    ),
+    "half a secret": (
+        "clusters:\n  eu:\n    ssl.key.password: x${env:Y}\n",
+        (3, 23),
+        "ssl.key.password must be a reference",
+    ),
+    "an unknown protocol": (
+        "clusters:\n  eu:\n    security.protocol: SASL-SSL\n",
+        (3, 24),
+        "security.protocol must be one of: PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, SSL",
+    ),
+    "a cluster twice": (
+        "clusters:\n  eu:\n    bootstrap.servers: b:1\n  eu:\n    bootstrap.servers: c:1\n",
+        (4, 3),
+        "'eu' is there twice",
+    ),
+    "a setting twice": (
+        "clusters:\n  eu:\n    client.id: a\n    client.id: b\n",
+        (4, 5),
+        "'client.id' is there twice",
+    ),
+    "a name that is a list": ("clusters:\n  [a, b]: x\n", (2, 3), "a name must be plain text"),
+    "two documents": (GOOD + "---\n" + GOOD, (11, 1), "but found another document"),
+    "an unknown alias": ("clusters: *there\n", (1, 11), "undefined alias"),
+}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """Return where a fleet file is to be written."""
+    return tmp_path / "fleet.yaml"
+
+
+def test_good_file(written: Path) -> None:
+    """Clusters come in the order of the file, with their settings; secrets stay references."""
+    written.write_text(GOOD)
+
+    fleet = load_fleet(written)
+
+    assert list(fleet) == ["eu", "us-1"]
+    assert fleet["us-1"] == Cluster("us-1", "127.0.0.1:9092")
+    assert fleet["eu"].bootstrap_servers == "broker1:9093,broker2:9093"
+    assert fleet["eu"].settings["sasl.password"] == "${env:EU_PASSWORD}"
+    assert "bootstrap.servers" not in fleet["eu"].settings
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_malformed_file_names_line_and_column(written: Path, kind: str) -> None:
+    """Every mistake is told with its place, in one line."""
+    text, (line, column), words = MALFORMED[kind]
+    written.write_text(text)
+
+    with pytest.raises(FleetFileError) as caught:
+        load_fleet(written)
+
+    assert f"fleet file {written}, line {line}, column {column}: " in str(caught.value)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+
+
+def test_literal_secret_is_not_repeated(written: Path) -> None:
+    """A password that was written into the file does not get into the message as well."""
+    written.write_text("clusters:\n  eu:\n    sasl.password: hunter2\n")
+
+    with pytest.raises(FleetFileError) as caught:
+        load_fleet(written)
+
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"# only a comment\n", "is empty"),
+        (b"clusters:\n  caf\xe9: {}\n", "is not UTF-8 text"),
+        (b'clusters:\n  "\\UFFFFFFFF": x\n', "is not valid YAML"),
+        (b"[" * 5000, "is not valid YAML"),
+    ],
+    ids=["empty", "comment", "latin-1", "no such character", "nested"],
+)
+def test_file_without_a_place_to_point_to(written: Path, content: bytes, words: str) -> None:
+    """A file that is empty or cannot be read as YAML at all is named with the reason."""
+    written.write_bytes(content)
+
+    with pytest.raises(FleetFileError, match=words) as caught:
+        load_fleet(written)
+
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("name", ["missing.yaml", "."])
+def test_file_that_cannot_be_read(tmp_path: Path, name: str) -> None:
+    """A missing file and a folder are named with the system's reason."""
+    with pytest.raises(FleetFileError, match="cannot be read: ") as caught:
+        load_fleet(tmp_path / name)
+
+    assert "sandbox up" in caught.value.hint
+
+
+@given(text=st.text() | st.text("clusters:eu\n -[]{}&*!|>'\"%@`#?,\\0123ux\t", max_size=60))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_arbitrary_text(written: Path, text: str) -> None:
+    """Whatever is in the file, it is a fleet or a FleetFileError."""
+    written.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        fleet = load_fleet(written)
+    except FleetFileError:
+        return
+
+    assert all(isinstance(cluster, Cluster) for cluster in fleet.values())
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda part: st.lists(part) | st.dictionaries(st.sampled_from(sorted(SETTINGS)), part),
+        max_leaves=8,
+    )
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_value_in_any_place(written: Path, value: object) -> None:
+    """Valid YAML of the wrong shape is a FleetFileError that names a place."""
+    written.write_text(yaml.safe_dump({"clusters": {"eu": value}}), encoding="utf-8")
+
+    with pytest.raises(FleetFileError, match=r"line \d+, column \d+"):
+        load_fleet(written)
+
+
+def test_lookup_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The named file wins, then the variable, then the nearest of the usual places."""
+    inside = tmp_path / "project" / "notebooks"
+    inside.mkdir(parents=True)
+    (inside.parent / ".sandbox").mkdir()
+    settings_dir = tmp_path / "settings"
+    settings_dir.mkdir()
+    monkeypatch.chdir(inside)
+    monkeypatch.setattr("platformdirs.user_config_dir", lambda _: str(settings_dir))
+    monkeypatch.delenv("OFFSETBOOK_FLEET", raising=False)
+
+    with pytest.raises(FleetFileError, match="no fleet file found in"):
+        find_fleet_file()
+    for nearer in (
+        settings_dir / "fleet.yaml",
+        inside.parent / ".sandbox/fleet.yaml",
+        inside.parent / "fleet.yaml",
+        inside / "fleet.yaml",
+    ):
+        nearer.write_text(GOOD)
+        assert find_fleet_file() == nearer
+    monkeypatch.setenv("OFFSETBOOK_FLEET", "elsewhere.yaml")
+    assert find_fleet_file() == Path("elsewhere.yaml")
+    assert find_fleet_file(Path("named.yaml")) == Path("named.yaml")
+
+
+def test_choosing_clusters(written: Path) -> None:
+    """Clusters come in the order asked for, none means all, an unknown one is a usage error."""
+    written.write_text(GOOD)
+    fleet = load_fleet(written)
+
+    assert [c.name for c in choose_clusters(fleet, [])] == ["eu", "us-1"]
+    assert [c.name for c in choose_clusters(fleet, ["us-1", "eu"])] == ["us-1", "eu"]
+    with pytest.raises(UsageError, match="did you mean 'us-1'"):
+        choose_clusters(fleet, ["us"])
+    with pytest.raises(UsageError, match="one of: eu, us-1"):
+        choose_clusters(fleet, ["something else"])
+
+
+def test_every_setting_is_known_to_both_sides() -> None:
+    """What the fleet file accepts and what the connection understands are the same names."""
+    assert set(ADMIN_NAMES) == SETTINGS
+    assert CHOICES["security.protocol"] == PROTOCOLS

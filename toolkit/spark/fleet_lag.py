@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pandas as pd
 from pyspark import StorageLevel
@@ -36,9 +34,9 @@ from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 
 @dataclass(frozen=True)
-class FleetLag(AbstractContextManager["FleetLag"]):
+class FleetLag:
     """
-    The result: three frames over one reading of the fleet; leave the `with` block to let it go.
+    The result: three frames over one reading of the fleet.
 
     `partitions`: a row for each committed offset (columns: `schemas.PARTITION_LAG`). `groups`: a
     row for each group (`schemas.GROUP_LAG`). `problems`: cluster, problem.
@@ -47,7 +45,6 @@ class FleetLag(AbstractContextManager["FleetLag"]):
     partitions: DataFrame
     groups: DataFrame
     problems: DataFrame
-    _read_once: tuple[DataFrame, ...]
 
     def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
         """Collect partitions, groups and problems; integers stay exact and nullable (Int64)."""
@@ -57,27 +54,14 @@ class FleetLag(AbstractContextManager["FleetLag"]):
         )
         return partitions, groups, problems
 
-    def __enter__(self) -> Self:
-        """Return the result itself."""
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Free what was kept."""
-        for frame in self._read_once:
-            frame.unpersist()
-
-
-def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> FleetLag:
+@contextmanager
+def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> Iterator[FleetLag]:
     """
     Compute the lag of every group that has committed offsets, in the given clusters.
 
-    Both readings are kept for as long as the result lives: commits must be read before log offsets,
-    and a second reading of either would mix two moments.
+    Both readings are kept for as long as the `with` block lasts: commits must be read before log
+    offsets, and a second reading of either would mix two moments.
     """
     source = session.read.format(CommitSource.name()).option("clusters", clusters_option(clusters))
     rows = source.load().persist(StorageLevel.MEMORY_AND_DISK)
@@ -88,12 +72,15 @@ def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> FleetLag:
         .transform(with_record_lag)
         .persist(StorageLevel.MEMORY_AND_DISK)
     )
-    return FleetLag(
-        partitions=partitions,
-        groups=partitions.transform(summed_by_group),
-        problems=rows.transform(problems_only),
-        _read_once=(rows, partitions),
-    )
+    try:
+        yield FleetLag(
+            partitions=partitions,
+            groups=partitions.transform(summed_by_group),
+            problems=rows.transform(problems_only),
+        )
+    finally:
+        partitions.unpersist()
+        rows.unpersist()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

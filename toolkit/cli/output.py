@@ -28,9 +28,10 @@ def write_frames(frames: Sequence[pd.DataFrame], output: str) -> None:
 def write_frame(frame: pd.DataFrame, output: str) -> None:
     """Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON)."""
     if output == "json":
-        click.echo(frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False))
+        text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
+        _echo(f"{text}\n")
     elif output == "csv":
-        click.echo(frame.to_csv(index=False), nl=False)
+        _echo(frame.to_csv(index=False))
     else:
         _write_table(frame)
 
@@ -53,6 +54,14 @@ def printable(value: object) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
 
 
+def _echo(text: str) -> None:
+    """Write data as it is, but to a terminal without the control characters it would obey."""
+    if sys.stdout.isatty():
+        text = "\n".join(printable(line) for line in text.split("\n"))
+    # Without `color` click would take escape sequences out of names on their way into a file.
+    click.echo(text, nl=False, color=True)
+
+
 def _write_table(frame: pd.DataFrame) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -70,8 +79,11 @@ def _write_table(frame: pd.DataFrame) -> None:
 
 
 def _cell(value: Any) -> str:
+    import numpy as np
     import pandas as pd
 
+    if isinstance(value, np.generic):  # what some columns hold in place of int and bool
+        value = value.item()
     if pd.isna(value) or value == "":
         return NOTHING
     if isinstance(value, bool):

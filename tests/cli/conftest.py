@@ -1,0 +1,87 @@
+"""The real command, run as a person or a scheduler runs it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from toolkit.cli import cli
+from toolkit.model import Cluster
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+DOWN = "127.0.0.1:1"  # where nobody may listen but root, and nobody does
+
+
+@pytest.fixture(scope="session")
+def offsetbook(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Return a function that runs the command with arguments, on a fleet of named addresses."""
+    program = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
+    assert program, "the command is not installed beside the interpreter"
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+
+    def run(*arguments: str, fleet: Path | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "OFFSETBOOK_FLEET": str(fleet)} if fleet else {**os.environ}
+        if not fleet:
+            environment.pop("OFFSETBOOK_FLEET", None)
+        return subprocess.run(
+            [program, *arguments],
+            cwd=elsewhere,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def offsetbook_here() -> Command:
+    """Return the same for the many cases that succeed, without a new interpreter for each."""
+
+    def run(*arguments: str, fleet: Path) -> subprocess.CompletedProcess[str]:
+        done = CliRunner().invoke(
+            cli, arguments, env={"OFFSETBOOK_FLEET": str(fleet)}, catch_exceptions=False
+        )
+        return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def fleet_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Return a function that writes a fleet file of clusters and their addresses."""
+
+    def write(**addresses: str) -> Path:
+        clusters = {name: {"bootstrap.servers": address} for name, address in addresses.items()}
+        path = tmp_path_factory.mktemp("fleet") / "fleet.yaml"
+        path.write_text(yaml.safe_dump({"clusters": clusters}, sort_keys=False), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def fleet(fleet_of: Callable[..., Path], cluster: Cluster) -> Path:
+    """Return a fleet file of the seeded cluster."""
+    return fleet_of(eu=cluster.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def half_down(fleet_of: Callable[..., Path], cluster: Cluster) -> Path:
+    """Return a fleet file of the seeded cluster and one that does not answer."""
+    return fleet_of(us=DOWN, eu=cluster.bootstrap_servers)
+
+
+@pytest.fixture(scope="session")
+def down(fleet_of: Callable[..., Path]) -> Path:
+    """Return a fleet file of a cluster that does not answer."""
+    return fleet_of(us=DOWN)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+Command = Callable[..., "CompletedProcess[str]"]
+
+
+def only_error(done: CompletedProcess[str]) -> str:
+    """Return the one line on stderr, once it is sure that nothing else was written."""
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    assert "Try: " in line
+    return line
+
+
+def test_unknown_cluster(offsetbook: Command, fleet: Path) -> None:
+    """A cluster that is not in the fleet file is a usage error that suggests one."""
+    done = offsetbook("lag", "--cluster", "ue", fleet=fleet)
+
+    assert done.returncode == 2
+    assert "cluster 'ue' is not in the fleet file" in only_error(done)
+
+
+def test_unreachable_cluster(offsetbook: Command, down: Path) -> None:
+    """When no cluster answers the command has failed, which --quiet does not hide."""
+    done = offsetbook("lag", "--quiet", fleet=down)
+
+    assert done.returncode == 1
+    assert "at 127.0.0.1:1: nobody listens there" in only_error(done)
+
+
+def test_one_of_two_clusters_is_down(offsetbook: Command, half_down: Path) -> None:
+    """When one cluster answers its rows are there, the other is an error, and the code says so."""
+    done = offsetbook("groups", "list", "--output", "csv", fleet=half_down)
+
+    assert done.returncode == 4
+    assert {row["cluster"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"eu"}
+    assert "connecting to cluster us" in done.stderr
+
+
+def test_clusters_shows_what_is_down(offsetbook: Command, half_down: Path) -> None:
+    """The table of clusters has a row for one that does not answer, with the reason."""
+    done = offsetbook("clusters", "--output", "csv", fleet=half_down)
+    rows = {row["cluster"]: row for row in csv.DictReader(io.StringIO(done.stdout))}
+
+    assert done.returncode == 4
+    assert "nobody listens" in rows["us"]["problem"]
+    assert rows["us"]["groups"] == ""
+    assert rows["eu"]["problem"] == ""
+    assert int(rows["eu"]["groups"]) > 10
+
+
+@pytest.mark.parametrize("command", [("groups", "describe", "nope"), ("lag", "--group", "nope*")])
+def test_unknown_group(offsetbook: Command, fleet: Path, command: tuple[str, ...]) -> None:
+    """A group that was named and is nowhere is a failure, with where names can be seen."""
+    done = offsetbook(*command, fleet=fleet)
+
+    assert done.returncode == 1
+    assert "no group has or matches the name 'nope" in only_error(done)
+
+
+def test_malformed_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
+    """A mistake in the fleet file is a usage error with its line and column."""
+    path = tmp_path / "fleet.yaml"
+    path.write_text("clusters:\n  eu:\n    bootstrap.severs: b:1\n")
+    done = offsetbook("clusters", "--fleet", str(path))
+
+    assert done.returncode == 2
+    assert f"{path}, line 3, column 5: unknown setting" in only_error(done)
+
+
+def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
+    """A fleet file that is not there is a usage error that says how to get one."""
+    done = offsetbook("lag", fleet=tmp_path / "none.yaml")
+
+    assert done.returncode == 2
+    assert "sandbox up" in only_error(done)
+
+
+def test_bad_address(offsetbook: Command, fleet_of: Callable[..., Path]) -> None:
+    """What is not an address is a usage error about the fleet file, at once."""
+    done = offsetbook("lag", fleet=fleet_of(eu="localhost"))
+
+    assert done.returncode == 2
+    assert "'localhost', which is not host:port" in only_error(done)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("lagg",),
+        ("lag", "--by", "topic"),
+        ("lag", "--output", "xml"),
+        ("groups", "list", "--state", "Bogus"),
+        ("groups", "describe"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_arguments(offsetbook: Command, fleet: Path, arguments: tuple[str, ...]) -> None:
+    """What the command line does not know is a usage error, and nothing goes to stdout."""
+    done = offsetbook(*arguments, fleet=fleet)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Error: " in done.stderr

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.cli.output import NOTHING, printable, write_frame, write_frames, write_problems
+from toolkit.model import Problem, Snapshot
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\n\u202e"
+
+
+@given(st.text())
+def test_printable_has_no_control_characters(text: str) -> None:
+    """Nothing that a terminal would obey is left, and printable text stays as it is."""
+    shown = printable(text)
+
+    assert shown.isprintable()
+    assert len(shown) == len(text)
+    assert all(new == old or not old.isprintable() for new, old in zip(shown, text, strict=True))
+
+
+def test_table_cannot_write_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
+    """A hostile name in a cell or a problem reaches the terminal without its control characters."""
+    write_frame(pd.DataFrame({"group": [ESCAPES], "note": ["[red]not markup[/red]"]}), "table")
+    write_problems([_snapshot(Problem("members", ESCAPES, ESCAPES, ESCAPES))], quiet=False)
+    written = capsys.readouterr()
+
+    for text in (written.out, written.err):
+        assert not set(text) & set("\x1b\x07\x9b\r\u202e")
+    assert "[red]not markup[/red]" in written.out
+    assert len(written.out.splitlines()) == 2
+    assert len(written.err.splitlines()) == 1
+
+
+def test_json_escapes_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    """JSON says control characters in its own way, and gives them back exactly."""
+    write_frame(pd.DataFrame({"group": [ESCAPES, "東京"]}), "json")
+    written = capsys.readouterr().out
+
+    assert "\x1b" not in written
+    assert "東京" in written
+    assert [row["group"] for row in json.loads(written)] == [ESCAPES, "東京"]
+
+
+@pytest.mark.parametrize("output", ["table", "json", "csv"])
+def test_terminal_is_never_commanded(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, output: str
+) -> None:
+    """Whatever the form, what goes to a terminal holds no control character but line ends."""
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "dumb")
+    write_frame(pd.DataFrame({"group": [ESCAPES], "lag": [1]}), output)
+    written = capsys.readouterr().out
+
+    assert all(character.isprintable() or character == "\n" for character in written)
+
+
+def test_csv_in_a_file_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    """CSV that does not go to a terminal gives every name back as it is."""
+    write_frame(pd.DataFrame({"group": [ESCAPES, 'a "b", c']}), "csv")
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
+
+    assert rows == [["group"], [ESCAPES], ['a "b", c']]
+
+
+def test_truth_is_yes_or_no(capsys: pytest.CaptureFixture[str]) -> None:
+    """Truth values are words in a table and their own type in JSON."""
+    frame = pd.DataFrame({"pending": [True, False]})
+    write_frame(frame, "table")
+    write_frame(frame, "json")
+    written = capsys.readouterr().out
+
+    assert written.split()[:3] == ["pending", "yes", "no"]
+    assert '"pending":true' in written
+
+
+def test_missing_values_are_never_zero(capsys: pytest.CaptureFixture[str]) -> None:
+    """A missing number is a dash in a table, null in JSON and nothing in CSV."""
+    frame = pd.DataFrame({"lag": pd.array([None, 0], dtype="Int64")})
+    for output in ("table", "json", "csv"):
+        write_frame(frame, output)
+    written = capsys.readouterr().out
+
+    assert written.split()[:3] == ["lag", NOTHING, "0"]
+    assert '"lag":null' in written
+    assert written.endswith('lag\n""\n0\n')
+
+
+def test_large_numbers_stay_exact(capsys: pytest.CaptureFixture[str]) -> None:
+    """Offsets beyond what a float holds are written digit by digit."""
+    frame = pd.DataFrame({"committed": pd.array([2**63 - 1, None], dtype="Int64")})
+    for output in ("table", "json", "csv"):
+        write_frame(frame, output)
+    written = capsys.readouterr().out
+
+    assert "9,223,372,036,854,775,807" in written
+    assert written.count("9223372036854775807") == 2
+
+
+def test_no_frames_write_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no cluster could be read, stdout stays empty."""
+    write_frames([], "csv")
+
+    assert capsys.readouterr().out == ""
+
+
+def test_problems_name_their_subject(capsys: pytest.CaptureFixture[str]) -> None:
+    """A problem is one line: what, of which group, topic and partition, and why."""
+    snapshot = _snapshot(Problem("log offsets", "it has no leader", None, "orders", 0))
+    write_problems([snapshot], quiet=False)
+    write_problems([snapshot], quiet=True)
+
+    assert capsys.readouterr().err == (
+        "could not read log offsets of cluster eu, topic orders, partition 0: it has no leader\n"
+    )
+
+
+def _snapshot(*problems: Problem) -> Snapshot:
+    now = pd.Timestamp.now("UTC").to_pydatetime()
+    return Snapshot("eu", "id", now, (), (), {}, problems)

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from toolkit.model import GroupState
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.seed import GROUPS, SeededGroup
+
+Command = Callable[..., "CompletedProcess[str]"]
+
+IDS = {group.group_id for group in GROUPS}
+WITH_OFFSETS = {group.group_id for group in GROUPS if group.committed_topics}
+LEFTOVERS = {
+    ("billing", "invoices.draft"),
+    ("billing-v2", "orders.confirmed"),
+}
+COMMANDS = {
+    "clusters": ("clusters",),
+    "groups list": ("groups", "list"),
+    "groups describe": ("groups", "describe", "billing*"),
+    "lag": ("lag",),
+    "lag by partition": ("lag", "--by", "partition"),
+    "unsubscribed": ("unsubscribed",),
+}
+
+
+def rows_of(done: CompletedProcess[str], output: str) -> list[dict[str, Any]]:
+    """Return the rows that a command wrote as JSON or CSV."""
+    if output == "json":
+        return list(json.loads(done.stdout))
+    return list(csv.DictReader(io.StringIO(done.stdout, newline="")))
+
+
+@pytest.mark.parametrize("output", ["json", "csv"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_machine_readable(offsetbook_here: Command, fleet: Path, name: str, output: str) -> None:
+    """Every reading command writes JSON and CSV that parse, with the same names of columns."""
+    done = offsetbook_here(*COMMANDS[name], "--output", output, fleet=fleet)
+    rows = rows_of(done, output)
+
+    assert done.returncode == 0, done.stderr
+    assert rows
+    assert all(row["cluster"] == "eu" for row in rows)
+    assert all(None not in row for row in rows)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_table(offsetbook: Command, fleet: Path, name: str) -> None:
+    """As a table every row is one line under its headings, without colour in a pipe."""
+    done = offsetbook(*COMMANDS[name], fleet=fleet)
+    lines = done.stdout.splitlines()
+
+    assert done.returncode == 0, done.stderr
+    assert lines[0].startswith("cluster ")
+    assert all(line.startswith("eu ") for line in lines[1:])
+    assert len(lines) > 1
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_list_has_every_group(offsetbook_here: Command, fleet: Path) -> None:
+    """The list has each group of each type, however its name looks."""
+    rows = rows_of(offsetbook_here("groups", "list", "--output", "json", fleet=fleet), "json")
+
+    assert {row["group"] for row in rows} == IDS
+    assert {row["type"] for row in rows} == {"classic", "consumer", "simple", "share", "streams"}
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        (("--state", "empty"), lambda g: g.state is GroupState.EMPTY),
+        (("--type", "SHARE"), lambda g: g.type == "share"),
+        (("--type", "streams", "--state", "Empty"), lambda _: False),
+        (("--group", "billing*", "--group", "payments"), lambda g: g.group_id[:3] in "bilpay"),
+    ],
+    ids=["state", "type", "both", "group"],
+)
+def test_filters(
+    offsetbook_here: Command,
+    fleet: Path,
+    options: tuple[str, ...],
+    wanted: Callable[[SeededGroup], bool],
+) -> None:
+    """Filters on state, type and name are combined, and their case does not matter."""
+    done = offsetbook_here("groups", "list", *options, "--output", "json", fleet=fleet)
+
+    assert {row["group"] for row in json.loads(done.stdout)} == {
+        group.group_id for group in GROUPS if wanted(group)
+    }
+    assert done.returncode == 0
+
+
+def test_describe_by_hostile_name(offsetbook_here: Command, fleet: Path) -> None:
+    """A group is described by its name even where that is markup, with its commit times."""
+    name = "<img src=x onerror=alert(1)>"
+    done = offsetbook_here("groups", "describe", name, "--output", "json", fleet=fleet)
+    rows = json.loads(done.stdout)
+
+    assert {row["group"] for row in rows} == {name}
+    assert all(row["owner"].startswith('"><script>') for row in rows)
+    assert f"group {name} is classic, Stable, has 1 members" in done.stderr
+
+
+def test_lag_by_group_is_the_sum_by_partition(offsetbook_here: Command, fleet: Path) -> None:
+    """Groups with offsets have one row each; one that has left has the sum of its partitions."""
+    by_group = rows_of(offsetbook_here("lag", "--output", "json", fleet=fleet), "json")
+    # The topics that this group left are still written to, so its lag may only have grown since.
+    arguments = ("lag", "--by", "partition", "--group", "nightly-export", "--output", "csv")
+    by_partition = rows_of(offsetbook_here(*arguments, fleet=fleet), "csv")
+
+    assert {row["group"] for row in by_group} == WITH_OFFSETS
+    (mine,) = (row for row in by_group if row["group"] == "nightly-export")
+    assert mine["partitions"] == len(by_partition)
+    assert 0 < mine["lag"] <= sum(int(row["lag"]) for row in by_partition)
+    lags = [row["lag"] for row in by_group]
+    assert lags == sorted(lags, reverse=True)
+
+
+def test_unsubscribed_finds_the_leftovers(offsetbook_here: Command, fleet: Path) -> None:
+    """Exactly the seeded leftovers are found; the groups left out are named with the reason."""
+    done = offsetbook_here("unsubscribed", "--output", "json", fleet=fleet)
+
+    assert {(row["group"], row["topic"]) for row in json.loads(done.stdout)} == LEFTOVERS
+    assert "group connect-warehouse: not a consumer group" in done.stderr
+    assert "group nightly-export: Empty" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["lag", "unsubscribed", "groups list"])
+def test_quiet(offsetbook_here: Command, fleet: Path, name: str) -> None:
+    """Words can be turned off; the data stays the same in shape."""
+    done = offsetbook_here(*COMMANDS[name], "--quiet", "--output", "csv", fleet=fleet)
+
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert rows_of(done, "csv")
+
+
+@pytest.fixture(scope="module")
+def empty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Return the address of a broker without topics and groups."""
+    broker = start_broker(tmp_path_factory.mktemp("empty"))
+    yield broker.address
+    broker.stop()
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name != "groups describe"])
+def test_empty_cluster(
+    offsetbook_here: Command, fleet_of: Callable[..., Path], empty_cluster: str, name: str
+) -> None:
+    """A cluster without groups is read without complaint: headings, no row, exit code 0."""
+    done = offsetbook_here(*COMMANDS[name], "--output", "csv", fleet=fleet_of(new=empty_cluster))
+
+    assert done.returncode == 0
+    assert len(rows_of(done, "csv")) == (1 if name == "clusters" else 0)
+    assert done.stdout.startswith("cluster,")
+    assert "Warning" not in done.stderr
+
+
+def test_empty_and_full_cluster_together(
+    offsetbook_here: Command, fleet_of: Callable[..., Path], empty_cluster: str, fleet: Path
+) -> None:
+    """An empty cluster beside a full one neither warns nor changes the types of the columns."""
+    both = fleet_of(new=empty_cluster, eu=_address(fleet))
+    done = offsetbook_here("lag", "--by", "partition", "--output", "json", fleet=both)
+    rows = json.loads(done.stdout)
+
+    assert done.stderr == ""
+    assert {row["cluster"] for row in rows} == {"eu"}
+    assert all(isinstance(row["committed"], int | None) for row in rows)
+
+
+def _address(fleet: Path) -> str:
+    return fleet.read_text(encoding="utf-8").split("bootstrap.servers: ")[1].strip()

@@ -14,6 +14,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -91,8 +92,10 @@ def _packaged() -> Path | None:
     java = Path(platformdirs.user_cache_dir("offsetbook"), f"java-{digest}", "bin", "java")
     if not java.exists():
         java.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = java.with_name(f"java.{os.getpid()}")
-        unfinished.write_text(wrapper, encoding="utf-8")
-        unfinished.chmod(0o755)
-        unfinished.replace(java)
+        # A name of its own: two clusters that start side by side may both come here first.
+        descriptor, unfinished = tempfile.mkstemp(dir=java.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(wrapper)
+        Path(unfinished).chmod(0o755)
+        Path(unfinished).replace(java)
     return java

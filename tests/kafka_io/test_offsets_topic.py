@@ -1,5 +1,6 @@
 import random
 import struct
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -106,6 +107,21 @@ def test_value_round_trip(version: int, written: CommitValue, topic_id: bytes | 
     )
 
     assert decode_commit_value(encode_value(version, written, topic_id)) == value
+
+
+def test_commit_time_is_exact() -> None:
+    """The time of a commit is taken to the millisecond, in UTC."""
+    value = CommitValue(1, None, "", AT_MS + 123)
+
+    assert value.committed_at == datetime(2023, 11, 14, 22, 13, 20, 123_000, tzinfo=UTC)
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_any_commit_time(commit_time_ms: int) -> None:
+    """A time that no calendar has, which old clients could choose, is none and not an error."""
+    found = CommitValue(1, None, "", commit_time_ms).committed_at
+
+    assert found is None or found.tzinfo is UTC
 
 
 @pytest.mark.parametrize("length", [0, 126, 127, 128, 4096, 16383, 16384])

@@ -12,7 +12,6 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -125,7 +124,7 @@ def _timed(commit: Commit, found: dict[CommitKey, CommitValue]) -> Commit:
     value = found.get(CommitKey(commit.group_id, commit.topic, commit.partition))
     if value is None or value.offset != commit.offset:
         return commit
-    return replace(commit, committed_at=datetime.fromtimestamp(value.commit_time_ms / 1000, UTC))
+    return replace(commit, committed_at=value.committed_at)
 
 
 def _read_newest(

@@ -10,11 +10,13 @@ compact strings and a tagged section. Layout: Kafka's OffsetCommitKey and Offset
 from __future__ import annotations
 
 import struct
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_TYPES = frozenset({0, 1})
 NO_EPOCH = -1
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CommitKey(NamedTuple):
@@ -33,6 +35,14 @@ class CommitValue(NamedTuple):
     metadata: str
     commit_time_ms: int
     expire_time_ms: int | None = None
+
+    @property
+    def committed_at(self) -> datetime | None:
+        """When it was committed; None for a time beyond the calendar: old clients may choose it."""
+        try:
+            return EPOCH + timedelta(milliseconds=self.commit_time_ms)
+        except OverflowError:
+            return None
 
 
 class UnknownRecord(ValueError):

@@ -31,7 +31,8 @@ def demonstrate(
     Start a fresh sandbox, run notebooks 20 and 10 against it, stop and remove what was started.
 
     `state_dir` is always the same one, so that what a killed demonstration left running is found
-    and ended by the next. Raises ToolkitError where a step cannot be taken; a notebook that fails is in its result.
+    and ended by the next. Raises ToolkitError where a step cannot be taken; a notebook that
+    fails is in its result.
     """
     sandbox = Sandbox(state_dir)
     _remove(sandbox, on_step)

@@ -8,10 +8,12 @@ hostile until escaped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 
@@ -91,7 +93,7 @@ class Group:
 
     @property
     def is_live(self) -> bool:
-        """Whether the coordinator counts at least one member."""
+        """Whether the coordinator takes it for more than a store of offsets: not Empty or Dead."""
         return self.state not in {GroupState.EMPTY, GroupState.DEAD}
 
     @property
@@ -104,9 +106,29 @@ class Group:
         """Why the subscription is not fully known; "" when it is."""
         if not self.described:
             return "the group could not be described"
+        if self.is_live and not self.members:
+            return "no member is known yet: the group is forming"
         return next(
             (m.subscription.unreadable for m in self.members if m.subscription.unreadable), ""
         )
+
+
+def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[Group], list[str]]:
+    """
+    Return the groups that have or match one of the wanted names, and the names that none has.
+
+    A name that exists is taken literally, anything else as a shell pattern. None means all.
+    """
+    by_name = {group.group_id: group for group in groups}
+    if not wanted:
+        return list(by_name.values()), []
+    chosen: dict[str, Group] = {}
+    missing = []
+    for name in wanted:
+        names = [name] if name in by_name else [g for g in by_name if fnmatchcase(g, name)]
+        chosen.update((match, by_name[match]) for match in names)
+        missing += [] if names else [name]
+    return list(chosen.values()), missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +181,11 @@ class Snapshot:
     commits: tuple[Commit, ...]
     logs: Mapping[TopicPartition, LogOffsets]
     problems: tuple[Problem, ...] = ()
+
+
+# A secret is never a value here: it is a reference that is resolved when a connection is made.
+SECRET_SETTINGS = frozenset({"sasl.password", "ssl.key.password"})
+REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,32 @@ def test_share_of_the_lag_and_who_else_reads_the_topic() -> None:
     )
 
 
+def test_a_share_is_not_made_from_a_part_of_the_lag() -> None:
+    """Where the lag of what the group reads is unknown, so is the leftover's share of it."""
+    facts = snapshot(
+        live("g", member("orders")),
+        commits=commits("g", "orders", "payments"),
+        logs={("payments", 0): (0, 100)},
+    )
+    found = find_unsubscribed(facts)
+
+    assert 90 == found.rows["lag"].iloc[0]
+    assert pd.isna(found.rows["share_of_group_lag"].iloc[0])
+    assert pd.isna(found.by_group["subscribed_lag"].iloc[0])
+
+
+def test_choosing_groups_does_not_hide_who_else_reads_the_topic() -> None:
+    """Rows can be limited to some groups; the other readers of their topics stay known."""
+    facts = snapshot(
+        live("billing", member("orders")),
+        live("shop", member("payments"), member("audit")),
+        commits=(*commits("billing", "payments"), *commits("shop", "orders")),
+    )
+    (row,) = find_unsubscribed(facts, groups=["bill*"]).rows.to_dict("records")
+
+    assert ("billing", "shop") == (row["group"], row["also_read_by"])
+
+
 def test_an_unknown_lag_does_not_hide_the_row() -> None:
     """A leftover whose log is not known is listed without a number."""
     facts = snapshot(live("g", member("orders")), commits=commits("g", "payments"))
@@ -78,6 +104,7 @@ def test_an_unknown_lag_does_not_hide_the_row() -> None:
         (live("g", member(), protocol_type="connect"), "connect"),
         (live("g", member("orders"), member(unreadable="garbled")), "garbled"),
         (live("g", described=False), "described"),
+        (live("g", state=GroupState.PREPARING_REBALANCE), "forming"),
         (live("g", state=GroupState.DEAD), "Dead"),
         (live("g", member(), type=GroupType.UNKNOWN), "does not know"),
     ],

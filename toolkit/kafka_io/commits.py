@@ -35,20 +35,22 @@ def read_commits(
     Return all committed offsets of the groups, and what could not be read.
 
     A group without commits yields nothing; a group that could not be read yields a problem. The
-    broker itself leaves out topics that we may not describe. Offsets are first asked for with
+    broker itself leaves out topics that we may not describe, and partitions of which an open
+    transaction makes the first commit. Offsets are first asked for with
     require_stable, which tells where an open transaction is about to change one (KIP-447); those
     groups are asked again for the value that holds until then.
     """
     rows = list(_read(connection, group_ids, require_stable=True, on_group=on_group))
     held = {row for row in rows if isinstance(row, _Held)}
-    again = _read(connection, {key.group_id for key in held}, require_stable=False)
+    again = list(_read(connection, {key.group_id for key in held}, require_stable=False))
     pending = [
         replace(row, pending=True)
         for row in again
         if isinstance(row, Commit) and _Held(row.group_id, row.topic, row.partition) in held
     ]
     commits = [row for row in rows if isinstance(row, Commit)]
-    return commits + pending, [row for row in rows if isinstance(row, Problem)]
+    problems = [row for row in (*rows, *again) if isinstance(row, Problem)]
+    return commits + pending, list(dict.fromkeys(problems))
 
 
 def _read(

@@ -23,8 +23,10 @@ from toolkit.model import Cluster
 
 # The client reports through logging; without a handler Python would print it over our own message.
 logging.getLogger("kafka").addHandler(logging.NullHandler())
+# At DEBUG it writes its configuration and its login requests, password and all.
+logging.getLogger("kafka").setLevel(logging.INFO)
 
-CONNECT_TIMEOUT_S = 5.0
+CONNECT_TIMEOUT_S = 4.0
 REQUEST_TIMEOUT_S = 30.0
 
 
@@ -81,27 +83,39 @@ class Connection:
 
     def send(self, request: Any, *, to: int | None = None) -> Any:
         """Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused."""
-        try:
-            return self._admin._manager.run(self._answer, request, to)  # noqa: SLF001
-        except (kafka.errors.KafkaError, OSError) as exc:
-            raise _request_error(self.cluster, request, exc) from exc
+        # A second try goes to another broker: the client has dropped the one that was silent.
+        tries = 2 if to is None and len(self.broker_ids) > 1 else 1
+        while True:
+            tries -= 1
+            try:
+                return self._admin._manager.run(self._answer, request, to)  # noqa: SLF001
+            except (kafka.errors.KafkaError, OSError) as exc:
+                error = _request_error(self.cluster, request, exc)
+                if not tries or not isinstance(error, ClusterUnreachable):
+                    raise error from exc
 
     def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Answer]:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
         Brokers work side by side and one broker's requests follow one another, so a large read does
-        not flood anybody. A request that failed is answered with the error.
+        not flood anybody. A request that failed is answered with the error; once a broker has not
+        answered, the rest of its sequence is not sent.
         """
         answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
 
         async def ask_one_broker(node_id: int, sequence: Sequence[Ask]) -> None:
+            silent: ToolkitError | None = None
             for about, request in sequence:
+                if silent:
+                    answers.put(Answer(node_id, about, silent))
+                    continue
                 try:
                     answers.put(Answer(node_id, about, await self._answer(request, node_id)))
                 except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                     error = _request_error(self.cluster, request, exc)
                     answers.put(Answer(node_id, about, error))
+                    silent = error if isinstance(error, ClusterUnreachable) else None
 
         for node_id, sequence in asks.items():
             self._admin._manager.call_soon(ask_one_broker, node_id, sequence)  # noqa: SLF001
@@ -130,7 +144,6 @@ def _open(**settings: Any) -> KafkaAdminClient:
     except BaseException:
         for client in made:
             client.close()
-            client._manager._net.stop()  # noqa: SLF001 - see module docstring
         raise
 
 
@@ -157,7 +170,9 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
         return BrokerRefused(
             f"{doing}: its brokers do not offer this request; they are too old for it"
         )
-    if isinstance(exc, kafka.errors.BrokerResponseError):
+    # The client's own time-out is of the family of broker errors, though no broker said anything.
+    silent = isinstance(exc, kafka.errors.RequestTimedOutError)
+    if isinstance(exc, kafka.errors.BrokerResponseError) and not silent:
         return BrokerRefused(f"{doing}: {exc}")
     return ClusterUnreachable(
         f"{doing}: no answer ({type(exc).__name__}: {exc})", hint="check that every broker is up"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol.metadata import FindCoordinatorRequest
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.broker_errors import NO_ERROR, is_worth_retrying, reason
 from toolkit.kafka_io.chunks import in_chunks
 from toolkit.kafka_io.connect import Ask, Connection
@@ -53,11 +53,10 @@ def ask_coordinators(
     give_up_at = time.monotonic() + RETRY_FOR_S
     while waiting:
         again = []
-        last_try = time.monotonic() > give_up_at
         for result in _ask_once(connection, waiting, build):
             if isinstance(result, GroupEntry):
                 yield result
-            elif result.retry and not last_try:
+            elif result.retry and time.monotonic() < give_up_at:
                 again.append(result.group_id)
             else:
                 yield Problem(what, result.why, group_id=result.group_id)
@@ -68,25 +67,36 @@ def ask_coordinators(
 def _ask_once(
     connection: Connection, group_ids: Sequence[str], build: Callable[[Sequence[str]], Any]
 ) -> Iterator[GroupEntry | _Failure]:
+    """Yield exactly one result for each group, also where an answer leaves one out."""
     by_node: dict[int, list[str]] = defaultdict(list)
-    for found in _find_coordinators(connection, group_ids):
-        if found.error_code == NO_ERROR:
-            by_node[found.node_id].append(found.key)
-        else:
-            yield _failure(found.key, found)
+    for chunk in in_chunks(group_ids, GROUPS_PER_LOOK_UP):
+        owed = set(chunk)
+        for found in _find_coordinators(connection, chunk):
+            owed.discard(found.key)
+            if found.error_code == NO_ERROR:
+                by_node[found.node_id].append(found.key)
+            else:
+                yield _failure(found.key, found)
+        yield from map(_left_out, owed)
     asks = {
         node_id: [Ask(chunk, build(chunk)) for chunk in in_chunks(ids, GROUPS_PER_REQUEST)]
         for node_id, ids in by_node.items()
     }
     for node_id, chunk, response in connection.send_each(asks):
         if isinstance(response, ToolkitError):
-            yield from (_Failure(group_id, str(response), retry=True) for group_id in chunk)
+            worth = isinstance(response, ClusterUnreachable)
+            yield from (_Failure(group_id, str(response), retry=worth) for group_id in chunk)
             continue
+        owed = set(chunk)
         for entry in response.groups:
+            if entry.group_id not in owed:
+                continue
+            owed.discard(entry.group_id)
             if entry.error_code == NO_ERROR:
                 yield GroupEntry(node_id, entry)
             else:
                 yield _failure(entry.group_id, entry)
+        yield from map(_left_out, owed)
 
 
 def _failure(group_id: str, entry: Any) -> _Failure:
@@ -94,10 +104,13 @@ def _failure(group_id: str, entry: Any) -> _Failure:
     return _Failure(group_id, why, retry=is_worth_retrying(entry.error_code))
 
 
-def _find_coordinators(connection: Connection, group_ids: Sequence[str]) -> Iterator[Any]:
-    for chunk in in_chunks(group_ids, GROUPS_PER_LOOK_UP):
-        yield from connection.send(
-            FindCoordinatorRequest(
-                key_type=GROUP_KEY_TYPE, coordinator_keys=list(chunk), min_version=4
-            )
-        ).coordinators
+def _left_out(group_id: str) -> _Failure:
+    return _Failure(group_id, "the broker's answer left it out", retry=True)
+
+
+def _find_coordinators(connection: Connection, group_ids: Sequence[str]) -> Sequence[Any]:
+    request = FindCoordinatorRequest(
+        key_type=GROUP_KEY_TYPE, coordinator_keys=list(group_ids), min_version=4
+    )
+    found: Sequence[Any] = connection.send(request).coordinators
+    return found

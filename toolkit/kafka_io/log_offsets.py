@@ -32,9 +32,10 @@ class _Edge(NamedTuple):
 
 
 EDGES = (
+    # In the order in which they lie: a log that grows between two of them cannot cross them over.
     _Edge("log_start", EARLIEST, READ_UNCOMMITTED),
-    _Edge("log_end", LATEST, READ_UNCOMMITTED),
     _Edge("last_stable", LATEST, READ_COMMITTED),
+    _Edge("log_end", LATEST, READ_UNCOMMITTED),
 )
 
 
@@ -79,7 +80,8 @@ def read_log_offsets(
             by_leader[leader].append(partition)
         else:
             problems.append(_problem(partition, leader))
-    found: dict[TopicPartition, dict[str, int]] = defaultdict(dict)
+    unknown = dict.fromkeys(edge.name for edge in EDGES)
+    found: dict[TopicPartition, dict[str, int | None]] = defaultdict(lambda: dict(unknown))
     failed: dict[TopicPartition, str] = {}
     for edge, partition, offset in _edges(connection, by_leader):
         if isinstance(offset, int):
@@ -87,9 +89,7 @@ def read_log_offsets(
         else:
             failed.setdefault(partition, offset)
     problems += [_problem(partition, why) for partition, why in failed.items()]
-    names = [edge.name for edge in EDGES]
-    logs = {p: LogOffsets(*map(edges.get, names)) for p, edges in found.items()}
-    return logs, problems
+    return {partition: LogOffsets(**edges) for partition, edges in found.items()}, problems
 
 
 def _problem(partition: TopicPartition, why: str) -> Problem:
@@ -143,13 +143,18 @@ def _edges(
         if isinstance(response, ToolkitError):
             yield from ((edge, partition, str(response)) for partition in chunk)
             continue
-        for topic in response.topics:
-            for found in topic.partitions:
-                key = TopicPartition(topic.name, found.partition_index)
-                if found.error_code == NO_ERROR:
-                    yield edge, key, found.offset
-                else:
-                    yield edge, key, reason(found.error_code)
+        answered = {
+            TopicPartition(topic.name, found.partition_index): found
+            for topic in response.topics
+            for found in topic.partitions
+        }
+        for partition in chunk:
+            if partition not in answered:
+                yield edge, partition, "the broker's answer left it out"
+            elif (code := answered[partition].error_code) != NO_ERROR:
+                yield edge, partition, reason(code)
+            else:
+                yield edge, partition, answered[partition].offset
 
 
 def _request(edge: _Edge, partitions: Sequence[TopicPartition]) -> ListOffsetsRequest:

@@ -56,7 +56,8 @@ class OffsetsPartition(NamedTuple):
     """The newest committed offsets in one partition of the offsets topic."""
 
     commits: dict[CommitKey, CommitValue]
-    skipped: Counter[str]  # records that are not commits known here, by what they are
+    other: Counter[int]  # records of other types, by type
+    malformed: Counter[str]  # records that should be commits and cannot be understood, by why
     held_back: int  # records that an open transaction keeps out of sight
 
 
@@ -86,16 +87,17 @@ def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> Of
     if (end or 0) > (log.log_start or 0):
         _read_newest(cluster, number, log.log_start or 0, end or 0, newest)
     commits: dict[CommitKey, CommitValue] = {}
-    skipped: Counter[str] = Counter()
+    other: Counter[int] = Counter()
+    malformed: Counter[str] = Counter()
     for key, value in newest.items():
         try:
-            if record_type(key) not in OFFSET_COMMIT_TYPES:
-                skipped[f"record type {record_type(key)}"] += 1
+            if (kind := record_type(key)) not in OFFSET_COMMIT_TYPES:
+                other[kind] += 1
             elif value is not None:
                 commits[decode_commit_key(key)] = decode_commit_value(value)
         except UnknownRecord as exc:
-            skipped[str(exc)] += 1
-    return OffsetsPartition(commits, skipped, (log.log_end or 0) - (end or 0))
+            malformed[str(exc)] += 1
+    return OffsetsPartition(commits, other, malformed, (log.log_end or 0) - (end or 0))
 
 
 def with_commit_times(
@@ -105,19 +107,23 @@ def with_commit_times(
     Add to each commit when it was made, as far as the offsets topic may be read.
 
     Only the partitions that hold these groups are read. A commit that has moved on since keeps
-    None. Returns the commits, and a problem where the topic may not be read.
+    None. Returns the commits, and a problem for each partition that could not be read.
     """
     commits = list(commits)
+    problems = []
+    found: dict[CommitKey, CommitValue] = {}
     try:
         logs = offsets_partitions(connection)
         total = len(partition_numbers(connection, OFFSETS_TOPIC))
-        needed = {partition_of(group_id, total) for group_id in {c.group_id for c in commits}}
-        found: dict[CommitKey, CommitValue] = {}
-        for number in needed & logs.keys():
-            found |= read_offsets_partition(connection.cluster, number, logs[number]).commits
     except ToolkitError as exc:
         return commits, [Problem("commit times", str(exc))]
-    return [_timed(commit, found) for commit in commits], []
+    needed = {partition_of(group_id, total) for group_id in {c.group_id for c in commits}}
+    for number in sorted(needed & logs.keys()):
+        try:
+            found |= read_offsets_partition(connection.cluster, number, logs[number]).commits
+        except ToolkitError as exc:
+            problems.append(Problem("commit times", str(exc), None, OFFSETS_TOPIC, number))
+    return [_timed(commit, found) for commit in commits], problems
 
 
 def _timed(commit: Commit, found: dict[CommitKey, CommitValue]) -> Commit:
@@ -131,7 +137,11 @@ def _read_newest(
     cluster: Cluster, number: int, start: int, end: int, newest: dict[bytes, bytes | None]
 ) -> None:
     doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {cluster.name}"
-    consumer = Consumer({**bulk_settings(cluster), **BULK}, logger=logging.getLogger("librdkafka"))
+    try:
+        settings = {**bulk_settings(cluster), **BULK}
+        consumer = Consumer(settings, logger=logging.getLogger("librdkafka"))
+    except KafkaException as exc:
+        raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
     try:
         consumer.assign([Assignment(OFFSETS_TOPIC, number, start)])
         position, silent_s = start, 0.0

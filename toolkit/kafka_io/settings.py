@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import FleetFileError
-from toolkit.model import Cluster
+from toolkit.model import REFERENCE, SECRET_SETTINGS, Cluster
 
 # fleet file and librdkafka -> kafka-python
 ADMIN_NAMES = {
@@ -31,7 +32,6 @@ ADMIN_NAMES = {
 PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:\[\]/]+):([0-9]{1,5})")
 LAST_PORT = 65_535
-REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 def admin_settings(cluster: Cluster) -> dict[str, Any]:
@@ -80,19 +80,39 @@ def bootstrap_servers(cluster: Cluster) -> list[tuple[str, int]]:
 
 
 def _resolved(cluster: Cluster) -> dict[str, str]:
-    return {
-        name: REFERENCE.sub(lambda match: _look_up(cluster, name, match), value)  # noqa: B023 - called at once
-        for name, value in cluster.settings.items()
-    }
+    resolved = {}
+    for name, value in cluster.settings.items():
+        if name not in ADMIN_NAMES:
+            raise FleetFileError(
+                f"cluster {cluster.name}: unknown setting {name!r}",
+                hint=f"one of {', '.join(sorted(ADMIN_NAMES))}",
+            )
+        if name in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
+            raise FleetFileError(
+                f"cluster {cluster.name}: {name} holds a secret itself",
+                hint="give a reference instead: ${env:NAME} or ${file:/path}",
+            )
+        resolved[name] = REFERENCE.sub(partial(_look_up, cluster, name), value)
+        if name.endswith(".location"):
+            _check_readable(cluster, name, resolved[name])
+    return resolved
 
 
 def _look_up(cluster: Cluster, name: str, match: re.Match[str]) -> str:
     kind, where = match.groups()
     try:
         return os.environ[where] if kind == "env" else Path(where).read_text("utf-8").strip()
-    except (KeyError, OSError) as exc:
-        missing = "is not set" if kind == "env" else "cannot be read"
+    except (KeyError, OSError, UnicodeDecodeError) as exc:
+        missing = "is not set" if kind == "env" else "cannot be read as text"
         raise FleetFileError(
             f"cluster {cluster.name}: {name} refers to {match.group()}, which {missing}",
             hint="provide it, or correct the reference in the fleet file",
         ) from exc
+
+
+def _check_readable(cluster: Cluster, name: str, path: str) -> None:
+    if not os.access(path, os.R_OK):
+        raise FleetFileError(
+            f"cluster {cluster.name}: {name} names {path}, which cannot be read",
+            hint="correct the path in the fleet file",
+        )

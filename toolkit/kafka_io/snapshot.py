@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from functools import cache
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets, topic_names
 from toolkit.kafka_io.offsets_reader import with_commit_times
-from toolkit.model import Cluster, Commit, Group, Problem, Snapshot, TopicPartition
+from toolkit.model import Cluster, Commit, Group, Problem, Snapshot, TopicPartition, select_groups
 
 
 class Progress(NamedTuple):
@@ -42,30 +41,25 @@ def read_snapshot(
     means all. `commit_times` adds when each commit was made, from the offsets topic where that may
     be read. Raises ClusterUnreachable where nobody answers; anything smaller that fails becomes
     a row in `problems`. Commits are read before log offsets, so that a commit made in between
-    cannot look as if it were beyond the log end.
+    cannot look as if it were beyond the log end, and before subscriptions, so that a topic which a
+    group has only just begun to read cannot look left over.
     """
     with Connection(cluster) as connection:
         on_progress(Progress("groups", 0, 1))
         taken_at = datetime.now(UTC)
         listed, problems = list_groups(connection)
         chosen, missing = select_groups(listed, groups)
-        problems += missing
-        names = cache(lambda: topic_names(connection))
-        described: list[Group] = []
-        for row in describe_groups(connection, chosen, topics=names):
-            on_progress(Progress("members", len(described), len(chosen)))
-            if isinstance(row, Group):
-                described.append(row)
-            else:
-                problems.append(row)
+        why = "no group has or matches this name"
+        problems += [Problem("group", why, group_id=name) for name in missing]
         commits, refused = _commits(connection, chosen, on_progress)
-        if commit_times:
-            on_progress(Progress("commit times", 0, 1))
-            commits, untimed = with_commit_times(connection, commits)
-            refused += untimed
+        described, undescribed = _describe(connection, chosen, on_progress)
         wanted = _partitions(described, commits)
         on_progress(Progress("log offsets", 0, len(wanted)))
         logs, unknown = read_log_offsets(connection, wanted)
+        untimed: list[Problem] = []
+        if commit_times:
+            on_progress(Progress("commit times", 0, 1))
+            commits, untimed = with_commit_times(connection, commits)
         return Snapshot(
             cluster=cluster.name,
             cluster_id=connection.cluster_id,
@@ -73,28 +67,8 @@ def read_snapshot(
             groups=tuple(sorted(described, key=lambda group: group.group_id)),
             commits=tuple(commits),
             logs=logs,
-            problems=(*problems, *refused, *unknown),
+            problems=(*problems, *refused, *undescribed, *unknown, *untimed),
         )
-
-
-def select_groups(
-    listed: Sequence[Group], wanted: Sequence[str]
-) -> tuple[list[Group], list[Problem]]:
-    """Return the wanted groups, and a problem for each name or pattern that none matches."""
-    if not wanted:
-        return list(listed), []
-    by_name = {group.group_id: group for group in listed}
-    chosen: dict[str, Group] = {}
-    missing = []
-    for name in wanted:
-        if name in by_name:
-            matching = [by_name[name]]
-        else:
-            matching = [group for group in listed if fnmatchcase(group.group_id, name)]
-        chosen.update((group.group_id, group) for group in matching)
-        if not matching:
-            missing.append(Problem("group", "no group has or matches this name", group_id=name))
-    return list(chosen.values()), missing
 
 
 def _commits(
@@ -108,6 +82,21 @@ def _commits(
         on_progress(Progress("committed offsets", done, len(groups)))
 
     return read_commits(connection, [group.group_id for group in groups], on_group=on_group)
+
+
+def _describe(
+    connection: Connection, groups: Sequence[Group], on_progress: OnProgress
+) -> tuple[list[Group], list[Problem]]:
+    described: list[Group] = []
+    problems: list[Problem] = []
+    names = cache(lambda: topic_names(connection))
+    for row in describe_groups(connection, groups, topics=names):
+        if isinstance(row, Group):
+            described.append(row)
+            on_progress(Progress("members", len(described), len(groups)))
+        else:
+            problems.append(row)
+    return described, problems
 
 
 def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:

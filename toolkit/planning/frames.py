@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 import pandas as pd
 
-from toolkit.model import GroupType, LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
 
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
 GROUP_COLUMNS = (
@@ -79,12 +79,18 @@ def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
             "assignor": group.assignor or "",
             "coordinator": group.coordinator_id,
             "members": len(group.members) if group.described else None,
-            "subscribed": ", ".join(sorted(group.subscribed_topics)),
+            "subscribed": _subscription(group),
         }
         for group in snapshot.groups
     ]
     frame = pd.DataFrame(rows, columns=list(GROUP_COLUMNS))
     return frame.astype({"coordinator": "Int64", "members": "Int64"})
+
+
+def _subscription(group: Group) -> str:
+    """Topic names, or in brackets why they are not known; "" where nobody subscribes to any."""
+    why = group.unreadable_subscription
+    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:

@@ -10,12 +10,12 @@ out with a reason instead.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.model import Group, GroupState, GroupType, Snapshot
+from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import with_lag
 
@@ -30,11 +30,13 @@ class Unsubscribed(NamedTuple):
     """
     `rows`: one for each committed offset that no member subscribes to, largest lag first.
 
-    `share_of_group_lag` is between 0 and 1 (null where a lag is unknown), `deletable_now` whether
-    the broker would accept OffsetDelete at the time of the snapshot, `also_read_by` the live groups
-    that do subscribe to the topic. `by_group`: one row for each group that has such offsets, with
-    subscribed_lag and unsubscribed_lag. `left_out`: one row for each group with commits about which
-    nothing can be said, with the reason.
+    `share_of_group_lag` is between 0 and 1 (null where any lag of the group is unknown).
+    `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot; it
+    does for every offset that is listed here, and the groups that it would refuse are left out.
+    `also_read_by`: the live groups that subscribe to the topic, as far as subscriptions are known.
+    `by_group`: one row for each group that has such offsets, with subscribed_lag and
+    unsubscribed_lag (null where no lag is known). `left_out`: one row for each group with commits
+    about which nothing can be said, with the reason.
     """
 
     rows: pd.DataFrame
@@ -42,10 +44,16 @@ class Unsubscribed(NamedTuple):
     left_out: pd.DataFrame
 
 
-def find_unsubscribed(snapshot: Snapshot) -> Unsubscribed:
-    """Find the leftovers of every group in a snapshot."""
-    reasons = {group.group_id: why_left_out(group) for group in snapshot.groups}
-    considered = {g.group_id: g for g in snapshot.groups if not reasons[g.group_id]}
+def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:
+    """
+    Find the leftovers in a snapshot of a whole cluster, of all groups or of some.
+
+    `groups` holds names and shell patterns. Give a snapshot of all groups in either case: who else
+    reads a topic is known only from there.
+    """
+    chosen, _ = select_groups(snapshot.groups, groups)
+    reasons = {group.group_id: why_left_out(group) for group in chosen}
+    considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
     subscribed = {name: group.subscribed_topics for name, group in considered.items()}
     partitions = with_lag(offsets_frame(snapshot))
     partitions = partitions[partitions["group"].isin(list(considered))]
@@ -55,11 +63,14 @@ def find_unsubscribed(snapshot: Snapshot) -> Unsubscribed:
     ]
     rows = partitions[pd.Series(leftover, partitions.index, bool) & partitions["committed"].notna()]
     rows = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
-    group_lag = partitions.groupby("group")["lag"].sum(min_count=1)
+    committed = partitions[partitions["committed"].notna()]
+    # A share of a sum that lacks a part would be too large, so such a group has none.
+    lags = committed.groupby("group")["lag"]
+    group_lag = lags.sum().where(lags.count() == lags.size())
     return Unsubscribed(
         rows=_told(rows, considered, group_lag=group_lag, readers=_readers(snapshot)),
         by_group=_by_group(partitions, rows),
-        left_out=_left_out(snapshot, reasons),
+        left_out=_left_out(snapshot, chosen, reasons),
     )
 
 
@@ -83,11 +94,13 @@ def _told(
     return told[ROW_COLUMNS].reset_index(drop=True)
 
 
-def _left_out(snapshot: Snapshot, reasons: Mapping[str, str]) -> pd.DataFrame:
+def _left_out(
+    snapshot: Snapshot, chosen: Sequence[Group], reasons: Mapping[str, str]
+) -> pd.DataFrame:
     commits = Counter(commit.group_id for commit in snapshot.commits)
     rows = [
         (snapshot.cluster, group.group_id, str(group.type), str(group.state), count, why)
-        for group in snapshot.groups
+        for group in chosen
         if (why := reasons[group.group_id]) and (count := commits[group.group_id])
     ]
     return pd.DataFrame(rows, columns=LEFT_OUT_COLUMNS)
@@ -97,9 +110,9 @@ def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["cluster", "group"]
     leftover = rows.groupby(keys, sort=False)
     table = leftover.agg(topics=("topic", "nunique"), partitions=("partition", "size"))
-    table["unsubscribed_lag"] = leftover["lag"].sum()
-    subscribed = partitions.drop(rows.index).groupby(keys)["lag"].sum()
-    table["subscribed_lag"] = subscribed.reindex(table.index, fill_value=0)
+    table["unsubscribed_lag"] = leftover["lag"].sum(min_count=1)
+    subscribed = partitions.drop(rows.index).groupby(keys)["lag"].sum(min_count=1)
+    table["subscribed_lag"] = subscribed.reindex(table.index)
     by_lag = table.sort_values("unsubscribed_lag", ascending=False, kind="stable")
     return by_lag.reset_index()
 

@@ -12,7 +12,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, cast
 
 import pyarrow as pa
@@ -23,55 +22,30 @@ from toolkit.errors import ToolkitError
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.log_offsets import partition_numbers
 from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_partition
-from toolkit.model import Cluster, LogOffsets
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.model import Cluster, Group, LogOffsets
 from toolkit.spark.schemas import COMMITS, as_spark
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
 
 
 @dataclass
-class LogTask(InputPartition):
-    """Read one partition of one cluster's offsets topic."""
-
-    cluster: Cluster
-    number: int
-    log: LogOffsets
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the partition's commits, and a problem for what is out of sight."""
-        found = read_offsets_partition(self.cluster, self.number, self.log)
-        for key, value in found.commits.items():
-            yield {
-                "cluster": self.cluster.name,
-                "group": key.group_id,
-                "topic": key.topic,
-                "partition": key.partition,
-                "committed": value.offset,
-                "committed_at": datetime.fromtimestamp(value.commit_time_ms / 1000, UTC),
-                "source": FROM_LOG,
-            }
-        if found.held_back:
-            yield _problem(
-                self.cluster,
-                f"an open transaction hides the last {found.held_back} records of "
-                f"partition {self.number} of the offsets topic: commits may be newer than shown",
-            )
-
-
-@dataclass
 class AdminTask(InputPartition):
-    """Read one cluster's commits through the Admin protocol: its topic may not be read."""
+    """Read commits through the Admin protocol: of a cluster, or of one offsets partition."""
 
     cluster: Cluster
     why: str
+    only: tuple[int, int] | None = None  # the partition, and of how many
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the cluster's commits, and a problem that says what they lack."""
-        yield _problem(self.cluster, f"read by Admin, without commit times: {self.why}")
+        """Yield the commits, and a problem that says what they lack."""
+        of = f"partition {self.only[0]} of the offsets topic" if self.only else "the cluster"
+        yield _problem(self.cluster, f"{of} was read by Admin, without commit times: {self.why}")
         with Connection(self.cluster) as connection:
             groups, unlisted = list_groups(connection)
-            commits, unread = read_commits(connection, [group.group_id for group in groups])
+            commits, unread = read_commits(connection, filter(self._holds, _ids(groups)))
         for commit in commits:
             yield {
                 "cluster": self.cluster.name,
@@ -84,6 +58,53 @@ class AdminTask(InputPartition):
         for problem in (*unlisted, *unread):
             subject = f" of group {problem.group_id}" if problem.group_id else ""
             yield _problem(self.cluster, f"{problem.what}{subject}: {problem.why}")
+
+    def _holds(self, group_id: str) -> bool:
+        return self.only is None or partition_of(group_id, self.only[1]) == self.only[0]
+
+
+@dataclass
+class LogTask(InputPartition):
+    """Read one partition of one cluster's offsets topic."""
+
+    cluster: Cluster
+    number: int
+    partitions: int  # how many the topic has
+    log: LogOffsets
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """
+        Yield the partition's commits, and a problem for each kind of record that is not understood.
+
+        Where the partition may not be read, or an open transaction hides its end, commits come
+        through Admin instead: older values would look like lag, and new groups would be missing.
+        """
+        try:
+            found = read_offsets_partition(self.cluster, self.number, self.log)
+        except ToolkitError as exc:
+            yield from self._by_admin(str(exc))
+            return
+        if found.held_back:
+            yield from self._by_admin(
+                f"an open transaction hides its last {found.held_back} records"
+            )
+            return
+        for key, value in found.commits.items():
+            yield {
+                "cluster": self.cluster.name,
+                "group": key.group_id,
+                "topic": key.topic,
+                "partition": key.partition,
+                "committed": value.offset,
+                "committed_at": value.committed_at,
+                "source": FROM_LOG,
+            }
+        for why, count in found.malformed.items():
+            where = f"partition {self.number} of the offsets topic"
+            yield _problem(self.cluster, f"{count} records of {where} not understood: {why}")
+
+    def _by_admin(self, why: str) -> Iterator[dict[str, Any]]:
+        return AdminTask(self.cluster, why, (self.number, self.partitions)).rows()
 
 
 @dataclass
@@ -121,6 +142,8 @@ class CommitReader(DataSourceReader):
             rows = list(task.rows())
         except ToolkitError as exc:
             rows = [_problem(task.cluster, str(exc))]
+        except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
+            rows = [_problem(task.cluster, f"reading failed: {type(exc).__name__}: {exc}")]
         yield pa.RecordBatch.from_pylist(rows, schema=COMMITS)
 
 
@@ -161,11 +184,16 @@ def _tasks(cluster: Cluster) -> list[Task]:
         with Connection(cluster) as connection:
             try:
                 logs = offsets_partitions(connection)
+                total = len(partition_numbers(connection, OFFSETS_TOPIC))
             except ToolkitError as exc:
                 return [AdminTask(cluster, str(exc))]
     except ToolkitError as exc:
         return [ProblemTask(cluster, str(exc))]
-    return [LogTask(cluster, number, log) for number, log in sorted(logs.items())]
+    return [LogTask(cluster, number, total, log) for number, log in sorted(logs.items())]
+
+
+def _ids(groups: Iterable[Group]) -> Iterator[str]:
+    return (group.group_id for group in groups)
 
 
 def _problem(cluster: Cluster, why: str) -> dict[str, Any]:

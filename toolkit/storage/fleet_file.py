@@ -16,7 +16,6 @@ secret itself, so the file can be committed and shown.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -25,11 +24,10 @@ import platformdirs
 import yaml
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.model import Cluster
+from toolkit.model import REFERENCE, SECRET_SETTINGS, Cluster
 
 BOOTSTRAP = "bootstrap.servers"
-SECRETS = frozenset({"sasl.password", "ssl.key.password"})
-SETTINGS = SECRETS | {
+SETTINGS = SECRET_SETTINGS | {
     "client.id",
     "sasl.mechanism",
     "sasl.username",
@@ -43,7 +41,6 @@ CHOICES = {
     "security.protocol": frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}),
     "sasl.mechanism": frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
 }
-REFERENCE = re.compile(r"\$\{(env|file):[^}]+\}")
 VARIABLE = "OFFSETBOOK_FLEET"
 
 
@@ -151,7 +148,7 @@ def _cluster(path: Path, name: yaml.ScalarNode, node: yaml.Node) -> Cluster:
             raise _at(path, key.start_mark, f"unknown setting {setting!r}{meant}")
         if not isinstance(value, yaml.ScalarNode) or not value.value:
             raise _at(path, value.start_mark, f"{setting} must be one value")
-        if setting in SECRETS and not REFERENCE.fullmatch(value.value):
+        if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value.value):
             raise _at(
                 path,
                 value.start_mark,

@@ -32,5 +32,7 @@ lock:  ## Resolve the dependencies anew (for maintainers)
 	@scripts/lock_dependencies
 
 clean:  ## Stop the sandbox and remove everything that was made here
+	@if [ -d .sandbox ] && [ ! -x $(BIN)/offsetbook ]; then \
+	    echo "make clean: a sandbox may be running and there is no .venv to stop it with: make env first" >&2; exit 1; fi
 	@if [ -x $(BIN)/offsetbook ]; then for state in .sandbox .sandbox/demo; do $(BIN)/offsetbook sandbox down --state-dir $$state; done; fi
 	@rm -rf .venv .sandbox runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse *.egg-info

@@ -154,6 +154,9 @@ class LogOffsets:
     last_stable: int | None = None  # below log_end while a transaction is open
 
 
+NO_SUCH_GROUP = "group"  # what a problem is about when a group was named that does not exist
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that could not be read: what, and why. It takes the place of the missing rows."""

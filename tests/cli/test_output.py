@@ -29,7 +29,7 @@ def test_printable_has_no_control_characters(text: str) -> None:
 def test_table_cannot_write_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
     """A hostile name in a cell or a problem reaches the terminal without its control characters."""
     write_frame(pd.DataFrame({"group": [ESCAPES], "note": ["[red]not markup[/red]"]}), "table")
-    write_problems([_snapshot(Problem("members", ESCAPES, ESCAPES, ESCAPES))], quiet=False)
+    write_problems([_snapshot(Problem("members", ESCAPES, ESCAPES, ESCAPES))])
     written = capsys.readouterr()
 
     for text in (written.out, written.err):
@@ -114,8 +114,7 @@ def test_no_frames_write_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_problems_name_their_subject(capsys: pytest.CaptureFixture[str]) -> None:
     """A problem is one line: what, of which group, topic and partition, and why."""
     snapshot = _snapshot(Problem("log offsets", "it has no leader", None, "orders", 0))
-    write_problems([snapshot], quiet=False)
-    write_problems([snapshot], quiet=True)
+    write_problems([snapshot])
 
     assert capsys.readouterr().err == (
         "could not read log offsets of cluster eu, topic orders, partition 0: it has no leader\n"

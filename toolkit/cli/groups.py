@@ -26,16 +26,16 @@ def command() -> None:
 @scope_options
 @click.option(
     "--state",
-    type=click.Choice([*GroupState], case_sensitive=False),
+    type=click.Choice([state.value for state in GroupState], case_sensitive=False),
     help="Only groups in this state.",
 )
 @click.option(
     "--type",
     "type_",
-    type=click.Choice([*GroupType], case_sensitive=False),
+    type=click.Choice([kind.value for kind in GroupType], case_sensitive=False),
     help="Only groups of this type.",
 )
-def list_groups(scope: Scope, *, state: GroupState | None, type_: GroupType | None) -> None:
+def list_groups(scope: Scope, *, state: str | None, type_: str | None) -> None:
     """List groups with type, state, members and the topics they subscribe to."""
     from toolkit.planning.frames import groups_frame
 
@@ -48,7 +48,7 @@ def list_groups(scope: Scope, *, state: GroupState | None, type_: GroupType | No
         )
         frames.append(frame[wanted])
     write_frames(frames, scope.output)
-    write_problems(reading.snapshots, quiet=scope.quiet)
+    write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 
 
@@ -66,7 +66,7 @@ def describe(scope: Scope, *, names: tuple[str, ...]) -> None:
         for snapshot in reading.snapshots:
             _say_groups(snapshot)
     write_frames([with_lag(offsets_frame(s)) for s in reading.snapshots], scope.output)
-    write_problems(reading.snapshots, quiet=scope.quiet)
+    write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 
 
@@ -76,7 +76,8 @@ def _say_groups(snapshot: Snapshot) -> None:
         why = group.unreadable_subscription
         click.echo(
             f"{snapshot.cluster}: group {printable(group.group_id)} is {group.type}, "
-            f"{group.state}, has {len(group.members)} members and subscribes to "
+            f"{group.state}, has {len(group.members) if group.described else 'unknown'} members "
+            "and subscribes to "
             + (f"topics that cannot be told: {why}" if why else printable(topics)),
             err=True,
         )

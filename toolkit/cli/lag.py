@@ -22,10 +22,7 @@ def command(scope: Scope, *, by: str) -> None:
     reading = read_clusters(scope)
     partitions = [with_lag(offsets_frame(snapshot)) for snapshot in reading.snapshots]
     if by == "group":
-        write_frames([lag_by_group(frame) for frame in partitions], scope.output)
-    else:
-        write_frames(
-            [frame.sort_values("lag", ascending=False) for frame in partitions], scope.output
-        )
-    write_problems(reading.snapshots, quiet=scope.quiet)
+        partitions = [lag_by_group(frame) for frame in partitions]
+    write_frames(partitions, scope.output, most="lag")
+    write_problems(reading.snapshots)
     sys.exit(reading.exit_code())

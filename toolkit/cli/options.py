@@ -49,7 +49,11 @@ OPTIONS = (
         show_default=True,
         help="How to write the result to stdout.",
     ),
-    click.option("--quiet", is_flag=True, help="No words on stderr but errors."),
+    click.option(
+        "--quiet",
+        is_flag=True,
+        help="On stderr only what went wrong.",
+    ),
 )
 
 

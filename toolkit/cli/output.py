@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolkit.model import NO_SUCH_GROUP
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -17,12 +19,19 @@ if TYPE_CHECKING:
 NOTHING = "–"  # a missing value; never 0, never blank
 
 
-def write_frames(frames: Sequence[pd.DataFrame], output: str) -> None:
-    """Write frames of the same columns, one a cluster, as one; without any, write nothing."""
+def write_frames(frames: Sequence[pd.DataFrame], output: str, *, most: str = "") -> None:
+    """
+    Write frames of the same columns, one a cluster, as one; without any, write nothing.
+
+    `most` names the column whose largest values come first, over all clusters.
+    """
     if frames:
         import pandas as pd
 
-        write_frame(pd.concat(frames, ignore_index=True), output)
+        frame = pd.concat(frames, ignore_index=True)
+        if most:
+            frame = frame.sort_values(most, ascending=False, na_position="last", kind="stable")
+        write_frame(frame, output)
 
 
 def write_frame(frame: pd.DataFrame, output: str) -> None:
@@ -36,10 +45,12 @@ def write_frame(frame: pd.DataFrame, output: str) -> None:
         _write_table(frame)
 
 
-def write_problems(snapshots: Iterable[Snapshot], *, quiet: bool) -> None:
-    """Say on stderr what could not be read, one line each."""
+def write_problems(snapshots: Iterable[Snapshot]) -> None:
+    """Say on stderr what could not be read, one line each; a missing group was said before."""
     for snapshot in snapshots:
-        for problem in () if quiet else snapshot.problems:
+        for problem in snapshot.problems:
+            if problem.what == NO_SUCH_GROUP:
+                continue
             subject = [f"cluster {snapshot.cluster}"]
             subject += [f"group {printable(problem.group_id)}"] if problem.group_id else []
             subject += [f"topic {printable(problem.topic)}"] if problem.topic else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -10,6 +11,7 @@ import click
 from toolkit.cli.options import Scope
 from toolkit.cli.output import printable
 from toolkit.errors import NotFound, ToolkitError
+from toolkit.model import NO_SUCH_GROUP, select_groups
 
 if TYPE_CHECKING:
     from toolkit.kafka_io.snapshot import Progress
@@ -17,57 +19,67 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """The snapshots that could be read, and an error for each cluster that could not."""
+    """What could be read of some clusters, and what could not."""
 
     snapshots: list[Snapshot]
-    errors: list[ToolkitError]
+    errors: list[ToolkitError]  # one for each cluster that could not be read
+    missing: list[str]  # names that no group in any cluster has or matches
 
     def exit_code(self) -> int:
-        """0 when every cluster was read, 4 when some were, else the first error's."""
-        if not self.errors:
-            return 0
-        return 4 if self.snapshots else self.errors[0].exit_code
+        """0 when everything was read, 4 when only a part was, else the first error's."""
+        if not self.snapshots:
+            return self.errors[0].exit_code
+        unread = [p for s in self.snapshots for p in s.problems if p.what != NO_SUCH_GROUP]
+        return 4 if self.errors or self.missing or unread else 0
 
 
-def read_clusters(scope: Scope, *, commit_times: bool = False) -> Reading:
+def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = False) -> Reading:
     """
     Read the chosen clusters one after the other; say on stderr which one failed and why.
 
-    Raises NotFound where a group was named and no cluster that answered has it.
+    `whole` reads every group, also where the scope names some. Raises NotFound where none of the
+    named groups exists.
     """
     from toolkit.kafka_io.snapshot import read_snapshot
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-    reading = Reading([], [])
+    reading = Reading([], [], [])
+    groups = () if whole else scope.groups
     for cluster in choose_clusters(load_fleet(scope.fleet), scope.clusters):
         progress = ProgressLine(cluster.name, visible=not scope.quiet and sys.stderr.isatty())
         try:
             reading.snapshots.append(
                 read_snapshot(
-                    cluster, groups=scope.groups, commit_times=commit_times, on_progress=progress
+                    cluster, groups=groups, commit_times=commit_times, on_progress=progress
                 )
             )
         except ToolkitError as exc:
-            click.echo(f"{click.style('error:', fg='red')} {exc}", err=True)
+            _say(exc)
             reading.errors.append(exc)
         finally:
             progress.clear()
-    for name in scope.groups:
-        _check_found(name, reading.snapshots)
+    _note_missing(reading, scope.groups)
     return reading
 
 
-def _check_found(name: str, snapshots: list[Snapshot]) -> None:
-    missing = [
-        any(p.what == "group" and p.group_id == name for p in snapshot.problems)
-        for snapshot in snapshots
-    ]
-    if missing and all(missing):
-        where = ", ".join(snapshot.cluster for snapshot in snapshots)
-        raise NotFound(
-            f"no group has or matches the name {printable(name)!r} in cluster {where}",
+def _note_missing(reading: Reading, names: Sequence[str]) -> None:
+    lists = [select_groups(snapshot.groups, names)[1] for snapshot in reading.snapshots]
+    reading.missing.extend(name for name in names if lists and all(name in li for li in lists))
+    where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)
+    partial = any(p.what.startswith("groups") for s in reading.snapshots for p in s.problems)
+    for name in reading.missing:
+        error = NotFound(
+            f"no group has or matches the name {printable(name)!r} in cluster {where}"
+            + (", of which not every group could be listed" if partial else ""),
             hint="'offsetbook groups list' shows the names",
         )
+        if len(reading.missing) == len(names):
+            raise error
+        _say(error)
+
+
+def _say(error: ToolkitError) -> None:
+    click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
 
 
 class ProgressLine:

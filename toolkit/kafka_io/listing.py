@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from kafka.protocol.admin import ListGroupsRequest
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.broker_errors import NO_ERROR, is_worth_retrying, reason
 from toolkit.kafka_io.connect import Ask, Connection
+from toolkit.kafka_io.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
 from toolkit.kafka_io.log_offsets import leaderless_partitions
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
 from toolkit.model import Group, GroupState, GroupType, Problem
@@ -21,16 +24,25 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     offsets topic without a leader, because nobody coordinates the groups that are kept in it.
     """
     groups: dict[str, Group] = {}
-    problems = []
-    asks = {node_id: [Ask(None, ListGroupsRequest())] for node_id in connection.broker_ids}
-    for node_id, _, response in connection.send_each(asks):
-        what = f"groups coordinated by broker {node_id}"
-        if isinstance(response, ToolkitError):
-            problems.append(Problem(what, str(response)))
-        elif response.error_code != NO_ERROR:
-            problems.append(Problem(what, reason(response.error_code)))
-        else:
+    problems: list[Problem] = []
+    waiting = list(connection.broker_ids)
+    give_up_at = time.monotonic() + RETRY_FOR_S
+    while waiting:
+        again = []
+        asks = {node_id: [Ask(None, ListGroupsRequest())] for node_id in waiting}
+        for node_id, _, response in connection.send_each(asks):
+            what = f"groups coordinated by broker {node_id}"
+            if isinstance(response, ToolkitError):
+                problems.append(Problem(what, str(response)))
+                continue
+            # A coordinator that is still loading lists what it has and an error beside it.
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
+            if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
+                again.append(node_id)
+            elif response.error_code != NO_ERROR:
+                problems.append(Problem(what, reason(response.error_code)))
+        waiting = again
+        time.sleep(RETRY_PAUSE_S if waiting else 0)
     problems += [
         Problem("groups", "no broker coordinates them: no leader", None, OFFSETS_TOPIC, number)
         for number in leaderless_partitions(connection, OFFSETS_TOPIC)

@@ -13,7 +13,16 @@ from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets, topic_names
 from toolkit.kafka_io.offsets_reader import with_commit_times
-from toolkit.model import Cluster, Commit, Group, Problem, Snapshot, TopicPartition, select_groups
+from toolkit.model import (
+    NO_SUCH_GROUP,
+    Cluster,
+    Commit,
+    Group,
+    Problem,
+    Snapshot,
+    TopicPartition,
+    select_groups,
+)
 
 
 class Progress(NamedTuple):
@@ -50,7 +59,7 @@ def read_snapshot(
         listed, problems = list_groups(connection)
         chosen, missing = select_groups(listed, groups)
         why = "no group has or matches this name"
-        problems += [Problem("group", why, group_id=name) for name in missing]
+        problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
         commits, refused = _commits(connection, chosen, on_progress)
         described, undescribed = _describe(connection, chosen, on_progress)
         wanted = _partitions(described, commits)

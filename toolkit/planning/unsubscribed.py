@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from toolkit.errors import NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import with_lag
@@ -49,9 +50,14 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     Find the leftovers in a snapshot of a whole cluster, of all groups or of some.
 
     `groups` holds names and shell patterns. Give a snapshot of all groups in either case: who else
-    reads a topic is known only from there.
+    reads a topic is known only from there. Raises NotFound where no group has any of the names.
     """
-    chosen, _ = select_groups(snapshot.groups, groups)
+    chosen, missing = select_groups(snapshot.groups, groups)
+    if missing and not chosen:
+        raise NotFound(
+            f"no group of cluster {snapshot.cluster} has or matches the name {missing[0]!r}",
+            hint="'offsetbook groups list' shows the names",
+        )
     reasons = {group.group_id: why_left_out(group) for group in chosen}
     considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
     subscribed = {name: group.subscribed_topics for name, group in considered.items()}

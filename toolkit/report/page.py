@@ -23,6 +23,7 @@ _STATUS_TEXT = {
     "failed": "Failed",
     "blocked": "Blocked: nothing was changed",
     "partly-applied": "Partly applied",
+    "incomplete": "Incomplete: not everything could be read",
     "interrupted": "Interrupted",
     "kernel-died": "The kernel died",
 }

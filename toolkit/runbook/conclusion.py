@@ -27,6 +27,7 @@ class Ending(StrEnum):
     DONE = "done"  # also: there was nothing to do
     BLOCKED = "blocked"  # a guard-rail or a missing approval; nothing was changed
     PARTLY_APPLIED = "partly-applied"
+    INCOMPLETE = "incomplete"  # it only looked, and could not see everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,15 @@ class Conclusion:
 
 
 def conclude(
-    summary: str, *, ending: Ending | str = Ending.DONE, undo: str | None = None, **counts: int
+    summary: str, *, ending: Ending | str | None = None, undo: str | None = None, **counts: int
 ) -> None:
     """
     Say in one sentence what the notebook found or did, and hand it to the runner.
 
     Args:
         summary: one sentence for a person, with the numbers that matter.
-        ending: "done", "blocked" or "partly-applied".
+        ending: "done", "blocked", "partly-applied" or "incomplete"; without one, "done", or
+            "incomplete" where there are problems.
         undo: reference of the undo record, when something was changed.
         counts: any of findings, problems, planned, changed, refused, as far as they were counted.
 
@@ -55,6 +57,7 @@ def conclude(
     unknown = sorted(counts.keys() - set(COUNTS))
     if unknown:
         raise UsageError(f"conclude() counts {', '.join(COUNTS)}; not {', '.join(unknown)}")
+    ending = ending or (Ending.INCOMPLETE if counts.get("problems") else Ending.DONE)
     content = {
         "summary": " ".join(summary.split()),
         "ending": str(Ending(ending)),

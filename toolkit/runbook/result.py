@@ -20,6 +20,7 @@ class Status(StrEnum):
     FAILED = "failed"  # exit 1, or 2 when the request was wrong
     BLOCKED = "blocked"  # exit 3: a guard-rail or a missing approval; nothing was changed
     PARTLY_APPLIED = "partly-applied"  # exit 4
+    INCOMPLETE = "incomplete"  # exit 4: it only looked, and could not see everything
     INTERRUPTED = "interrupted"  # exit 1: somebody or something stopped it
     KERNEL_DIED = "kernel-died"  # exit 1: how far the running cell came is not known
 
@@ -41,8 +42,9 @@ class RunResult:
     `result.json` holds these fields under these names:
 
         notebook     name of the notebook, without folder and ending
-        status       done | failed | blocked | partly-applied | interrupted | kernel-died
-        exit_code    0 done, 1 failed, 2 usage, 3 blocked, 4 partly applied
+        status       done | failed | blocked | partly-applied | incomplete | interrupted |
+                     kernel-died
+        exit_code    0 done, 1 failed, 2 usage, 3 blocked, 4 partly applied or seen
         summary      one sentence from the notebook; "" when it did not get that far
         counts       what the notebook counted: findings, problems, planned, changed, refused
                      (integers; a name is missing where the notebook did not count it)

@@ -24,6 +24,7 @@ _ENDINGS = {
     Ending.DONE: Stop(Status.DONE, 0),
     Ending.BLOCKED: Stop(Status.BLOCKED, 3),
     Ending.PARTLY_APPLIED: Stop(Status.PARTLY_APPLIED, 4),
+    Ending.INCOMPLETE: Stop(Status.INCOMPLETE, 4),
 }
 _LONGEST_LABEL = 40
 

@@ -18,12 +18,13 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import CommitSource, clusters_option
 from toolkit.spark.transforms import (
     commits_only,
+    log_problems_only,
     nullable,
     problems_only,
     summed_by_group,
@@ -42,16 +43,26 @@ class FleetLag:
     row for each group (`schemas.GROUP_LAG`). `problems`: cluster, problem.
     """
 
+    clusters: tuple[str, ...]
     partitions: DataFrame
     groups: DataFrame
     problems: DataFrame
 
     def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-        """Collect partitions, groups and problems; integers stay exact and nullable (Int64)."""
+        """
+        Collect partitions, groups and problems; integers stay exact and nullable (Int64).
+
+        Raises ClusterUnreachable where not one of the clusters could be read.
+        """
         partitions, groups, problems = (
             frame.toArrow().to_pandas(types_mapper=nullable)
             for frame in (self.partitions, self.groups, self.problems)
         )
+        if partitions.empty and set(self.clusters) == set(problems["cluster"]):
+            raise ClusterUnreachable(
+                f"no cluster of {', '.join(self.clusters)} could be read: "
+                f"{problems['problem'].iloc[0]}"
+            )
         return partitions, groups, problems
 
 
@@ -74,9 +85,10 @@ def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> Iterator[Fl
     )
     try:
         yield FleetLag(
+            clusters=tuple(by_name),
             partitions=partitions,
             groups=partitions.transform(summed_by_group),
-            problems=rows.transform(problems_only),
+            problems=rows.transform(problems_only).union(partitions.transform(log_problems_only)),
         )
     finally:
         partitions.unpersist()
@@ -84,7 +96,11 @@ def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> Iterator[Fl
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the job from a shell or spark-submit: print groups, write Parquet if asked."""
+    """
+    Run the job from a shell or spark-submit: print groups, write Parquet if asked.
+
+    Returns 0, or 4 where something could not be read, or an error's exit code.
+    """
     parser = argparse.ArgumentParser(prog="fleet_lag", description=__doc__)
     parser.add_argument("--fleet", type=Path, help="the fleet file (default: looked for)")
     parser.add_argument("--cluster", action="append", default=[], help="only this one; repeatable")
@@ -100,13 +116,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 # Spark's own mode "errorifexists": a report that exists is never written over.
                 result.partitions.write.parquet(f"{options.output}/partitions")
                 result.groups.write.parquet(f"{options.output}/groups")
+                result.problems.write.parquet(f"{options.output}/problems")
+            return 4 if result.problems.count() else 0
     except ToolkitError as exc:
         sys.stderr.write(f"{exc}\n")
         return exc.exit_code
     except PySparkException as exc:
         sys.stderr.write(f"the Spark job failed: {exc}\n")
         return 1
-    return 0
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,27 +23,28 @@ def start_session(master: str | None = None) -> SparkSession:
     """
     Return the session to run the pipeline in, with our data source registered.
 
-    Without a master, one that spark-submit configured is used, or an embedded one that listens on
-    loopback only. Raises PrerequisiteMissing where the embedded one finds no Java.
+    Under spark-submit its session is used. Without a master an embedded one is started, which
+    listens on loopback only. Raises PrerequisiteMissing where there is no Java or no start.
     """
     builder = SparkSession.builder.appName("offsetbook fleet")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     # Workers must run this interpreter, whichever python is first on their path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master or "PYSPARK_GATEWAY_PORT" in os.environ:
-        session = (builder.master(master) if master else builder).getOrCreate()
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        session = builder.getOrCreate()
     else:
-        session = _embedded(builder)
+        session = _started(builder, {"spark.master": master} if master else EMBEDDED_SETTINGS)
     session.dataSource.register(CommitSource)
     return session
 
 
-def _embedded(builder: SparkSession.Builder) -> SparkSession:
+def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
     os.environ["JAVA_HOME"] = str(java_home())
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for name, value in EMBEDDED_SETTINGS.items():
+    if settings is EMBEDDED_SETTINGS:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    for name, value in settings.items():
         builder = builder.config(name, value)
-    log = Path(tempfile.gettempdir(), f"offsetbook-spark-{os.getpid()}.log")
+    log = Path(tempfile.mkdtemp(prefix="offsetbook-spark-"), "spark.log")
     try:
         with _stderr_to(log):
             return builder.getOrCreate()

@@ -35,6 +35,12 @@ def problems_only(rows: DataFrame) -> DataFrame:
     return rows.where("problem is not null").select("cluster", "problem").distinct()
 
 
+def log_problems_only(partitions: DataFrame) -> DataFrame:
+    """Say for each topic whose log offsets could not be read, why: cluster, problem."""
+    about = "concat('log offsets of topic ', topic, ': ', log_problem) as problem"
+    return partitions.where("log_problem is not null").selectExpr("cluster", about).distinct()
+
+
 def with_log_offsets(clusters: Mapping[str, Cluster]) -> Step:
     """
     Return the step that adds log_start, log_end, last_stable and log_problem.

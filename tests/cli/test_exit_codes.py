@@ -66,6 +66,16 @@ def test_unknown_group(offsetbook: Command, fleet: Path, command: tuple[str, ...
     assert "no group has or matches the name 'nope" in only_error(done)
 
 
+def test_one_of_two_groups_is_unknown(offsetbook: Command, fleet: Path) -> None:
+    """When one of the named groups exists its rows are there, and the other is an error."""
+    arguments = ("lag", "--group", "payments", "--group", "nope", "--output", "csv")
+    done = offsetbook(*arguments, fleet=fleet)
+
+    assert done.returncode == 4
+    assert [row["group"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["payments"]
+    assert "no group has or matches the name 'nope'" in done.stderr
+
+
 def test_malformed_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
     """A mistake in the fleet file is a usage error with its line and column."""
     path = tmp_path / "fleet.yaml"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.cli.output import NOTHING, printable, write_frame, write_frames, write_problems
+from toolkit.cli.output import printable, write_frame, write_frames, write_problems
 from toolkit.model import Problem, Snapshot
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\n\u202e"
@@ -88,7 +88,7 @@ def test_missing_values_are_never_zero(capsys: pytest.CaptureFixture[str]) -> No
         write_frame(frame, output)
     written = capsys.readouterr().out
 
-    assert written.split()[:3] == ["lag", NOTHING, "0"]
+    assert written.split()[:3] == ["lag", "–", "0"]
     assert '"lag":null' in written
     assert written.endswith('lag\n""\n0\n')
 

@@ -30,6 +30,7 @@ PLAIN_SASL = {
     "sasl.mechanism": "PLAIN",
     "sasl.username": "reader",
 }
+FROM_VARIABLE = {"sasl.password": "${env:OFFSETBOOK_PASSWORD}"}
 
 
 @pytest.fixture(autouse=True)
@@ -182,10 +183,10 @@ def test_tls_with_its_certificate(secured: Any) -> None:
         assert with_commit_times(connection, []) == ([], [])
 
 
-def test_wrong_password(secured: Any) -> None:
+def test_wrong_password(secured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused password is said to be one, without showing it."""
-    settings = {**PLAIN_SASL, "sasl.password": "wr0ng-secret"}
-    error = refusal(secured.sasl.bootstrap_servers, **settings)
+    monkeypatch.setenv("OFFSETBOOK_PASSWORD", "wr0ng-secret")
+    error = refusal(secured.sasl.bootstrap_servers, **PLAIN_SASL, **FROM_VARIABLE)
 
     assert type(error) is BrokerRefused
     assert "authentication failed" in error.problem
@@ -211,8 +212,7 @@ def test_dangling_reference(reference: str) -> None:
 def test_references_are_resolved_for_both_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both clients get the secret itself, and the record of the cluster keeps the reference."""
     monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
-    settings = {**PLAIN_SASL, "sasl.password": "${env:OFFSETBOOK_PASSWORD}"}
-    cluster = Cluster("eu", "one:1, two:2", settings)
+    cluster = Cluster("eu", "one:1, two:2", {**PLAIN_SASL, **FROM_VARIABLE})
 
     assert admin_settings(cluster)["sasl_plain_password"] == "right"  # noqa: S105 - a test's
     assert admin_settings(cluster)["bootstrap_servers"] == ["one:1", "two:2"]
@@ -229,21 +229,33 @@ def test_unknown_protocol_is_not_taken_for_plain_text(protocol: str) -> None:
     assert "SASL_SSL" in error.hint
 
 
-def test_mechanism_that_the_broker_does_not_offer(secured: Any) -> None:
+def test_mechanism_that_the_broker_does_not_offer(
+    secured: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A SASL mechanism that is not enabled is a refused login as well."""
-    settings = {**PLAIN_SASL, "sasl.mechanism": "SCRAM-SHA-256", "sasl.password": "right"}
+    monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
+    settings = {**PLAIN_SASL, **FROM_VARIABLE, "sasl.mechanism": "SCRAM-SHA-256"}
     error = refusal(secured.sasl.bootstrap_servers, **settings)
 
     assert type(error) is BrokerRefused
     assert "mechanism" in error.problem
 
 
-def test_login_where_none_is_wanted(secured: Any) -> None:
-    """A listener without SASL is not said to have refused a password."""
-    settings = {**PLAIN_SASL, "sasl.password": "right"}
-    error = refusal(secured.plain.bootstrap_servers, **settings)
+def test_login_where_none_is_wanted(secured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listener without SASL is recognised, or the setting to check is named."""
+    monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
+    error = refusal(secured.plain.bootstrap_servers, **PLAIN_SASL, **FROM_VARIABLE)
 
-    assert "sasl" in error.hint or "security.protocol" in error.hint
+    assert isinstance(error, BrokerRefused | ClusterUnreachable)
+    assert "sasl.mechanism" in error.hint or "security.protocol" in error.hint
+
+
+def test_literal_secret_is_refused_and_not_repeated() -> None:
+    """A password that was given in place of a reference is not used, and not shown."""
+    error = refusal("127.0.0.1:1", **PLAIN_SASL, **{"sasl.password": "hunter2"})
+
+    assert type(error) is FleetFileError
+    assert "hunter2" not in str(error)
 
 
 def test_request_that_cannot_be_sent_is_answered(bare_cluster: Cluster) -> None:
@@ -252,13 +264,11 @@ def test_request_that_cannot_be_sent_is_answered(bare_cluster: Cluster) -> None:
     with Connection(bare_cluster) as connection:
         node = connection.broker_ids[0]
         list_groups(connection)  # from here on there is a connection to send on
-        answers = {answer.about: answer.response for answer in connection.send_each({node: asks})}
+        first, failed, third = connection.send_each({node: asks})
 
-    assert isinstance(answers.pop("\ud800"), ToolkitError)
-    assert {name: answer.groups[0].group_id for name, answer in answers.items()} == {
-        "a": "a",
-        "b": "b",
-    }
+    assert first.response.groups[0].group_id == "a"
+    assert isinstance(failed.response, ToolkitError)
+    assert (failed.about, third.about) == ("\ud800", "b")
 
 
 def test_broker_that_is_not_there_is_a_problem(bare_cluster: Cluster) -> None:

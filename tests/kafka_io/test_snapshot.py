@@ -205,7 +205,7 @@ def test_progress_ends_complete(cluster: Cluster) -> None:
     read_snapshot(cluster, on_progress=seen.append)
 
     steps = list(dict.fromkeys(progress.step for progress in seen))
-    assert steps == ["groups", "members", "committed offsets", "log offsets"]
+    assert steps == ["groups", "committed offsets", "members", "log offsets"]
     for step in steps:
         done = [progress.done for progress in seen if progress.step == step]
         assert done == sorted(done)

@@ -126,8 +126,13 @@ def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
     topic = apps.create_topic(apps.name("hung"), records=5)
     group = apps.name("hung-group")
     apps.commit(group, {TopicPartition(topic, 0): 1})
-    with apps.pending_commit(group, {TopicPartition(topic, 0): 4}):
+    producer = apps.transaction(apps.name("hung-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 4)], metadata)
+    try:
         rows = [row for task in _tasks(bare_cluster) for row in task.rows()]
+    finally:
+        producer.abort_transaction()
 
     assert [1] == [row["committed"] for row in rows if row.get("group") == group]
     assert any("open transaction" in row.get("problem", "") for row in rows)

@@ -30,6 +30,16 @@ CONNECT_TIMEOUT_S = 4.0
 REQUEST_TIMEOUT_S = 30.0
 
 
+# The broker did not say anything, so its next answer would be waited for just as long.
+NO_ANSWER = (
+    kafka.errors.KafkaConnectionError,
+    kafka.errors.KafkaTimeoutError,
+    kafka.errors.NodeNotReadyError,
+    kafka.errors.RequestTimedOutError,
+    OSError,
+)
+
+
 class Ask(NamedTuple):
     """A request, and what it is about for whoever reads the answer."""
 
@@ -115,7 +125,7 @@ class Connection:
                 except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                     error = _request_error(self.cluster, request, exc)
                     answers.put(Answer(node_id, about, error))
-                    silent = error if isinstance(error, ClusterUnreachable) else None
+                    silent = error if isinstance(exc, NO_ANSWER) else None
 
         for node_id, sequence in asks.items():
             self._admin._manager.call_soon(ask_one_broker, node_id, sequence)  # noqa: SLF001

@@ -9,6 +9,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
+import pytest
+
 from toolkit.cli import COMMANDS
 from toolkit.sandbox.seed import GROUPS
 
@@ -52,32 +55,57 @@ def test_local_links_lead_somewhere() -> None:
         assert [] == [link for link in links if not (ROOT / link).exists()]
 
 
-def test_every_readme_command_runs(tmp_path: Path) -> None:
-    """The commands of the tour succeed one after the other, in a folder with the notebooks."""
+@pytest.fixture
+def workplace(tmp_path: Path) -> Path:
+    """Return an empty folder with the notebooks in it, as a fresh clone has them."""
     (tmp_path / "notebooks").symlink_to(ROOT / "notebooks")
-    commands = [shlex.split(line) for line in LINES if line.startswith("offsetbook ")]
+    return tmp_path
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command as a newcomer would: the environment on the path, nothing else set."""
     places = [str(Path(sys.executable).parent), os.environ["PATH"]]
     environment = {**os.environ, "PATH": os.pathsep.join(places)}
     for name in ("OFFSETBOOK_FLEET", "OFFSETBOOK_SANDBOX"):
         environment.pop(name, None)
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60 * MINUTES_FOR_ALL,
+    )
+
+
+def test_every_readme_command_runs(workplace: Path) -> None:
+    """The commands of the tour succeed one after the other, in a folder with the notebooks."""
+    commands = [shlex.split(line) for line in LINES if line.startswith("offsetbook ")]
     assert ["offsetbook", "sandbox", "up"] == commands[0]
     assert ["offsetbook", "sandbox", "down"] == commands[-1]
-    failed = []
     try:
-        for command in commands:
-            done = subprocess.run(
-                command,
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=60 * MINUTES_FOR_ALL,
-            )
-            if done.returncode:
-                failed.append((command, done.returncode, done.stdout, done.stderr))
+        done = [run(command, workplace) for command in commands]
     finally:
-        subprocess.run(commands[-1], cwd=tmp_path, env=environment, check=True, capture_output=True)
+        run(commands[-1], workplace)
 
-    assert [] == failed
-    assert 2 == len(list(tmp_path.glob("runs/*/result.json")))
+    assert [] == [(d.args, d.stdout, d.stderr) for d in done if d.returncode]
+    assert 2 == len(list(workplace.glob("runs/*/result.json")))
+
+
+def test_the_demonstration_finds_the_leftovers_and_leaves_nothing(workplace: Path) -> None:
+    """The demo ends well, prints the seeded leftovers and three reports, and stops everything."""
+    before = set(psutil.pids())
+    done = run(["offsetbook", "demo"], workplace)
+
+    assert 0 == done.returncode, done.stderr
+    for name in ("billing", "billing-v2"):
+        assert name in done.stdout
+    reports = re.findall(r"\S+/report\.html", done.stdout)
+    assert 3 == len(reports)
+    assert all(Path(workplace, report).stat().st_size > 0 for report in reports)
+    assert [] == [
+        process.cmdline()
+        for process in psutil.process_iter()
+        if process.pid not in before and str(workplace) in " ".join(process.cmdline())
+    ]

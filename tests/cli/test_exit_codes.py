@@ -8,6 +8,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
+from toolkit.kafka_io import listing, snapshot
+from toolkit.model import Problem
+
 Command = Callable[..., "CompletedProcess[str]"]
 
 
@@ -120,3 +123,36 @@ def test_wrong_arguments(offsetbook: Command, fleet: Path, arguments: tuple[str,
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Error: " in done.stderr
+
+
+def test_one_missing_group_does_not_hide_the_other(offsetbook_here: Command, fleet: Path) -> None:
+    """Of two named groups the one that exists is shown, the other named, and the code says so."""
+    done = offsetbook_here("groups", "describe", "payments", "nope", "--output", "csv", fleet=fleet)
+
+    assert done.returncode == 4
+    assert {row["group"] for row in csv.DictReader(io.StringIO(done.stdout))} == {"payments"}
+    assert "'nope'" in done.stderr
+
+
+def test_choosing_a_group_does_not_hide_who_reads_its_topic(
+    offsetbook_here: Command, fleet: Path
+) -> None:
+    """Leftovers of one group still tell which other groups need the topic."""
+    done = offsetbook_here("unsubscribed", "--group", "billing-v2", "--output", "csv", fleet=fleet)
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+
+    assert {row["group"] for row in rows} == {"billing-v2"}
+    assert all("payments" in row["also_read_by"] for row in rows)
+
+
+def test_a_listing_that_lacks_a_broker_is_not_complete(
+    offsetbook_here: Command, fleet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
+    gone = Problem("groups coordinated by broker 2", "it does not answer")
+    listed = listing.list_groups
+    monkeypatch.setattr(snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone]))
+    done = offsetbook_here("groups", "list", "--quiet", "--output", "csv", fleet=fleet)
+
+    assert done.returncode == 4
+    assert "could not read groups coordinated by broker 2" in done.stderr

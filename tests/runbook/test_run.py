@@ -314,3 +314,14 @@ def test_plain_papermill(
     shown = executed.cells[-1].outputs[-1].data
     assert shown["text/plain"] == "2 leftovers <b>found</b>"
     assert "<b>found" not in shown["text/html"]
+
+
+def test_what_could_not_be_read_makes_a_run_incomplete(
+    make_notebook: MakeNotebook, run: Run
+) -> None:
+    """A run that only looked, and could not see everything, does not count as done."""
+    source = "from toolkit.runbook import conclude\nconclude('1 cluster is down', problems=1)"
+    result = run(make_notebook(source))
+
+    assert (result.status, result.exit_code) == (Status.INCOMPLETE, 4)
+    assert "Incomplete" in (result.folder / "report.html").read_text(encoding="utf-8")

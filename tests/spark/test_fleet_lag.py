@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
+from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.snapshot import read_snapshot
@@ -92,6 +93,15 @@ def test_a_cluster_that_is_down_is_a_row_and_the_others_are_computed(
     assert {quiet.name} == set(groups["cluster"])
     assert ["nowhere"] == list(problems["cluster"])
     assert "nobody listens" in problems["problem"].iloc[0]
+
+
+def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession) -> None:
+    """A report without any cluster is not a report of no lag."""
+    with (
+        job.fleet_lag(session, [NOWHERE]) as result,
+        pytest.raises(ClusterUnreachable, match="nobody listens"),
+    ):
+        result.to_pandas()
 
 
 def test_admin_stands_in_where_the_topic_may_not_be_read(

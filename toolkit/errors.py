@@ -8,6 +8,8 @@ Everything that can go wrong, as one short tree.
     ├── ClusterUnreachable       nobody answered, or what answered does not speak Kafka
     ├── BrokerRefused            a broker answered with an error
     ├── NotFound                 a group or topic that was named does not exist
+    ├── Blocked                  exit 3: a guard-rail or a missing approval stops a change
+    ├── RecordFailed             what a change must leave behind could not be written or read
     ├── PrerequisiteMissing      a program or file that the step needs is not there
     ├── SandboxFailed            a sandbox broker did not start or stop
     └── RunFailed                a notebook stopped before its end
@@ -56,6 +58,16 @@ class BrokerRefused(ToolkitError):
 
 class NotFound(ToolkitError):
     """A group or topic that was named does not exist."""
+
+
+class Blocked(ToolkitError):
+    """A guard-rail or a missing approval stops a change; nothing was changed."""
+
+    exit_code: ClassVar[int] = 3
+
+
+class RecordFailed(ToolkitError):
+    """An undo record or the audit log could not be written or read."""
 
 
 class PrerequisiteMissing(ToolkitError):

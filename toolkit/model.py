@@ -90,6 +90,7 @@ class Group:
     epoch: int | None = None  # group epoch of KIP-848, streams and share groups
     members: tuple[Member, ...] = ()
     described: bool = True  # False: the state is from the listing, members are not known
+    empty_since: datetime | None = None  # only the offsets topic tells; None where not read
 
     @property
     def is_live(self) -> bool:
@@ -145,6 +146,13 @@ class Commit:
     pending: bool = False  # an open transaction is about to change it
 
 
+class EpochEnd(NamedTuple):
+    """Where the records that one leader epoch wrote end in a log."""
+
+    leader_epoch: int
+    end_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
     """Where one partition's log begins and ends; `None` where the broker could not say."""
@@ -152,6 +160,14 @@ class LogOffsets:
     log_start: int | None
     log_end: int | None
     last_stable: int | None = None  # below log_end while a transaction is open
+    epochs: tuple[EpochEnd, ...] = ()  # the newest ones, oldest first; () where not asked for
+
+
+class TimedOffset(NamedTuple):
+    """The first record at or after an instant."""
+
+    offset: int
+    timestamp: datetime
 
 
 NO_SUCH_GROUP = "group"  # what a problem is about when a group was named that does not exist
@@ -184,6 +200,10 @@ class Snapshot:
     commits: tuple[Commit, ...]
     logs: Mapping[TopicPartition, LogOffsets]
     problems: tuple[Problem, ...] = ()
+    # Where logs stood at an instant, where that was asked for: None for a partition in which no
+    # record is as young as that.
+    at: datetime | None = None
+    at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
 
 
 # A secret is never a value here: it is a reference that is resolved when a connection is made.
@@ -192,11 +212,24 @@ REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)
+class Policy:
+    """What may be changed on a cluster, and how much at once without an override."""
+
+    read_only: bool = False
+    protected_groups: tuple[str, ...] = ()  # names and shell patterns
+    max_groups: int = 100
+    max_partitions: int = 10_000
+    max_records_skipped: int = 1_000_000
+    max_records_repeated: int = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Cluster:
-    """One entry of the fleet file: a name and how to connect."""
+    """One entry of the fleet file: a name, how to connect, and what may be changed."""
 
     name: str
     bootstrap_servers: str
     settings: Mapping[str, str] = field(
         default_factory=dict
     )  # secrets are references, never values
+    policy: Policy = Policy()

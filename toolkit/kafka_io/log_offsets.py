@@ -89,7 +89,11 @@ def read_log_offsets(
         else:
             failed.setdefault(partition, offset)
     problems += [_problem(partition, why) for partition, why in failed.items()]
-    return {partition: LogOffsets(**edges) for partition, edges in found.items()}, problems
+    logs = {
+        partition: LogOffsets(edges["log_start"], edges["log_end"], edges["last_stable"])
+        for partition, edges in found.items()
+    }
+    return logs, problems
 
 
 def _problem(partition: TopicPartition, why: str) -> Problem:

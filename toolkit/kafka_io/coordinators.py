@@ -71,7 +71,7 @@ def _ask_once(
     by_node: dict[int, list[str]] = defaultdict(list)
     for chunk in in_chunks(group_ids, GROUPS_PER_LOOK_UP):
         owed = set(chunk)
-        for found in _find_coordinators(connection, chunk):
+        for found in find_coordinators(connection, chunk):
             owed.discard(found.key)
             if found.error_code == NO_ERROR:
                 by_node[found.node_id].append(found.key)
@@ -108,7 +108,8 @@ def _left_out(group_id: str) -> _Failure:
     return _Failure(group_id, "the broker's answer left it out", retry=True)
 
 
-def _find_coordinators(connection: Connection, group_ids: Sequence[str]) -> Sequence[Any]:
+def find_coordinators(connection: Connection, group_ids: Sequence[str]) -> Sequence[Any]:
+    """Return, for each group, its `key` with a `node_id` or an `error_code`; one request."""
     request = FindCoordinatorRequest(
         key_type=GROUP_KEY_TYPE, coordinator_keys=list(group_ids), min_version=4
     )

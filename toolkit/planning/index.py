@@ -1,0 +1,58 @@
+"""A snapshot's facts by what they are about, so that planning many partitions asks each once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from toolkit.model import NO_SUCH_GROUP, Commit, Problem, Snapshot, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """
+    One snapshot, looked up by group, by topic and by partition.
+
+    `commits`: what each group has committed. `unread`: why a single committed offset of a group
+    could not be read. `partitions`: the partition numbers of each topic about which anything was
+    told, also those that could not be read. `about_group` and `about_log`: problems by their
+    subject; a log's key has no partition where the problem is the topic's.
+    """
+
+    snapshot: Snapshot
+    commits: Mapping[str, Mapping[TopicPartition, Commit]]
+    unread: Mapping[str, Mapping[TopicPartition, str]]
+    partitions: Mapping[str, frozenset[int]]
+    about_group: Mapping[str, Sequence[Problem]]
+    about_log: Mapping[tuple[str, int | None], Problem]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Index:
+        """Return a snapshot's facts by what they are about."""
+        commits: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
+        for commit in snapshot.commits:
+            commits[commit.group_id][TopicPartition(commit.topic, commit.partition)] = commit
+        partitions: dict[str, set[int]] = defaultdict(set)
+        for partition in snapshot.logs:
+            partitions[partition.topic].add(partition.partition)
+        unread: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
+        about_group: dict[str, list[Problem]] = defaultdict(list)
+        about_log: dict[tuple[str, int | None], Problem] = {}
+        for problem in snapshot.problems:
+            topic, number = problem.topic, problem.partition
+            if problem.group_id is None and topic is not None:
+                # The log offsets are read first, so theirs is the reason for what follows.
+                about_log.setdefault((topic, number), problem)
+                if number is not None:
+                    partitions[topic].add(number)
+            elif problem.group_id is not None and topic is not None and number is not None:
+                unread[problem.group_id][TopicPartition(topic, number)] = problem.why
+            elif problem.group_id is not None and problem.what != NO_SUCH_GROUP:
+                about_group[problem.group_id].append(problem)
+        known = {topic: frozenset(numbers) for topic, numbers in partitions.items()}
+        return cls(snapshot, dict(commits), dict(unread), known, dict(about_group), about_log)
+
+    def log_problem(self, partition: TopicPartition) -> Problem | None:
+        """Return what could not be read of a partition's log, or of its topic as a whole."""
+        return self.about_log.get(partition) or self.about_log.get((partition.topic, None))

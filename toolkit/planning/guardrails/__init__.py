@@ -1,0 +1,89 @@
+"""
+The rules that stop a change, one function each.
+
+A rule gets a `Case` and yields its objections; `check` turns them into findings under the rule's
+name. A rule that lacks a fact raises `CannotTell`, which blocks like a violation. An operator may
+override a rule by its name, and that is recorded; those in `FINAL` cannot be overridden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from toolkit.errors import UsageError
+from toolkit.plan import Finding, Severity
+from toolkit.planning.guardrails import loss, policy, state
+from toolkit.planning.guardrails.case import WATCH, CannotTell, Case, Rule
+
+__all__ = ["FINAL", "OVERRIDABLE", "RULES", "WATCH", "Case", "blocking", "check", "check_overrides"]
+
+RULES: dict[str, Rule] = {
+    "read-only": policy.read_only,
+    "wrong-cluster": state.wrong_cluster,
+    "protected-group": policy.protected_group,
+    "reason-required": policy.reason_required,
+    "stale-plan": policy.stale_plan,
+    "no-such-group": state.no_such_group,
+    "group-live": state.group_live,
+    "subscribed": state.subscribed,
+    "facts-moved": state.facts_moved,
+    "keeps-committing": state.keeps_committing,
+    "pending-transaction": state.pending_transaction,
+    "topic-never-used": state.topic_never_used,
+    "skips-unread-records": loss.skips_unread_records,
+    "before-log-start": loss.before_log_start,
+    "last-offsets": loss.last_offsets,
+    "too-many-groups": policy.too_many_groups,
+    "too-many-partitions": policy.too_many_partitions,
+    "too-many-records": loss.too_many_records,
+    "unreadable": state.unreadable,
+}
+# Found while planning, not by a rule here: overriding one means going on without what it is about.
+PLANNED_WITHOUT = frozenset(
+    {"missing-partition", "no-leader", "moved-since", "other-cluster", "other-groups", "past-end"}
+)
+FINAL = frozenset(
+    {
+        *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
+        *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
+    }
+)
+OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL
+
+
+def check(case: Case) -> tuple[Finding, ...]:
+    """Return what the planning found and what every rule objects to, the blocking ones first."""
+    findings = [*_judged(case), *case.plan.findings]
+    findings.sort(key=lambda finding: finding.severity is not Severity.BLOCK)
+    first = {(f.rule, f.group_id, f.topic, f.partition): f for f in reversed(findings)}
+    return tuple(f for f in findings if first[f.rule, f.group_id, f.topic, f.partition] is f)
+
+
+def _judged(case: Case) -> Iterator[Finding]:
+    for name, rule in RULES.items():
+        try:
+            for objection in rule(case):
+                yield Finding(name, Severity.BLOCK, *objection)
+        except CannotTell as exc:
+            yield Finding(name, Severity.BLOCK, f"cannot be judged without knowing: {exc}")
+
+
+def blocking(findings: Iterable[Finding], overrides: Collection[str]) -> tuple[Finding, ...]:
+    """Return the findings that stop the plan, after those that an operator overrides."""
+    return tuple(
+        finding
+        for finding in findings
+        if finding.severity is Severity.BLOCK
+        and (finding.rule in FINAL or finding.rule not in overrides)
+    )
+
+
+def check_overrides(overrides: Iterable[str]) -> None:
+    """Raise UsageError for an override that names no rule, or one that cannot be overridden."""
+    for name in overrides:
+        if name not in OVERRIDABLE:
+            final = name in FINAL
+            raise UsageError(
+                f"rule {name!r} {'cannot be overridden' if final else 'does not exist'}",
+                hint=f"those that can be overridden are {', '.join(sorted(OVERRIDABLE))}",
+            )

@@ -1,0 +1,67 @@
+"""What a rule gets and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import NamedTuple
+
+from toolkit.model import Commit, Group, Policy, Snapshot, TopicPartition
+from toolkit.plan import Intent, Plan, Step
+
+# Intents that aim at a position; the others put back, keep or remove what was there.
+AIMED = frozenset({Intent.RESET, Intent.COPY, Intent.RENAME, Intent.RESTORE})
+WATCH = timedelta(seconds=6)  # longer than the 5 s in which clients commit by default
+
+
+class CannotTell(Exception):
+    """A rule lacks a fact, which the text names; that blocks like a violation."""
+
+
+class Objection(NamedTuple):
+    """Why a rule says no, and about what."""
+
+    why: str
+    group_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """
+    What rules judge: a plan, the facts of now, the policy, and who wants it why.
+
+    While a plan is only being made or reviewed, `applying` is False and `facts` are those it was
+    made from. `finishing` says that an earlier run of the same plan was cut off, so that a part of
+    it may be done already. `watch` is how far apart two looks at an idle group must be.
+    """
+
+    plan: Plan
+    facts: Snapshot
+    policy: Policy
+    now: datetime
+    reason: str = ""
+    applying: bool = False
+    finishing: bool = False
+    watch: timedelta = WATCH
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        """The groups that exist now, by name."""
+        return {group.group_id: group for group in self.facts.groups}
+
+    @cached_property
+    def commits(self) -> dict[tuple[str, TopicPartition], Commit]:
+        """What is committed now."""
+        return {(c.group_id, TopicPartition(c.topic, c.partition)): c for c in self.facts.commits}
+
+    @property
+    def aimed_steps(self) -> tuple[Step, ...]:
+        """The steps that put offsets where the plan wants them."""
+        return self.plan.steps if self.plan.intent in AIMED else ()
+
+
+Rule = Callable[[Case], Iterable[Objection]]

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolkit.errors import RecordFailed, UsageError
+from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.storage.plan_files import read_plan, write_plan
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PLAN = Plan(
+    intent=Intent.RESET,
+    request="reset payments, orders to-earliest",
+    cluster="eu",
+    cluster_id="MkU3OEVBNTcwNTJENDM2Qg",
+    made_at=NOON,
+    steps=(
+        Step(
+            "payments",
+            Action.COMMIT,
+            (
+                Change(
+                    TopicPartition("orders", 0), Position(50, 3, "m"), Position(40, 3), "the start"
+                ),
+                Change(TopicPartition("orders", 1), None, Position(0)),
+            ),
+            GroupType.SIMPLE,
+            GroupState.EMPTY,
+            last_commit_at=NOON - timedelta(microseconds=1),
+        ),
+    ),
+    findings=(Finding("no-commit", Severity.NOTE, "nothing committed", "payments", "orders", 1),),
+    allows=frozenset({"new-topics", "new-group"}),
+)
+FILE = """\
+{
+  "format": "offsetbook plan",
+  "version": 1,
+  "fingerprint": "%s",
+  "checksum": "%s",
+  "intent": "reset",
+  "request": "reset payments, orders to-earliest",
+  "cluster": "eu",
+  "cluster_id": "MkU3OEVBNTcwNTJENDM2Qg",
+  "made_at": "2026-03-01T12:00:00Z",
+  "allows": ["new-group", "new-topics"],
+  "findings": [
+    {"rule": "no-commit", "severity": "note", "why": "nothing committed", "group": "payments", \
+"topic": "orders", "partition": 1}
+  ],
+  "steps": [
+    {
+      "group": "payments",
+      "action": "commit",
+      "type": "simple",
+      "state": "Empty",
+      "last_commit_at": "2026-03-01T11:59:59.999999Z",
+      "needs": "",
+      "changes": [
+        {"topic": "orders", "partition": 0, \
+"before": {"offset": 50, "leader_epoch": 3, "metadata": "m"}, \
+"after": {"offset": 40, "leader_epoch": 3, "metadata": ""}, "why": "the start"},
+        {"topic": "orders", "partition": 1, "before": null, \
+"after": {"offset": 0, "leader_epoch": null, "metadata": ""}, "why": ""}
+      ]
+    }
+  ]
+}
+"""
+
+texts = st.text(max_size=8)
+counts = st.integers(0, 2**63 - 1)
+times = st.datetimes(timezones=st.just(UTC))
+positions = st.builds(Position, counts, st.none() | counts, texts)
+changes = st.builds(
+    Change,
+    st.builds(TopicPartition, texts, st.integers(0, 2**31 - 1)),
+    st.none() | positions,
+    st.none() | positions,
+    texts,
+)
+steps = st.builds(
+    Step,
+    texts,
+    st.sampled_from(Action),
+    st.lists(changes, max_size=3).map(tuple),
+    st.sampled_from(GroupType),
+    st.none() | st.sampled_from(GroupState),
+    st.none() | times,
+    texts,
+)
+findings = st.builds(
+    Finding,
+    texts,
+    st.sampled_from(Severity),
+    texts,
+    st.none() | texts,
+    st.none() | texts,
+    st.none() | counts,
+)
+plans = st.builds(
+    Plan,
+    st.sampled_from(Intent),
+    texts,
+    texts,
+    texts,
+    times,
+    st.lists(steps, max_size=3).map(tuple),
+    st.lists(findings, max_size=2).map(tuple),
+    st.frozensets(texts, max_size=3),
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where a plan file is to be written."""
+    return tmp_path / "plan.json"
+
+
+def test_a_plan_file_is_readable(path: Path) -> None:
+    """The file has one change a line, times in UTC, and nothing that a terminal would act on."""
+    write_plan(path, PLAN)
+
+    document = json.loads(path.read_text())
+    assert FILE % (PLAN.fingerprint, document["checksum"]) == path.read_text()
+
+
+@given(plans)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_plan_comes_back_as_it_was(path: Path, plan: Plan) -> None:
+    """What is read is equal to what was written, whatever is in it, and the file is ASCII."""
+    write_plan(path, plan)
+
+    assert plan == read_plan(path)
+    assert path.read_bytes().isascii()
+
+
+def test_the_same_plan_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
+    """Neither the order of a set nor a time's zone changes the file."""
+    write_plan(path, PLAN)
+    east = timezone(timedelta(hours=5))
+    again = Plan(
+        PLAN.intent,
+        PLAN.request,
+        PLAN.cluster,
+        PLAN.cluster_id,
+        PLAN.made_at.astimezone(east),
+        PLAN.steps,
+        PLAN.findings,
+        frozenset(["new-topics", "new-group"]),
+    )
+    write_plan(tmp_path / "again.json", again)
+
+    assert path.read_bytes() == (tmp_path / "again.json").read_bytes()
+
+
+def test_formatting_anew_does_no_harm(path: Path) -> None:
+    """A file that another tool laid out differently is the same plan."""
+    write_plan(path, PLAN)
+    path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
+
+    assert PLAN == read_plan(path)
+
+
+EDITS = {
+    "a target": ('"offset": 40', '"offset": 41'),
+    "the cluster": ("MkU3OEVBNTcwNTJENDM2Qg", "another"),
+    "a finding": ('"severity": "note"', '"severity": "block"'),
+    "what it allows": ('"allows": ["new-group", "new-topics"]', '"allows": []'),
+    "a reason": ("the start", "the end"),
+    "the fingerprint": (PLAN.fingerprint, "0123456789abcdef"),
+    "the checksum": ('"sha256:', '"sha256:0'),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_an_edited_file_is_refused(path: Path, what: str) -> None:
+    """Whatever was changed by hand, the file says so."""
+    write_plan(path, PLAN)
+    text = path.read_text()
+    assert EDITS[what][0] in text
+    path.write_text(text.replace(*EDITS[what]))
+
+    with pytest.raises(UsageError, match=r"plan\.json was edited"):
+        read_plan(path)
+
+
+WRONG = {
+    "not JSON": (('"version": 1,', '"version": 1'), r"line 4, column 3: not JSON"),
+    "another format": (("offsetbook plan", "shopping list"), "is not a plan file"),
+    "another version": (('"version": 1', '"version": 2'), "is of version 2; .* reads version 1"),
+    "a field too few": (('"needs": "",', ""), r"plan\.steps\[0\] lacks 'needs'"),
+    "a field too many": (('"needs"', '"colour": 1, "needs"'), "an unknown field 'colour'"),
+    "a field twice": (('"needs"', '"needs": "", "needs"'), "'needs' is there twice"),
+    "a negative offset": (
+        ('"offset": 40', '"offset": -1'),
+        r"plan\.steps\[0\]\.changes\[0\]\.after\.offset must be a whole number from 0 .* not -1",
+    ),
+    "a text for a number": (('"offset": 40', '"offset": "40"'), 'not "40"'),
+    "true for a number": (('"offset": 40', '"offset": true'), "not true"),
+    "a huge partition": (('"partition": 0', '"partition": 2147483648'), r"changes\[0\]\.partition"),
+    "another action": (('"commit"', '"explode"'), 'action must be one of commit, .* not "explode"'),
+    "no zone": (("12:00:00Z", "12:00:00"), "made_at must be a time with its zone"),
+    "no time": (("2026-03-01T12:00:00Z", "noon"), "made_at must be a time with its zone"),
+    "off the calendar": (("2026-03-01T12:00:00Z", "0001-01-01T00:00:00+05:00"), "made_at must be"),
+    "no list": (('"allows": ["new-group", "new-topics"]', '"allows": "all"'), "a list of texts"),
+    "null for a text": (
+        ('"why": ""', '"why": null'),
+        r"changes\[1\]\.why must be a text, not null",
+    ),
+    "a number for an object": (('"before": null', '"before": 5'), "before must be an object"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_file_names_the_place(path: Path, what: str) -> None:
+    """Every mistake is told with the file and the place in it."""
+    edit, words = WRONG[what]
+    write_plan(path, PLAN)
+    text = path.read_text()
+    assert edit[0] in text
+    path.write_text(text.replace(*edit, 1))
+
+    with pytest.raises(UsageError, match=words) as caught:
+        read_plan(path)
+
+    assert str(path) in str(caught.value)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"null", b"\xff", b"[" * 100_000, b'{"a": 1}'])
+def test_what_is_no_plan_at_all(path: Path, content: bytes) -> None:
+    """Any other file is a usage error that names it."""
+    path.write_bytes(content)
+
+    with pytest.raises(UsageError, match=r"plan\.json"):
+        read_plan(path)
+
+
+def test_a_plan_that_cannot_be_written_leaves_what_was_there(path: Path) -> None:
+    """Where there is no folder, it is told; a file that exists stays as it is until the end."""
+    with pytest.raises(RecordFailed, match="No such file or directory"):
+        write_plan(path / "deeper", PLAN)
+    path.mkdir()
+    with pytest.raises(RecordFailed, match=r"plan\.json cannot be written: Is a directory"):
+        write_plan(path, PLAN)
+
+    assert [path] == list(path.parent.iterdir())

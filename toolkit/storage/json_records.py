@@ -1,0 +1,153 @@
+"""JSON that people read and that programs read strictly: every mistake is named with its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+from toolkit.errors import UsageError
+
+Kind = TypeVar("Kind", bound=StrEnum)
+Value = TypeVar("Value")
+
+HINT = "use the file as it was written"
+TIME = "a time with its zone, such as 2026-03-01T12:00:00Z"
+
+
+def utc_text(time: datetime) -> str:
+    """Return a time as ISO 8601 in UTC, ending in Z."""
+    return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def readable(document: dict[str, object]) -> str:
+    """
+    Return a document as JSON text in which every object of a list has its own line.
+
+    The same document gives the same text. It is ASCII, so that a name from a cluster can neither
+    steer a terminal nor be something else than it looks.
+    """
+    return _lines(document, "") + "\n"
+
+
+def _lines(value: object, indent: str) -> str:
+    deeper = indent + "  "
+    if isinstance(value, dict) and (not indent or any(map(_is_table, value.values()))):
+        rows = [f"{deeper}{json.dumps(k)}: {_lines(v, deeper)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
+    if isinstance(value, list) and _is_table(value):
+        rows = [deeper + _lines(item, deeper) for item in value]
+        return "[\n" + ",\n".join(rows) + f"\n{indent}]"
+    return json.dumps(value)
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+
+
+def read_document(path: Path, what: str) -> object:
+    """Read a JSON file; raises UsageError that names the file, as `what`, and the place."""
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=_once)
+    except OSError as exc:
+        raise UsageError(f"{what} {path} cannot be read: {exc.strerror or exc}") from exc
+    except json.JSONDecodeError as exc:
+        place = f"line {exc.lineno}, column {exc.colno}"
+        raise UsageError(f"{what} {path}, {place}: not JSON: {exc.msg}", hint=HINT) from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"{what} {path} is not what it should be: {exc}", hint=HINT) from exc
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice!r} is there twice in one object")
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """One JSON object, read field by field; `place` says where it is, for what is wrong in it."""
+
+    values: dict[str, object]
+    place: str
+
+    @classmethod
+    def of(cls, value: object, place: str, names: frozenset[str]) -> Fields:
+        """Take a value for an object with exactly these fields; raises UsageError."""
+        if not isinstance(value, dict):
+            raise UsageError(f"{place} must be an object, not {_short(value)}", hint=HINT)
+        if value.keys() != names:
+            missing, unknown = sorted(names - value.keys()), sorted(value.keys() - names)
+            wrong = f"lacks {missing[0]!r}" if missing else f"has an unknown field {unknown[0]!r}"
+            raise UsageError(f"{place} {wrong}", hint=HINT)
+        return cls(value, place)
+
+    def text(self, name: str) -> str:
+        """Return a text."""
+        value = self.values[name]
+        return value if isinstance(value, str) else self._refuse(name, "a text")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        values = self.values[name]
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            self._refuse(name, "a list of texts")
+        return tuple(values)
+
+    def count(self, name: str, below: int = 2**63) -> int:
+        """Return a whole number from 0; JSON's true is none."""
+        value = self.values[name]
+        if type(value) is not int or not 0 <= value < below:
+            self._refuse(name, f"a whole number from 0 to {below - 1}")
+        return value
+
+    def time(self, name: str) -> datetime:
+        """Return a time, which must say its zone, in UTC."""
+        try:
+            time = datetime.fromisoformat(self.text(name))
+            in_utc = time.astimezone(UTC)
+        except (ValueError, OverflowError):  # no time; off the calendar in UTC
+            self._refuse(name, TIME)
+        if time.tzinfo is None:
+            self._refuse(name, TIME)
+        return in_utc
+
+    def choice(self, name: str, kind: type[Kind]) -> Kind:
+        """Return a member of an enumeration, by its value."""
+        try:
+            return kind(self.text(name))
+        except ValueError:
+            self._refuse(name, f"one of {', '.join(kind)}")
+
+    def optional(self, name: str, read: Callable[[str], Value]) -> Value | None:
+        """Return what `read` makes of a field, or None where it holds null."""
+        return None if self.values[name] is None else read(name)
+
+    def one(self, name: str, names: frozenset[str]) -> Fields:
+        """Return an object within this one."""
+        return Fields.of(self.values[name], f"{self.place}.{name}", names)
+
+    def many(self, name: str, names: frozenset[str]) -> Iterator[Fields]:
+        """Yield the objects of a list."""
+        values = self.values[name]
+        if not isinstance(values, list):
+            self._refuse(name, "a list")
+        for index, value in enumerate(values):
+            yield Fields.of(value, f"{self.place}.{name}[{index}]", names)
+
+    def _refuse(self, name: str, wanted: str) -> NoReturn:
+        raise UsageError(
+            f"{self.place}.{name} must be {wanted}, not {_short(self.values[name])}", hint=HINT
+        )
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

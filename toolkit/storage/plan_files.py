@@ -1,0 +1,212 @@
+"""
+Plan files: a plan as JSON that a person can read and no program takes for another.
+
+    {
+      "format": "offsetbook plan",
+      "version": 1,
+      "fingerprint": "5c1f0a...",       what an approval names
+      "checksum": "sha256:9e...",        over everything else in the file
+      "intent": "reset", "request": "reset payments to-earliest", ...
+      "steps": [
+        {
+          "group": "payments", "action": "commit", ...
+          "changes": [
+            {"topic": "orders", "partition": 0, "before": {...}, "after": {...}, "why": ""},
+
+A file that was changed by hand is refused: what was reviewed must be what is applied.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from toolkit.errors import UsageError
+from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.storage.json_records import Fields, read_document, readable, utc_text
+from toolkit.storage.whole_files import write_whole
+
+FORMAT = "offsetbook plan"
+VERSION = 1
+
+PLAN_FIELDS = frozenset(
+    {
+        *("format", "version", "fingerprint", "checksum"),
+        *("intent", "request", "cluster", "cluster_id", "made_at", "allows", "findings", "steps"),
+    }
+)
+STEP_FIELDS = frozenset({"group", "action", "type", "state", "last_commit_at", "needs", "changes"})
+CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "why"})
+POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
+FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
+
+END_OF_PARTITIONS = 2**31
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """
+    Write a plan file, whole and on the disk before this returns.
+
+    The same plan gives the same bytes. Raises RecordFailed where the file cannot be written.
+    """
+    content = _content(plan)
+    head = {"format": FORMAT, "version": VERSION, "fingerprint": plan.fingerprint}
+    write_whole(path, readable({**head, "checksum": _checksum({**head, **content}), **content}))
+
+
+def read_plan(path: Path) -> Plan:
+    """
+    Read a plan file.
+
+    Raises UsageError that names the file and the place of what is wrong, also where the file is
+    not as it was written.
+    """
+    document = read_document(path, "plan file")
+    _check_format(document, path)
+    fields = Fields.of(document, f"plan file {path}: plan", PLAN_FIELDS)
+    plan = _plan(fields)
+    stated = (fields.text("fingerprint"), fields.text("checksum"))
+    if stated != (plan.fingerprint, _checksum(fields.values)):
+        raise UsageError(
+            f"plan file {path} was edited: it does not match its fingerprint or checksum",
+            hint="make a new plan instead of changing one",
+        )
+    return plan
+
+
+def position_content(position: Position | None) -> dict[str, object] | None:
+    """Return a position as it stands in a file: null where nothing is committed."""
+    if position is None:
+        return None
+    return {
+        "offset": position.offset,
+        "leader_epoch": position.leader_epoch,
+        "metadata": position.metadata,
+    }
+
+
+def read_position(parent: Fields, name: str) -> Position | None:
+    """Return the position in a field; raises UsageError."""
+    if parent.values[name] is None:
+        return None
+    fields = parent.one(name, POSITION_FIELDS)
+    epoch = fields.optional("leader_epoch", fields.count)
+    return Position(fields.count("offset"), epoch, fields.text("metadata"))
+
+
+def read_partition(fields: Fields) -> TopicPartition:
+    """Return the partition that an object names; raises UsageError."""
+    return TopicPartition(fields.text("topic"), fields.count("partition", END_OF_PARTITIONS))
+
+
+def _check_format(document: object, path: Path) -> None:
+    known = document if isinstance(document, dict) else {}
+    if known.get("format") != FORMAT:
+        raise UsageError(
+            f"{path} is not a plan file", hint="write one with 'offsetbook plan ... --out FILE'"
+        )
+    if known.get("version") != VERSION:
+        raise UsageError(
+            f"plan file {path} is of version {known.get('version')}; this offsetbook reads "
+            f"version {VERSION}",
+            hint="use the offsetbook that wrote it, or make the plan anew",
+        )
+
+
+def _checksum(document: dict[str, object]) -> str:
+    # Over the content, not the layout: a tool that only formats it anew does no harm.
+    content = {name: value for name, value in document.items() if name != "checksum"}
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _content(plan: Plan) -> dict[str, object]:
+    return {
+        "intent": plan.intent,
+        "request": plan.request,
+        "cluster": plan.cluster,
+        "cluster_id": plan.cluster_id,
+        "made_at": utc_text(plan.made_at),
+        "allows": sorted(plan.allows),
+        "findings": [_finding_content(finding) for finding in plan.findings],
+        "steps": [_step_content(step) for step in plan.steps],
+    }
+
+
+def _finding_content(finding: Finding) -> dict[str, object]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity,
+        "why": finding.why,
+        "group": finding.group_id,
+        "topic": finding.topic,
+        "partition": finding.partition,
+    }
+
+
+def _step_content(step: Step) -> dict[str, object]:
+    return {
+        "group": step.group_id,
+        "action": step.action,
+        "type": step.type,
+        "state": step.state,
+        "last_commit_at": step.last_commit_at and utc_text(step.last_commit_at),
+        "needs": step.needs,
+        "changes": [
+            {
+                "topic": change.partition.topic,
+                "partition": change.partition.partition,
+                "before": position_content(change.before),
+                "after": position_content(change.after),
+                "why": change.why,
+            }
+            for change in step.changes
+        ],
+    }
+
+
+def _plan(fields: Fields) -> Plan:
+    return Plan(
+        intent=fields.choice("intent", Intent),
+        request=fields.text("request"),
+        cluster=fields.text("cluster"),
+        cluster_id=fields.text("cluster_id"),
+        made_at=fields.time("made_at"),
+        steps=tuple(map(_step, fields.many("steps", STEP_FIELDS))),
+        findings=tuple(map(_finding, fields.many("findings", FINDING_FIELDS))),
+        allows=frozenset(fields.texts("allows")),
+    )
+
+
+def _finding(fields: Fields) -> Finding:
+    return Finding(
+        rule=fields.text("rule"),
+        severity=fields.choice("severity", Severity),
+        why=fields.text("why"),
+        group_id=fields.optional("group", fields.text),
+        topic=fields.optional("topic", fields.text),
+        partition=fields.optional("partition", fields.count),
+    )
+
+
+def _step(fields: Fields) -> Step:
+    return Step(
+        group_id=fields.text("group"),
+        action=fields.choice("action", Action),
+        changes=tuple(map(_change, fields.many("changes", CHANGE_FIELDS))),
+        type=fields.choice("type", GroupType),
+        state=fields.optional("state", lambda name: fields.choice(name, GroupState)),
+        last_commit_at=fields.optional("last_commit_at", fields.time),
+        needs=fields.text("needs"),
+    )
+
+
+def _change(fields: Fields) -> Change:
+    return Change(
+        partition=read_partition(fields),
+        before=read_position(fields, "before"),
+        after=read_position(fields, "after"),
+        why=fields.text("why"),
+    )

@@ -1,0 +1,94 @@
+"""Files that are there whole or not at all, whatever stops the writer."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from toolkit.errors import RecordFailed
+
+LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
+
+
+def write_whole(path: Path, text: str) -> None:
+    """
+    Put a file in place in one piece, on the disk before this returns.
+
+    Raises RecordFailed that names the file; what was there before then stays.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        with partial.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        sync_folder(path.parent)
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> Path:
+    """Make a folder and those above it, on the disk before this returns; raises RecordFailed."""
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        for folder in missing:
+            sync_folder(folder.parent)
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+    return path
+
+
+def sync_folder(path: Path) -> None:
+    """Make names in a folder last: a renamed file may otherwise be gone after a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def exclusively(path: Path) -> Iterator[None]:
+    """Wait for the lock file `path` and hold it; the kernel frees it however the holder ends."""
+    make_folder(path.parent)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def file_name(name: str) -> str:
+    """
+    Return a file name for a name that came from a cluster: no folder, no dot, of bounded length.
+
+    Different names get different file names.
+    """
+    escaped = quote(name, safe="", errors="surrogatepass").replace(".", "%2E")
+    if escaped and len(escaped) <= LONGEST_NAME:
+        return escaped
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{escaped[: LONGEST_NAME - len(digest) - 1]}.{digest}"
+
+
+def not_written(path: Path, exc: OSError) -> RecordFailed:
+    """Return the error that says which file could not be written, and the system's reason."""
+    return RecordFailed(
+        f"{path} cannot be written: {exc.strerror or exc}",
+        hint="make room there, or see to the rights on that folder",
+    )

@@ -36,7 +36,7 @@ def test_epoch_of_the_last_record_read(offset: int, expected: int | None) -> Non
         LogOffsets(4, None, 20, EPOCHS),
         LogOffsets(4, 20, 20),
         LogOffsets(12, 20, 20, (EpochEnd(2, 12),)),
-        LogOffsets(12, 12, 12, (EpochEnd(2, 12),)),
+        LogOffsets(12, 12, 12, EPOCHS),
     ],
     ids=["no start", "no end", "no epochs", "epochs end too early", "empty log"],
 )

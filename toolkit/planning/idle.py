@@ -1,0 +1,89 @@
+"""Which groups are meant by name, and why a group may not be changed from outside now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from toolkit.errors import UsageError
+from toolkit.model import Group, GroupState, GroupType, Problem, select_groups
+from toolkit.plan import Finding, Severity
+from toolkit.planning.index import Index
+
+SHOWN_MEMBERS = 5
+
+
+def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
+    """
+    Return the groups that have or match one of the names, in order, and findings about the names.
+
+    A name that exists is taken literally, anything else as a shell pattern. Where not all groups
+    could be listed, a name that nothing has may still exist, and a pattern may match more than it
+    did: both are said. Raises UsageError without a name.
+    """
+    if not names:
+        raise UsageError("no group is named", hint="name groups or patterns; '*' means all")
+    chosen, missing = select_groups(index.snapshot.groups, names)
+    dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
+    unlisted = _unlisted(index)
+    findings = [_no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
+    patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
+    if unlisted and set(patterns) - set(missing):
+        why = f"a pattern may match more groups than it did: {unlisted}"
+        findings.append(Finding("unreadable", Severity.NOTE, why))
+    alive = (group for group in chosen if group.state is not GroupState.DEAD)
+    return sorted(alive, key=lambda group: group.group_id), findings
+
+
+def why_not_idle(index: Index, group: Group) -> Iterator[Finding]:
+    """Yield why a group may not be changed from outside: live, share, or not fully known."""
+
+    def block(rule: str, why: str) -> Finding:
+        return Finding(rule, Severity.BLOCK, why, group.group_id)
+
+    problems = index.about_group.get(group.group_id, ())
+    for problem in problems:
+        yield block("unreadable", f"its {problem.what} could not be read: {problem.why}")
+    if group.type is GroupType.SHARE:
+        yield block("share-group", "a share group has no committed offsets (KIP-932)")
+        return
+    if group.type is GroupType.UNKNOWN and not problems:
+        yield block("unreadable", "it is a type of group this version does not know")
+    if group.is_live:
+        yield block("group-live", f"it is {group.state}; {_members(group)}")
+
+
+def is_plannable(index: Index, group: Group) -> bool:
+    """Whether its committed offsets are known, so that what they would become can be shown."""
+    problems = index.about_group.get(group.group_id, ())
+    return group.type is not GroupType.SHARE and not any(map(_hides_commits, problems))
+
+
+def _hides_commits(problem: Problem) -> bool:
+    return problem.what == "committed offsets"
+
+
+def _members(group: Group) -> str:
+    if not group.described:
+        return "its members are not known"
+    names = sorted(f"{member.client_id} @ {member.host}" for member in group.members)
+    more = len(names) - SHOWN_MEMBERS
+    shown = ", ".join(names[:SHOWN_MEMBERS]) or "none is known yet"
+    return f"its members: {shown}{f' and {more} more' if more > 0 else ''}"
+
+
+def _unlisted(index: Index) -> str:
+    """Why the list of groups may lack some; "" where it is complete."""
+    reasons = (
+        f"{problem.what}: {problem.why}"
+        for problem in index.snapshot.problems
+        if problem.group_id is None and fnmatchcase(problem.what, "groups*")
+    )
+    return next(reasons, "")
+
+
+def _no_such_group(name: str, unlisted: str) -> Finding:
+    if unlisted:
+        why = f"not among the groups that could be listed; some could not: {unlisted}"
+        return Finding("unreadable", Severity.BLOCK, why, name)
+    return Finding("no-such-group", Severity.BLOCK, "no group has or matches this name", name)

@@ -1,0 +1,110 @@
+"""
+Read times and durations as people write them, without guessing.
+
+A time is `2026-03-01`, `2026-03-01 10:00`, `2026-03-01T10:00:00.000+02:00` or the like; the real
+tool takes only the longest of these. Without a zone it is UTC, which is said. A duration is as in
+ISO 8601, `P1D` or `PT12H30M`, or short, `90m`, `2h30m`, `30d`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone
+
+from toolkit.errors import UsageError
+
+TIME = re.compile(
+    r"(?P<date>\d{4}-\d{2}-\d{2})"
+    r"(?:(?:[Tt]|\ +)(?P<time>\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?))?"
+    r"\ *(?P<zone>[Zz]|UTC|[+-]\d{2}(?::?\d{2})?)?",
+    re.ASCII,
+)
+ZONE_NAME = re.compile(r"[\d.]\s*\[?[A-Za-z]{2,}[A-Za-z_/+-]*\]?$")
+TIME_GRAMMAR = "write 2026-03-01 10:00+02:00, or with Z for UTC"
+
+# Eight digits of each unit together are still within a timedelta's reach.
+UNITS = ("weeks", "days", "hours", "minutes", "seconds")
+ISO = re.compile(
+    r"P(?:(\d{1,8})W)?(?:(\d{1,8})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,8})M)?(?:(\d{1,8})S)?)?",
+    re.ASCII,
+)
+SHORT = re.compile(
+    r"(?:(\d{1,8})w)?(?:(\d{1,8})d)?(?:(\d{1,8})h)?(?:(\d{1,8})m)?(?:(\d{1,8})s)?", re.ASCII
+)
+MONTHS_OR_YEARS = re.compile(r"P[^T]*\d[YM].*|\d+(mo|y|M|Y)\w*")
+DURATION_GRAMMAR = "write P1D, PT12H30M, 90m or 30d"
+LONGEST = timedelta(days=36_500)
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """A time as an aware UTC datetime, and as it was written."""
+
+    at: datetime
+    written: str
+    has_zone: bool
+
+    def __str__(self) -> str:
+        """Return both, so that nobody has to work out the zone: `10:00+02:00 = 08:00 UTC`."""
+        note = "" if self.has_zone else " (no zone given, so UTC)"
+        return f"{self.written}{note} = {self.at.replace(tzinfo=None).isoformat(' ')} UTC"
+
+
+def parse_time(text: str) -> Instant:
+    """
+    Read a time; without a zone it is UTC. Raises UsageError where it is none.
+
+    Names of zones are refused: `CET` or `Europe/Paris` need a table of rules, and twice a year
+    stand for two instants.
+    """
+    written = text.strip()
+    match = TIME.fullmatch(written)
+    if not match:
+        if ZONE_NAME.search(written):
+            hint = "give the zone as an offset, such as +01:00, or Z for UTC"
+            raise UsageError(f"{text!r} names a time zone, which is not read", hint=hint)
+        raise UsageError(f"{text!r} is not a time", hint=TIME_GRAMMAR)
+    try:
+        local = datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}")
+        at = local.replace(tzinfo=_zone(match["zone"])).astimezone(UTC)
+    except (ValueError, OverflowError) as exc:
+        raise UsageError(f"{text!r} is not a time: {exc}", hint=TIME_GRAMMAR) from exc
+    return Instant(at, written, match["zone"] is not None)
+
+
+def _zone(written: str | None) -> timezone:
+    if written is None or written in {"Z", "z", "UTC"}:
+        return UTC
+    digits = written[1:].replace(":", "").ljust(4, "0")
+    hours, minutes = int(digits[:2]), int(digits[2:])
+    # No place on Earth is further from UTC, so more is a slip.
+    if hours > 18 or minutes > 59:
+        raise ValueError(f"no zone is {written} from UTC")
+    away = timedelta(hours=hours, minutes=minutes)
+    return timezone(-away if written.startswith("-") else away)
+
+
+def parse_duration(text: str) -> timedelta:
+    """
+    Read a duration longer than nothing. Raises UsageError where it is none.
+
+    Months and years are refused because they have no fixed length.
+    """
+    written = text.strip()
+    if re.search(r"^[+-]|[PT][+-]|[+-]\d", written):
+        hint = "write how long ago, without a sign"
+        raise UsageError(f"the duration {text!r} has a sign", hint=hint)
+    match = ISO.fullmatch(written) or SHORT.fullmatch(written)
+    if not match or not any(match.groups()):
+        if MONTHS_OR_YEARS.fullmatch(written):
+            hint = "they have no fixed length: write days, such as P30D or 30d"
+            raise UsageError(f"the duration {text!r} has months or years", hint=hint)
+        raise UsageError(f"{text!r} is not a duration", hint=DURATION_GRAMMAR)
+    amounts = (int(part or 0) for part in match.groups())
+    length = timedelta(**dict(zip(UNITS, amounts, strict=True)))
+    if not length:
+        raise UsageError(f"the duration {text!r} is zero", hint=DURATION_GRAMMAR)
+    if length > LONGEST:
+        raise UsageError(f"the duration {text!r} is longer than {LONGEST.days:,} days")
+    return length

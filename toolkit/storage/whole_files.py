@@ -39,8 +39,8 @@ def write_whole(path: Path, text: str) -> None:
 
 def make_folder(path: Path) -> Path:
     """Make a folder and those above it, on the disk before this returns; raises RecordFailed."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     try:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
         for folder in missing:
             sync_folder(folder.parent)
@@ -68,6 +68,21 @@ def exclusively(path: Path) -> Iterator[None]:
         raise not_written(path, exc) from exc
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def undisturbed(path: Path) -> Iterator[None]:
+    """Keep who takes the lock file `path` waiting, where it exists; the right to read suffices."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
         os.close(descriptor)

@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolkit.errors import RecordFailed
+from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.plan import (
+    Action,
+    Change,
+    Intent,
+    Outcome,
+    Plan,
+    Position,
+    Result,
+    Status,
+    Step,
+    StepOutcome,
+)
+from toolkit.storage import audit
+from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, Run
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+PLAN = Plan(
+    Intent.RESET,
+    "reset payments, orders to-earliest",
+    "eu",
+    "MkU3OEVBNTcwNTJENDM2Qg",
+    NOON,
+    (
+        Step(
+            "payments",
+            Action.COMMIT,
+            (
+                Change(ORDERS_0, Position(50, 3, "m"), Position(40), "the start"),
+                Change(ORDERS_1, None, Position(0)),
+            ),
+            GroupType.SIMPLE,
+            GroupState.EMPTY,
+        ),
+        Step("bills", Action.DELETE_GROUP, (), GroupType.CLASSIC, GroupState.EMPTY),
+    ),
+    allows=frozenset({"new-topics"}),
+)
+RUN = Run("20260301T120000Z-1a2b", "ada", "ops-1", "INC-7: poison record", ("too-many-groups",))
+INTENT = audit.intent_entry(PLAN, RUN, NOON)
+OUTCOME = audit.outcome_entry(
+    INTENT,
+    Outcome(
+        RUN.run_id,
+        PLAN.fingerprint,
+        NOON,
+        NOON + timedelta(seconds=1),
+        (
+            StepOutcome(
+                "payments",
+                Action.COMMIT,
+                Status.FAILED,
+                "",
+                (
+                    Result(ORDERS_0, Status.DONE, "", Position(40)),
+                    Result(ORDERS_1, Status.FAILED, "it is 7", Position(7)),
+                ),
+            ),
+        ),
+        interrupted="SIGTERM",
+    ),
+)
+# Appends to the log in its first argument, as run `NAME-0`, `NAME-1`, ...; says each number.
+WRITER = f"""
+import sys
+from dataclasses import replace
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import test_audit
+from toolkit.storage import audit
+state, name, times = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+for number in range(times):
+    run = replace(test_audit.RUN, run_id=f"{{name}}-{{number}}")
+    audit.append(state, replace(test_audit.INTENT, run=run))
+    print(number, flush=True)
+"""
+
+
+def intents(*names: str) -> list[AuditEntry]:
+    """Return an intent for each run name."""
+    return [replace(INTENT, run=replace(RUN, run_id=name)) for name in names]
+
+
+def written(state: Path, *names: str) -> list[bytes]:
+    """Append an intent for each run name and return the lines of the log."""
+    for entry in intents(*names):
+        audit.append(state, entry)
+    return (state / "audit.jsonl").read_bytes().splitlines(keepends=True)
+
+
+def writer(state: Path, name: str, times: int) -> subprocess.Popen[str]:
+    """Start a process that appends to the log."""
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(state), name, str(times)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run_ids(state: Path) -> list[str]:
+    """Return the runs that the log tells of, in its order."""
+    return [entry.run.run_id for entry in audit.read(state)]
+
+
+def test_entries_come_back_as_they_were(tmp_path: Path) -> None:
+    """What is read is what was appended, in order and numbered."""
+    state = tmp_path / "not there yet"
+    found = replace(OUTCOME, event=Event.FOUND)
+    for entry in (INTENT, OUTCOME, found):
+        audit.append(state, entry)
+
+    expected = [replace(INTENT, seq=1), replace(OUTCOME, seq=2), replace(found, seq=3)]
+    assert expected == list(audit.read(state))
+    assert [] == audit.verify(state)
+
+
+def test_an_outcome_tells_what_became_of_every_change() -> None:
+    """It keeps who, why, before and after of the intent; a step not reached was not tried."""
+    assert (
+        AuditStep(
+            "payments",
+            Action.COMMIT,
+            (
+                AuditChange(
+                    ORDERS_0,
+                    Position(50, 3, "m"),
+                    Position(40),
+                    "",
+                    Status.DONE,
+                    Position(40),
+                ),
+                AuditChange(ORDERS_1, None, Position(0), "it is 7", Status.FAILED, Position(7)),
+            ),
+            Status.FAILED,
+        ),
+        AuditStep("bills", Action.DELETE_GROUP, (), Status.NOT_TRIED),
+    ) == OUTCOME.steps
+    assert (Event.OUTCOME, NOON + timedelta(seconds=1)) == (OUTCOME.event, OUTCOME.at)
+    assert (RUN, "SIGTERM") == (OUTCOME.run, OUTCOME.interrupted)
+
+
+def test_a_step_refused_whole_goes_for_its_changes() -> None:
+    """Where a step has no results per partition, its status is that of each of its changes."""
+    refused = StepOutcome("payments", Action.COMMIT, Status.REFUSED, "the group is live")
+    outcome = Outcome(RUN.run_id, PLAN.fingerprint, NOON, NOON, (refused,))
+
+    entry = audit.found_entry(INTENT, outcome, who="bob", host="ops-2")
+
+    step = entry.steps[0]
+    assert "the group is live" == step.why
+    assert [Status.REFUSED, Status.REFUSED] == [change.status for change in step.changes]
+    assert (Event.FOUND, "bob", "ops-2") == (entry.event, entry.run.who, entry.run.host)
+
+
+def test_a_line_is_one_json_object_in_ascii(tmp_path: Path) -> None:
+    """Any tool can read the log, and no name breaks a line or steers a terminal."""
+    hostile = replace(INTENT, run=replace(RUN, reason='line\nbreak \x1b[2J \u202e "} \ud800'))
+    audit.append(tmp_path, hostile)
+
+    (line,) = (tmp_path / "audit.jsonl").read_bytes().splitlines()
+    fields = json.loads(line)
+    assert line.isascii()
+    assert hostile.run.reason == fields["reason"]
+    assert ["seq", "at", "run", "event", "who"] == list(fields)[:5]
+    assert [replace(hostile, seq=1)] == list(audit.read(tmp_path))
+
+
+def test_unfinished_runs(tmp_path: Path) -> None:
+    """A run is unfinished until its outcome, or what was found of it, is recorded."""
+    written(tmp_path, "a", "b", "c")
+    audit.append(tmp_path, replace(OUTCOME, run=replace(RUN, run_id="b")))
+    audit.append(
+        tmp_path, replace(OUTCOME, event=Event.FOUND, run=replace(RUN, run_id="a", who="bob"))
+    )
+
+    assert ["c"] == [entry.run.run_id for entry in audit.unfinished(tmp_path)]
+
+
+def test_no_log_yet(tmp_path: Path) -> None:
+    """Where nothing was ever changed, there is nothing to read and nothing wrong."""
+    assert [] == list(audit.read(tmp_path / "none"))
+    assert [] == audit.unfinished(tmp_path / "none")
+    assert [] == audit.verify(tmp_path / "none")
+
+
+def test_room_for_the_outcome_is_kept(tmp_path: Path) -> None:
+    """Between intent and outcome there is a reserve on the disk larger than either line."""
+    audit.append(tmp_path, INTENT)
+    (reserve,) = (tmp_path / "audit.reserves").iterdir()
+    allocated = reserve.stat().st_blocks * 512
+
+    audit.append(tmp_path, OUTCOME)
+
+    assert allocated > (tmp_path / "audit.jsonl").stat().st_size
+    assert [] == list((tmp_path / "audit.reserves").iterdir())
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_a_removed_line_is_found(tmp_path: Path, position: int) -> None:
+    """Also the last one is missed."""
+    lines = written(tmp_path, "a", "b", "c")
+    del lines[position]
+    (tmp_path / "audit.jsonl").write_bytes(b"".join(lines))
+
+    (flaw,) = audit.verify(tmp_path)
+
+    entry = position + 1
+    where = "at the end" if position == 2 else f"before line {entry}"
+    assert f"1 of the entries {entry} to {entry} are missing {where}" == flaw
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+def test_any_changed_byte_is_found(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whichever byte of the log or its head is another, `verify` says so."""
+    state = tmp_path_factory.mktemp("log")
+    written(state, "a", "b", "c")
+    path = state / data.draw(st.sampled_from(["audit.jsonl", "audit.head"]))
+    content = bytearray(path.read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    content[position] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+
+    assert audit.verify(state)
+
+
+@given(order=st.lists(st.integers(0, 4), max_size=6))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_other_selection_of_lines_is_found(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int]
+) -> None:
+    """Removed, swapped, repeated: only the lines as they were written are intact."""
+    state = tmp_path_factory.mktemp("log")
+    lines = written(state, "a", "b", "c", "d", "e")
+    (state / "audit.jsonl").write_bytes(b"".join(lines[number] for number in order))
+
+    assert (order == [0, 1, 2, 3, 4]) == (audit.verify(state) == [])
+
+
+def test_swapped_and_repeated_lines_are_named(tmp_path: Path) -> None:
+    """The message says which line is not where it belongs."""
+    one, two, three, four = written(tmp_path, "a", "b", "c", "d")
+    log = tmp_path / "audit.jsonl"
+
+    log.write_bytes(one + three + two + four)
+    assert [
+        "1 of the entries 2 to 2 are missing before line 2",
+        "line 3 holds entry 2 again or out of its order",
+    ] == audit.verify(tmp_path)
+    log.write_bytes(one + two + two + three + four)
+    assert ["line 3 holds entry 2 again or out of its order"] == audit.verify(tmp_path)
+    log.write_bytes(one + two.replace(b"INC-7", b"INC-8") + three + four)
+    assert ["line 2 was changed"] == audit.verify(tmp_path)
+
+
+def test_a_resealed_line_is_found(tmp_path: Path) -> None:
+    """Who changes a line and gives it a new hash does not fit into the chain."""
+    lines = written(tmp_path, "a", "b", "c")
+    other = written(tmp_path / "other", "a", "x", "c")
+    log = tmp_path / "audit.jsonl"
+
+    log.write_bytes(lines[0] + other[1] + lines[2])
+    assert ["line 3 does not follow the line before it: one of them was replaced"] == audit.verify(
+        tmp_path
+    )
+    log.write_bytes(lines[0] + lines[1] + other[2])
+    assert [
+        "line 3 does not follow the line before it: one of them was replaced",
+        "audit.head does not lead to the last line: one of them was replaced",
+    ] == audit.verify(tmp_path)
+
+
+def test_removed_lines_stay_missed_after_the_next_entry(tmp_path: Path) -> None:
+    """Appending does not cover up that lines were removed at the end."""
+    lines = written(tmp_path, "a", "b", "c")
+    (tmp_path / "audit.jsonl").write_bytes(b"".join(lines[:1]))
+
+    written(tmp_path, "d")
+
+    assert ["2 of the entries 2 to 3 are missing before line 2"] == audit.verify(tmp_path)
+    assert ["a", "d"] == run_ids(tmp_path)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 70, 300])
+def test_a_torn_line_is_no_tampering(tmp_path: Path, cut: int) -> None:
+    """After a writer that was killed, the next entry follows the last whole line."""
+    head = (tmp_path / "audit.head").read_bytes() if written(tmp_path, "a", "b") else b""
+    lines = written(tmp_path, "lost")
+    whole = b"".join(lines[:2])
+    (tmp_path / "audit.jsonl").write_bytes(whole + lines[2][:-cut])
+    (tmp_path / "audit.head").write_bytes(head)
+    torn = ["line 3 is torn: its writer was stopped; no entry is lost by it"] if cut > 1 else []
+
+    assert torn == audit.verify(tmp_path)
+    written(tmp_path, "c", "d")
+
+    assert torn == audit.verify(tmp_path)
+    assert ["a", "b", *([] if torn else ["lost"]), "c", "d"] == run_ids(tmp_path)
+
+
+def test_a_lost_head_is_told(tmp_path: Path) -> None:
+    """Without its head a log may lack its end; the next entry writes a new one."""
+    written(tmp_path, "a", "b")
+    (tmp_path / "audit.head").unlink()
+
+    assert ["audit.head is missing or was changed: lines may be missing at the end"] == (
+        audit.verify(tmp_path)
+    )
+    written(tmp_path, "c")
+    assert [] == audit.verify(tmp_path)
+
+
+def test_a_full_disk_stops_an_entry(tmp_path: Path) -> None:
+    """Where the log takes no byte more, the change it announces does not start."""
+    (tmp_path / "audit.jsonl").symlink_to("/dev/full")
+
+    with pytest.raises(
+        RecordFailed, match=r"audit\.jsonl cannot be written: No space left"
+    ) as caught:
+        audit.append(tmp_path, INTENT)
+
+    assert "make room" in caught.value.hint
+    assert [] == list((tmp_path / "audit.reserves").iterdir())
+
+
+@pytest.mark.parametrize("room", [100, 1000, 3000, 66_000])
+def test_nothing_half_written_stays(tmp_path: Path, room: int) -> None:
+    """Wherever the room ends, in the line or in the reserve, the log is as it was before."""
+    lines = written(tmp_path, "a", "b")
+    limit = sum(map(len, lines)) + room
+    script = (
+        f"import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n" + WRITER
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), "late", "1000"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+
+    appended = len(done.stdout.split())
+    assert "RecordFailed" in done.stderr
+    assert "File too large" in done.stderr
+    assert ["a", "b", *(f"late-{number}" for number in range(appended))] == run_ids(tmp_path)
+    assert [] == audit.verify(tmp_path)
+    assert 0 == len(done.stdout) or room == 66_000
+
+
+@pytest.mark.parametrize("name", ["audit.lock", "audit.jsonl", "audit.reserves"])
+def test_a_file_in_the_way_is_named(tmp_path: Path, name: str) -> None:
+    """Where a folder stands for a file or a file for a folder, the message names it."""
+    if name == "audit.reserves":
+        (tmp_path / name).touch()
+    else:
+        (tmp_path / name).mkdir()
+
+    with pytest.raises(RecordFailed, match=name):
+        audit.append(tmp_path, INTENT)
+
+
+def test_a_killed_writer_loses_nothing_it_told(tmp_path: Path) -> None:
+    """After kill -9 in a loop of appends, every entry it told of is there and the chain holds."""
+    for attempt in range(3):
+        with writer(tmp_path, f"w{attempt}", 10_000) as process:
+            assert process.stdout
+            told = [next(process.stdout) for _ in range(20)]
+            os.kill(process.pid, signal.SIGKILL)
+
+        assert {f"w{attempt}-{int(number)}" for number in told} <= set(run_ids(tmp_path))
+        assert all("is torn" in flaw for flaw in audit.verify(tmp_path))
+
+
+def test_two_writers_at_once(tmp_path: Path) -> None:
+    """Entries of two processes stand one after another in one chain."""
+    with writer(tmp_path, "left", 50) as left, writer(tmp_path, "right", 50) as right:
+        assert left.stdout
+        assert right.stdout
+        assert (50, 50) == (len(left.stdout.readlines()), len(right.stdout.readlines()))
+
+    assert {f"{name}-{n}" for name in ("left", "right") for n in range(50)} == set(
+        run_ids(tmp_path)
+    )
+    assert [] == audit.verify(tmp_path)

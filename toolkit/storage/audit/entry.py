@@ -1,0 +1,137 @@
+"""What one line of the audit log tells, as a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from toolkit.model import TopicPartition
+from toolkit.plan import Action, Intent, Outcome, Plan, Position, Result, Status, StepOutcome
+
+
+class Event(StrEnum):
+    """What a line tells about a run."""
+
+    INTENT = "intent"  # it is about to change something
+    OUTCOME = "outcome"  # it ended, and how
+    FOUND = "found"  # it was cut off; what was found on the cluster later
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of an apply: its name, who runs it on which host, why, and past which rules."""
+
+    run_id: str
+    who: str
+    host: str
+    reason: str
+    overrides: tuple[str, ...] = ()  # names of the rules that were overridden
+
+
+@dataclass(frozen=True, slots=True)
+class AuditChange:
+    """One committed offset before and after; `found` is what was read back afterwards."""
+
+    partition: TopicPartition
+    before: Position | None
+    after: Position | None
+    why: str = ""  # of the intent: why it goes there; of an outcome: the broker's reason
+    status: Status | None = None  # None in an intent
+    found: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditStep:
+    """The changes of one group by one kind of request."""
+
+    group_id: str
+    action: Action
+    changes: tuple[AuditChange, ...]
+    status: Status | None = None  # None in an intent
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One line of the audit log; `seq` is its place, 0 until it has one."""
+
+    event: Event
+    at: datetime
+    run: Run
+    cluster: str
+    cluster_id: str
+    intent: Intent
+    request: str
+    fingerprint: str
+    steps: tuple[AuditStep, ...]
+    allows: tuple[str, ...] = ()
+    interrupted: str = ""
+    notes: tuple[str, ...] = ()
+    seq: int = 0
+
+
+def intent_entry(plan: Plan, run: Run, at: datetime) -> AuditEntry:
+    """Return what to record before a plan is applied."""
+    return AuditEntry(
+        event=Event.INTENT,
+        at=at,
+        run=run,
+        cluster=plan.cluster,
+        cluster_id=plan.cluster_id,
+        intent=plan.intent,
+        request=plan.request,
+        fingerprint=plan.fingerprint,
+        steps=tuple(
+            AuditStep(
+                step.group_id,
+                step.action,
+                tuple(AuditChange(c.partition, c.before, c.after, c.why) for c in step.changes),
+            )
+            for step in plan.steps
+        ),
+        allows=tuple(sorted(plan.allows)),
+    )
+
+
+def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
+    """Return what to record after it: the intent's changes, each with what became of it."""
+    became = {(step.group_id, step.action): step for step in outcome.steps}
+    return replace(
+        intent,
+        event=Event.OUTCOME,
+        at=outcome.finished_at,
+        steps=tuple(
+            _ended(step, became.get((step.group_id, step.action))) for step in intent.steps
+        ),
+        interrupted=outcome.interrupted,
+        notes=outcome.notes,
+        seq=0,
+    )
+
+
+def found_entry(intent: AuditEntry, outcome: Outcome, *, who: str, host: str) -> AuditEntry:
+    """Return what to record where a run was cut off: what somebody found on the cluster later."""
+    entry = outcome_entry(intent, outcome)
+    return replace(entry, event=Event.FOUND, run=replace(intent.run, who=who, host=host))
+
+
+def _ended(step: AuditStep, outcome: StepOutcome | None) -> AuditStep:
+    if outcome is None:
+        outcome = StepOutcome(step.group_id, step.action, Status.NOT_TRIED)
+    results = {result.partition: result for result in outcome.results}
+    return replace(
+        step,
+        status=outcome.status,
+        why=outcome.why,
+        changes=tuple(
+            _changed(change, results.get(change.partition), outcome.status)
+            for change in step.changes
+        ),
+    )
+
+
+def _changed(change: AuditChange, result: Result | None, otherwise: Status) -> AuditChange:
+    # A step that was refused whole has no results: its status goes for each of its changes.
+    result = result or Result(change.partition, otherwise)
+    return replace(change, status=result.status, why=result.why, found=result.found)

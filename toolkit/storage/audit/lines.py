@@ -1,0 +1,112 @@
+"""Audit entries as the fields of a JSON line, and back; nothing else is ever in the log."""
+
+from __future__ import annotations
+
+from toolkit.plan import Action, Intent, Status
+from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, Run
+from toolkit.storage.json_records import Fields, utc_text
+from toolkit.storage.plan_files import position_content, read_partition, read_position
+
+ENTRY_FIELDS = frozenset(
+    {
+        *("seq", "at", "run", "event", "who", "host", "cluster", "cluster_id", "intent", "request"),
+        *("reason", "fingerprint", "overrides", "allows", "interrupted", "notes", "steps", "prev"),
+    }
+)
+STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
+CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
+
+
+def entry_content(entry: AuditEntry) -> dict[str, object]:
+    """Return the fields of an entry, without its place in the chain."""
+    run = entry.run
+    return {
+        "at": utc_text(entry.at),
+        "run": run.run_id,
+        "event": entry.event,
+        "who": run.who,
+        "host": run.host,
+        "cluster": entry.cluster,
+        "cluster_id": entry.cluster_id,
+        "intent": entry.intent,
+        "request": entry.request,
+        "reason": run.reason,
+        "fingerprint": entry.fingerprint,
+        "overrides": run.overrides,
+        "allows": entry.allows,
+        "interrupted": entry.interrupted,
+        "notes": entry.notes,
+        "steps": [_step_content(step) for step in entry.steps],
+    }
+
+
+def read_entry(content: dict[str, object], place: str) -> AuditEntry:
+    """Return the entry that a line holds; raises UsageError that names the place."""
+    fields = Fields.of(content, place, ENTRY_FIELDS)
+    return AuditEntry(
+        event=fields.choice("event", Event),
+        at=fields.time("at"),
+        run=Run(
+            fields.text("run"),
+            fields.text("who"),
+            fields.text("host"),
+            fields.text("reason"),
+            fields.texts("overrides"),
+        ),
+        cluster=fields.text("cluster"),
+        cluster_id=fields.text("cluster_id"),
+        intent=fields.choice("intent", Intent),
+        request=fields.text("request"),
+        fingerprint=fields.text("fingerprint"),
+        steps=tuple(map(_step, fields.many("steps", STEP_FIELDS))),
+        allows=fields.texts("allows"),
+        interrupted=fields.text("interrupted"),
+        notes=fields.texts("notes"),
+        seq=fields.count("seq"),
+    )
+
+
+def _step_content(step: AuditStep) -> dict[str, object]:
+    return {
+        "group": step.group_id,
+        "action": step.action,
+        "status": step.status,
+        "why": step.why,
+        "changes": [
+            {
+                "topic": change.partition.topic,
+                "partition": change.partition.partition,
+                "before": position_content(change.before),
+                "after": position_content(change.after),
+                "status": change.status,
+                "why": change.why,
+                "found": position_content(change.found),
+            }
+            for change in step.changes
+        ],
+    }
+
+
+def _step(fields: Fields) -> AuditStep:
+    return AuditStep(
+        fields.text("group"),
+        fields.choice("action", Action),
+        tuple(map(_change, fields.many("changes", CHANGE_FIELDS))),
+        _status(fields),
+        fields.text("why"),
+    )
+
+
+def _change(fields: Fields) -> AuditChange:
+    return AuditChange(
+        read_partition(fields),
+        read_position(fields, "before"),
+        read_position(fields, "after"),
+        fields.text("why"),
+        _status(fields),
+        read_position(fields, "found"),
+    )
+
+
+def _status(fields: Fields) -> Status | None:
+    return fields.optional("status", lambda name: fields.choice(name, Status))

@@ -1,0 +1,164 @@
+"""Adding to the audit log and reading it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from toolkit.errors import RecordFailed, UsageError
+from toolkit.storage.audit.chain import (
+    HEAD,
+    LOCK,
+    LOG,
+    START,
+    Head,
+    Line,
+    Link,
+    open_line,
+    read_head,
+    seal,
+)
+from toolkit.storage.audit.entry import AuditEntry, Event
+from toolkit.storage.audit.lines import entry_content, read_entry
+from toolkit.storage.whole_files import (
+    exclusively,
+    file_name,
+    make_folder,
+    not_written,
+    sync_folder,
+    write_whole,
+)
+
+SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
+
+
+def append(state: Path, entry: AuditEntry) -> None:
+    """
+    Add an entry to the log, on the disk before this returns.
+
+    An intent also reserves the room that the outcome of its run will need. Raises RecordFailed
+    where either cannot be had; the log is then as it was.
+    """
+    with exclusively(make_folder(state) / LOCK), _opened(state / LOG) as log:
+        size = os.fstat(log).st_size
+        line, link = seal(entry_content(entry), _end(log, size, read_head(state)))
+        start = b"" if not size or os.pread(log, 1, size - 1) == b"\n" else b"\n"
+        try:
+            _provide_room(state, entry, len(line))
+            _write(log, start + line + b"\n")
+            head = Head(link, size + len(start) + len(line) + 1)
+            write_whole(state / HEAD, head.text)
+        except (OSError, RecordFailed) as exc:
+            with suppress(OSError):
+                os.ftruncate(log, size)
+            _give_up_room(state, entry)
+            if isinstance(exc, RecordFailed):
+                raise
+            raise not_written(state / LOG, exc) from exc
+
+
+def read(state: Path) -> Iterator[AuditEntry]:
+    """
+    Yield the entries of the log in its order; none where there is no log.
+
+    Lines that are torn or changed are left out: `verify` names them. Raises RecordFailed where the
+    log cannot be read.
+    """
+    for line in _lines(state):
+        yield _entry(state, line)
+
+
+def unfinished(state: Path) -> list[AuditEntry]:
+    """
+    Return the intents of runs of which nobody recorded how they ended, oldest first.
+
+    Such a run was cut off or is still going on: only who holds the cluster's lock can tell.
+    """
+    intents: dict[object, Line] = {}
+    for line in _lines(state):
+        run = line.content.get("run")
+        if line.content.get("event") == Event.INTENT:
+            intents[run] = line
+        else:
+            intents.pop(run, None)
+    return [_entry(state, line) for line in intents.values()]
+
+
+def _lines(state: Path) -> Iterator[Line]:
+    path = state / LOG
+    try:
+        with path.open("rb") as log:
+            yield from filter(None, (open_line(raw.removesuffix(b"\n")) for raw in log))
+    except FileNotFoundError:
+        return
+    except OSError as exc:
+        raise RecordFailed(f"audit log {path} cannot be read: {exc.strerror or exc}") from exc
+
+
+def _entry(state: Path, line: Line) -> AuditEntry:
+    try:
+        return read_entry(line.content, f"audit log {state / LOG}, entry {line.link.seq}")
+    except UsageError as exc:
+        hint = "read it with the offsetbook that wrote it"
+        raise RecordFailed(exc.problem, hint=hint) from exc
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    is_new = not path.exists()
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+    try:
+        if is_new:
+            sync_folder(path.parent)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _end(log: int, size: int, head: Head | None) -> Link:
+    """
+    Return the place after which to go on: the last whole line, or what the head says of it.
+
+    A killed writer may have left a line that the head does not know. Lines that the head knows and
+    the log lacks were removed: going on after the head leaves the gap for `verify` to find.
+    """
+    known, link = (head.size, head.link) if head else (0, START)
+    unknown = os.pread(log, size - known, known) if size > known else b""
+    for line in filter(None, map(open_line, unknown.split(b"\n"))):
+        link = max(link, line.link, key=lambda place: place.seq)
+    return link
+
+
+def _provide_room(state: Path, entry: AuditEntry, size: int) -> None:
+    """Set room for the outcome aside before an intent, and free it before the outcome."""
+    reserve = _reserve_of(state, entry)
+    if entry.event is not Event.INTENT:
+        reserve.unlink(missing_ok=True)
+        return
+    make_folder(reserve.parent)
+    descriptor = os.open(reserve, os.O_WRONLY | os.O_CREAT, 0o666)
+    try:
+        os.posix_fallocate(descriptor, 0, 2 * size + SLACK_BYTES)
+    finally:
+        os.close(descriptor)
+
+
+def _give_up_room(state: Path, entry: AuditEntry) -> None:
+    if entry.event is Event.INTENT:
+        with suppress(OSError):
+            _reserve_of(state, entry).unlink()
+
+
+def _reserve_of(state: Path, entry: AuditEntry) -> Path:
+    return state / "audit.reserves" / file_name(entry.run.run_id)
+
+
+def _write(log: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(log, data) :]
+    os.fsync(log)

@@ -1,0 +1,109 @@
+"""Whether the audit log is all there and as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolkit.errors import RecordFailed
+from toolkit.storage.audit.chain import (
+    HEAD,
+    LOCK,
+    LOG,
+    START,
+    Head,
+    Line,
+    Link,
+    open_line,
+    read_head,
+)
+from toolkit.storage.whole_files import undisturbed
+
+
+def verify(state: Path) -> list[str]:
+    """
+    Return what is wrong with the log, a sentence each; nothing where it is intact.
+
+    Finds lines that were changed, removed (at the end too), moved or repeated. A line that a killed
+    writer left unfinished is called torn: no entry is lost by it. Raises RecordFailed where the log
+    cannot be read.
+    """
+    try:
+        with undisturbed(state / LOCK):
+            walk = _Walk()
+            flaws = list(_along(walk, state / LOG))
+            return flaws + list(_at_the_end(walk, state, sound=not flaws))
+    except OSError as exc:
+        raise RecordFailed(f"audit log {state / LOG}: {exc.strerror or exc}") from exc
+
+
+@dataclass(slots=True)
+class _Walk:
+    """How far the chain was followed."""
+
+    last: Link = START
+    prev: str = ""  # the hash of the line before the last
+    size: int = 0  # where the last line ends
+    doubtful: list[int] = field(default_factory=list)  # lines since then that do not hold
+
+    def torn(self) -> Iterator[str]:
+        """Say that the doubtful lines are no entries: the chain goes on around them."""
+        for number in self.doubtful:
+            yield f"line {number} is torn: its writer was stopped; no entry is lost by it"
+        self.doubtful.clear()
+
+    def lost(self, until: int, where: str) -> Iterator[str]:
+        """Say that the doubtful lines were entries, and which others are missing."""
+        missing = until - self.last.seq - len(self.doubtful)
+        for number in self.doubtful:
+            yield f"line {number} was changed"
+        self.doubtful.clear()
+        if missing > 0:
+            yield f"{missing} of the entries {self.last.seq + 1} to {until} are missing {where}"
+
+    def step(self, line: Line, number: int) -> Iterator[str]:
+        """Go on to a line that holds, and say what is wrong with its place."""
+        if line.follows(self.last):
+            yield from self.torn()
+        elif line.link.seq <= self.last.seq:
+            yield f"line {number} holds entry {line.link.seq} again or out of its order"
+            return
+        elif line.link.seq == self.last.seq + 1:
+            yield f"line {number} does not follow the line before it: one of them was replaced"
+        yield from self.lost(line.link.seq - 1, f"before line {number}")
+        self.last, self.prev = line.link, line.prev
+
+
+def _along(walk: _Walk, path: Path) -> Iterator[str]:
+    if not path.exists():
+        return
+    with path.open("rb") as log:
+        for number, raw in enumerate(log, 1):
+            line = open_line(raw.removesuffix(b"\n"))
+            if line is None:
+                walk.doubtful.append(number)
+                continue
+            yield from walk.step(line, number)
+            if walk.last == line.link:
+                walk.size = log.tell()
+
+
+def _at_the_end(walk: _Walk, state: Path, *, sound: bool) -> Iterator[str]:
+    head = read_head(state)
+    if head and head.link.seq > walk.last.seq:
+        yield from walk.lost(head.link.seq, "at the end")
+        return
+    if head is None and ((state / HEAD).exists() or walk.last.seq > 1):
+        yield f"{HEAD} is missing or was changed: lines may be missing at the end"
+    # Where lines were lost, the size cannot be what the head says.
+    if head and not _leads_to(walk, head, exactly=sound):
+        yield f"{HEAD} does not lead to the last line: one of them was replaced"
+    yield from walk.torn()
+
+
+def _leads_to(walk: _Walk, head: Head, *, exactly: bool) -> bool:
+    if head.link == walk.last:
+        return head.size == walk.size or not exactly
+    # A writer that was killed after its line left a head that is one line behind.
+    return head.link == Link(walk.last.seq - 1, walk.prev)

@@ -1,0 +1,110 @@
+"""A plan and its findings as frames and a sentence, for whoever reviews it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+
+import pandas as pd
+
+from toolkit.model import TopicPartition
+from toolkit.plan import Finding, Plan, Position
+
+RecordTimes = Mapping[tuple[TopicPartition, int], datetime]
+NO_TIMES: RecordTimes = MappingProxyType({})
+
+REVIEW_COLUMNS = (
+    *("group", "action", "topic", "partition", "before", "after", "distance"),
+    *("before_time", "after_time", "time_distance", "metadata", "why"),
+)
+FINDING_COLUMNS = ("cluster", "severity", "rule", "group", "topic", "partition", "why")
+
+
+def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
+    """
+    One row for each change, in the order of the plan.
+
+    `times` has the timestamps of records by partition and offset, as far as they are known.
+    Columns: group, action, topic, partition, before, after (Int64, null where nothing is or will
+    be committed), distance (Int64, records, back is negative), before_time, after_time (UTC, of
+    the record there, null where there is none), time_distance, metadata (what becomes of it: "",
+    "kept", "set", "changed" or "removed"), why.
+    """
+    rows = list(plan.changes)
+    changes = [change for _, change in rows]
+    before = _offsets(change.before for change in changes)
+    after = _offsets(change.after for change in changes)
+    before_time = _times([(c.partition, c.before) for c in changes], times)
+    after_time = _times([(c.partition, c.after) for c in changes], times)
+    columns = {
+        "group": [step.group_id for step, _ in rows],
+        "action": [str(step.action) for step, _ in rows],
+        "topic": [change.partition.topic for change in changes],
+        "partition": pd.array([c.partition.partition for c in changes], "Int64"),
+        "before": before,
+        "after": after,
+        "distance": after - before,
+        "before_time": before_time,
+        "after_time": after_time,
+        "time_distance": after_time - before_time,
+        "metadata": [_metadata(change.before, change.after) for change in changes],
+        "why": [change.why for change in changes],
+    }
+    return pd.DataFrame(columns, columns=REVIEW_COLUMNS)
+
+
+def summary(plan: Plan) -> str:
+    """Return a plan in one sentence: how many partitions of how many groups go which way."""
+    pairs = [(change.before, change.after) for _, change in plan.changes]
+    moves = [a.offset - b.offset for b, a in pairs if b is not None and a is not None]
+    forward, back = [m for m in moves if m > 0], [-m for m in moves if m < 0]
+    parts = [
+        (len(forward), f"forward by {_count(sum(forward), 'record')}"),
+        (len(back), f"back by {_count(sum(back), 'record')}"),
+        (moves.count(0), "at the same offset"),
+        (sum(b is None and a is not None for b, a in pairs), "committed for the first time"),
+        (sum(b is not None and a is None for b, a in pairs), "removed"),
+    ]
+    told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
+    if not plan.steps:
+        return "nothing to change"
+    partitions, groups = _count(len(pairs), "partition"), _count(len(plan.group_ids), "group")
+    return f"{partitions} of {groups}" + (f": {told}" if told else "")
+
+
+def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame:
+    """One row for each finding: cluster, severity, rule, group, topic, partition, why."""
+    rows = [
+        (cluster, str(f.severity), f.rule, f.group_id, f.topic, f.partition, f.why)
+        for f in findings
+    ]
+    return pd.DataFrame(rows, columns=FINDING_COLUMNS).astype({"partition": "Int64"})
+
+
+def _offsets(positions: Iterable[Position | None]) -> pd.Series[int]:
+    offsets = [None if position is None else position.offset for position in positions]
+    return pd.Series(offsets, dtype="Int64")
+
+
+def _times(
+    places: Sequence[tuple[TopicPartition, Position | None]], times: RecordTimes
+) -> pd.Series[pd.Timestamp]:
+    found = [
+        None if position is None else times.get((partition, position.offset))
+        for partition, position in places
+    ]
+    return pd.Series(found, dtype="datetime64[ms, UTC]")
+
+
+def _metadata(before: Position | None, after: Position | None) -> str:
+    old, new = before.metadata if before else "", after.metadata if after else ""
+    if old == new:
+        return "kept" if old else ""
+    if not old:
+        return "set"
+    return "changed" if new else "removed"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -59,11 +59,14 @@ def test_up_twice_is_harmless(bare: Sandbox) -> None:
 
 
 def test_fleet_file_names_what_runs(bare: Sandbox) -> None:
-    """fleet.yaml leads to the address of every cluster that is up."""
+    """fleet.yaml leads to every cluster that is up, and to the sandbox's own records."""
     (status,) = bare.status()
 
     fleet_file = yaml.safe_load(bare.fleet_file.read_text(encoding="utf-8"))
-    assert fleet_file == {"clusters": {"eu": {"bootstrap.servers": status.address}}}
+    assert fleet_file == {
+        "clusters": {"eu": {"bootstrap.servers": status.address}},
+        "state": "state",
+    }
 
 
 def test_down_leaves_no_process(tmp_path: Path) -> None:

@@ -8,15 +8,20 @@ The fleet file: which clusters there are and how to reach them.
         sasl.mechanism: SCRAM-SHA-512
         sasl.username: offsetbook
         sasl.password: ${env:EU_PASSWORD}
+        read_only: true
+    protected_groups: [payments-*]
+    limits: {max_groups: 20}
+    state: /var/lib/offsetbook
 
 Settings have librdkafka's names. A secret is a reference to the environment or to a file, never the
-secret itself, so the file can be committed and shown.
+secret itself, so the file can be committed and shown. `storage/policy.py` tells what may be said of
+changes, for one cluster or, beside `clusters`, for all; `state` is the folder of our own records.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -24,7 +29,9 @@ import platformdirs
 import yaml
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.model import REFERENCE, SECRET_SETTINGS, Cluster
+from toolkit.model import REFERENCE, SECRET_SETTINGS, Cluster, Policy
+from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
+from toolkit.storage.yaml_nodes import compose, pairs, text_of, wrong_at
 
 BOOTSTRAP = "bootstrap.servers"
 SETTINGS = SECRET_SETTINGS | {
@@ -76,10 +83,21 @@ def _places() -> list[Path]:
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
     """Read a fleet file; raises FleetFileError that names the line and column of what is wrong."""
     path = find_fleet_file(path)
-    root = _compose(path, _read(path))
-    if root is None:
-        raise FleetFileError(f"fleet file {path} is empty", hint="list clusters in it")
-    return _clusters(path, root)
+    entries = _entries(path)
+    policy = read_policy(path, entries, Policy())
+    clusters = {
+        name.value: _cluster(path, name, node, policy)
+        for name, node in pairs(path, entries["clusters"], "clusters")
+    }
+    if not clusters:
+        raise wrong_at(path, entries["clusters"], "no cluster is listed under 'clusters'")
+    return clusters
+
+
+def state_entry(path: Path) -> Path | None:
+    """Return the folder that the fleet file names for our own records, relative to the file."""
+    node = _entries(path).get("state")
+    return path.parent / Path(text_of(path, node, "state")).expanduser() if node else None
 
 
 def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Cluster]:
@@ -94,90 +112,57 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
     return [fleet[name] for name in names or fleet]
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as exc:
-        raise FleetFileError(
-            f"fleet file {path} cannot be read: {exc.strerror}",
-            hint="name another with --fleet, or run 'offsetbook sandbox up' to get one",
-        ) from exc
-    except UnicodeDecodeError as exc:
-        raise FleetFileError(
-            f"fleet file {path} is not UTF-8 text", hint="save it as such"
-        ) from exc
+def _entries(path: Path) -> dict[str, yaml.Node]:
+    root = compose(path)
+    if root is None:
+        raise FleetFileError(f"fleet file {path} is empty", hint="list clusters in it")
+    known = ["clusters", "state", *FOR_ALL]
+    entries = {}
+    for key, node in pairs(path, root, "the file"):
+        if key.value not in known:
+            raise wrong_at(path, key, f"unknown entry {key.value!r}{_meant(key.value, known)}")
+        entries[key.value] = node
+    if "clusters" not in entries:
+        raise wrong_at(path, root, "no cluster is listed under 'clusters'")
+    if "state" in entries:
+        text_of(path, entries["state"], "state")
+    return entries
 
 
-def _compose(path: Path, text: str) -> yaml.Node | None:
-    try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as exc:
-        raise _at(path, exc.problem_mark, exc.problem or "not valid YAML") from exc
-    except yaml.reader.ReaderError as exc:
-        before = text[: exc.position].split("\n")
-        line, column = len(before) - 1, len(before[-1])
-        mark = yaml.Mark(str(path), exc.position, line, column, buffer=None, pointer=0)
-        raise _at(path, mark, f"character U+{exc.character:04X} is not allowed in YAML") from exc
-    except (ValueError, OverflowError, RecursionError) as exc:  # no such character; too deep
-        raise FleetFileError(
-            f"fleet file {path} is not valid YAML: {exc}", hint="compare it with the README's"
-        ) from exc
+def _cluster(path: Path, name: yaml.ScalarNode, node: yaml.Node, defaults: Policy) -> Cluster:
+    entries = {}
+    known = [*SETTINGS, BOOTSTRAP, *FOR_ONE]
+    for key, value in pairs(path, node, f"cluster {name.value!r}"):
+        if key.value not in known:
+            raise wrong_at(path, key, f"unknown setting {key.value!r}{_meant(key.value, known)}")
+        entries[key.value] = value
+    settings = _settings(path, entries)
+    servers = settings.pop(BOOTSTRAP, None)
+    if not servers:
+        raise wrong_at(path, name, f"cluster {name.value!r} has no {BOOTSTRAP}")
+    return Cluster(name.value, servers, settings, read_policy(path, entries, defaults))
 
 
-def _clusters(path: Path, root: yaml.Node) -> dict[str, Cluster]:
-    clusters: dict[str, Cluster] = {}
-    for key, node in _pairs(path, root, "the file"):
-        if key.value != "clusters":
-            raise _at(
-                path, key.start_mark, f"unknown entry {key.value!r}; only 'clusters' is known"
-            )
-        for name, settings in _pairs(path, node, "clusters"):
-            clusters[name.value] = _cluster(path, name, settings)
-    if not clusters:
-        raise _at(path, root.start_mark, "no cluster is listed under 'clusters'")
-    return clusters
-
-
-def _cluster(path: Path, name: yaml.ScalarNode, node: yaml.Node) -> Cluster:
+def _settings(path: Path, entries: Mapping[str, yaml.Node]) -> dict[str, str]:
     settings = {}
-    for key, value in _pairs(path, node, f"cluster {name.value!r}"):
-        setting = key.value
-        if setting not in SETTINGS and setting != BOOTSTRAP:
-            close = get_close_matches(setting, [*SETTINGS, BOOTSTRAP], n=1)
-            meant = f"; did you mean {close[0]!r}?" if close else ""
-            raise _at(path, key.start_mark, f"unknown setting {setting!r}{meant}")
-        if not isinstance(value, yaml.ScalarNode) or not value.value:
-            raise _at(path, value.start_mark, f"{setting} must be one value")
-        if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value.value):
-            raise _at(
+    for setting, node in entries.items():
+        if setting in FOR_ONE:
+            continue
+        value = text_of(path, node, setting)
+        if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
+            raise wrong_at(
                 path,
-                value.start_mark,
+                node,
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
             )
-        if value.value not in CHOICES.get(setting, {value.value}):
+        if value not in CHOICES.get(setting, {value}):
             choices = ", ".join(sorted(CHOICES[setting]))
-            raise _at(path, value.start_mark, f"{setting} must be one of: {choices}")
-        settings[setting] = value.value
-    servers = settings.pop(BOOTSTRAP, None)
-    if not servers:
-        raise _at(path, name.start_mark, f"cluster {name.value!r} has no {BOOTSTRAP}")
-    return Cluster(name.value, servers, settings)
+            raise wrong_at(path, node, f"{setting} must be one of: {choices}")
+        settings[setting] = value
+    return settings
 
 
-def _pairs(path: Path, node: yaml.Node, what: str) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
-    if not isinstance(node, yaml.MappingNode):
-        raise _at(path, node.start_mark, f"{what} must hold 'name: value' lines")
-    seen = set()
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise _at(path, key.start_mark, "a name must be plain text")
-        if key.value in seen:
-            raise _at(path, key.start_mark, f"{key.value!r} is there twice")
-        seen.add(key.value)
-        yield key, value
-
-
-def _at(path: Path, mark: yaml.Mark | None, problem: str) -> FleetFileError:
-    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return FleetFileError(f"fleet file {path}{place}: {problem}", hint="correct that line")
+def _meant(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

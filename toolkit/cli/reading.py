@@ -94,7 +94,11 @@ class ProgressLine:
     def __call__(self, progress: Progress) -> None:
         """Show how far the read is, in steps of a hundredth."""
         percent = 100 * progress.done // max(progress.total, 1)
-        line = f"{self.cluster}: {progress.step} {percent} %"
+        self.show(f"{progress.step} {percent} %")
+
+    def show(self, text: str) -> None:
+        """Show what is being done."""
+        line = f"{self.cluster}: {text}"
         if self.visible and line != self.shown:
             self.shown = line
             click.echo(f"\r\033[K{line}", err=True, nl=False)

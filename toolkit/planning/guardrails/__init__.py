@@ -14,8 +14,19 @@ from toolkit.errors import UsageError
 from toolkit.plan import Finding, Severity
 from toolkit.planning.guardrails import loss, policy, state
 from toolkit.planning.guardrails.case import WATCH, CannotTell, Case, Rule
+from toolkit.planning.guardrails.state import QUIET_AFTER
 
-__all__ = ["FINAL", "OVERRIDABLE", "RULES", "WATCH", "Case", "blocking", "check", "check_overrides"]
+__all__ = [
+    "FINAL",
+    "OVERRIDABLE",
+    "QUIET_AFTER",
+    "RULES",
+    "WATCH",
+    "Case",
+    "blocking",
+    "check",
+    "check_overrides",
+]
 
 RULES: dict[str, Rule] = {
     "read-only": policy.read_only,
@@ -40,7 +51,7 @@ RULES: dict[str, Rule] = {
 }
 # Found while planning, not by a rule here: overriding one means going on without what it is about.
 PLANNED_WITHOUT = frozenset(
-    {"missing-partition", "no-leader", "moved-since", "other-cluster", "other-groups", "past-end"}
+    {"missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"}
 )
 FINAL = frozenset(
     {

@@ -1,0 +1,219 @@
+"""What every changing command does with its plan: show it, ask, apply, and say what became of it."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import click
+
+from toolkit.cli.output import printable, write_frame
+from toolkit.cli.reading import ProgressLine
+from toolkit.errors import Blocked, ToolkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from toolkit.cli.planner import Asked, Planned
+    from toolkit.model import Cluster, TopicPartition
+    from toolkit.plan import Finding, Outcome, StepOutcome
+
+PARTLY, BLOCKED, FAILED = 4, 3, 1
+MOST_TIMES = 500  # record times are looked up one by one
+
+
+@dataclass(frozen=True)
+class Consent:
+    """How a command was told to go on: not at all, by a fingerprint, or by whoever is asked."""
+
+    dry_run: bool
+    approve: str | None
+    reason: str
+    overrides: tuple[str, ...]
+    watch_s: float
+
+    OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides", "watch_s")
+
+
+def change(planned: Planned, asked: Asked, consent: Consent) -> None:
+    """Show a plan, get it approved, apply it, and exit with what became of it."""
+    from toolkit.planning.guardrails import blocking, check_overrides
+
+    check_overrides(consent.overrides)
+    tell_cut_off(planned.cluster, asked)
+    findings = show(planned, asked, times=asked.output == "table")
+    plan = planned.plan
+    if stopping := blocking(findings, consent.overrides):
+        rules = ", ".join(sorted({finding.rule for finding in stopping}))
+        click.echo(f"blocked by {rules}: nothing was changed", err=True)
+        sys.exit(BLOCKED)
+    if not plan.steps:
+        click.echo("nothing to do", err=True)
+        return
+    if consent.dry_run:
+        click.echo(f"dry run: nothing was changed. Fingerprint: {plan.fingerprint}", err=True)
+        return
+    fingerprint, reason = _consent(planned, consent)
+    apply_and_tell(planned, asked, consent=consent, fingerprint=fingerprint, reason=reason)
+
+
+def apply_and_tell(
+    planned: Planned, asked: Asked, *, consent: Consent, fingerprint: str, reason: str
+) -> None:
+    """Apply an approved plan, write what became of it, and exit with its code."""
+    from toolkit.operate import Approval, apply_plan
+
+    progress = ProgressLine(planned.cluster.name, visible=_is_visible(asked))
+    total = len(planned.plan.steps)
+    done = 0
+
+    def on_step(_outcome: StepOutcome) -> None:
+        nonlocal done
+        done += 1
+        progress.show(f"groups {done} of {total}")
+
+    approval = Approval(fingerprint, reason, consent.overrides, timedelta(seconds=consent.watch_s))
+    progress.show("looking again")
+    try:
+        outcome = apply_plan(
+            planned.plan, planned.cluster, approval, state=state_folder(asked), on_step=on_step
+        )
+    finally:
+        progress.clear()
+    sys.exit(tell(outcome, asked))
+
+
+def tell(outcome: Outcome, asked: Asked) -> int:
+    """Write an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
+    from toolkit.operate import in_words
+    from toolkit.planning.outcomes import outcome_frame
+
+    frame = outcome_frame(outcome)
+    if asked.output == "table":
+        frame = frame[frame["status"] != "done"]
+    if asked.output != "table" or len(frame):
+        write_frame(frame, asked.output)
+    for step in outcome.steps:
+        if step.why:
+            name = printable(step.group_id)
+            click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
+    click.echo(f"{in_words(outcome)}, read back from the cluster", err=True)
+    if outcome.changed_anything:
+        click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
+    if outcome.is_done:
+        return 0
+    return PARTLY if outcome.changed_anything else FAILED
+
+
+def show(planned: Planned, asked: Asked, *, times: bool) -> tuple[Finding, ...]:
+    """Write a plan's changes to stdout and its findings to stderr; return the findings."""
+    from datetime import UTC, datetime
+
+    from toolkit.planning.guardrails import Case, check
+    from toolkit.planning.preview import review_frame, summary
+
+    plan = planned.plan
+    case = Case(plan, planned.facts, planned.cluster.policy, now=datetime.now(UTC))
+    findings = check(case)
+    write_frame(review_frame(plan, _record_times(planned) if times else {}), asked.output)
+    for finding in findings:
+        click.echo(_finding_line(finding), err=True)
+    if not asked.quiet:
+        click.echo(f"{printable(plan.request)}: {summary(plan)}", err=True)
+    return findings
+
+
+def _finding_line(finding: Finding) -> str:
+    about = [printable(finding.group_id)] if finding.group_id else []
+    about += [printable(finding.topic)] if finding.topic else []
+    about += [f"partition {finding.partition}"] if finding.partition is not None else []
+    colour = "red" if finding.severity == "block" else "yellow"
+    head = click.style(f"{finding.severity}: {finding.rule}", fg=colour)
+    return f"{head}: {', '.join(about)}{': ' if about else ''}{printable(finding.why)}"
+
+
+def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime]:
+    """Return when the records were written that offsets lead to, where there are not too many."""
+    from toolkit.kafka_io.record_times import read_record_times
+
+    wanted = {
+        (change.partition, position.offset)
+        for _, change in planned.plan.changes
+        for position in (change.before, change.after)
+        if position
+    }
+    if len(wanted) > MOST_TIMES:
+        return {}
+    try:
+        return read_record_times(planned.cluster, wanted)
+    except ToolkitError as exc:
+        click.echo(f"when the records were written is not shown: {exc}", err=True)
+        return {}
+
+
+def _consent(planned: Planned, consent: Consent) -> tuple[str, str]:
+    """Return the approved fingerprint and the reason; ask for them where there is a terminal."""
+    plan = planned.plan
+    if consent.approve is not None:
+        return consent.approve, consent.reason
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Blocked(
+            "not approved: nothing was changed",
+            hint=f"--approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
+        )
+    groups = plan.group_ids
+    name = groups[0] if len(groups) == 1 else f"{len(groups)} groups"
+    shown = printable(name)
+    typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
+    if typed != shown:
+        raise Blocked(f"{typed!r} is not {shown!r}: nothing was changed")
+    reason = consent.reason or click.prompt("Why (goes into the audit log)", err=True)
+    return plan.fingerprint, reason
+
+
+def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None:
+    """Show a plan and write it to a file, from which it can be applied."""
+    from toolkit.planning.guardrails import blocking
+    from toolkit.storage.plan_files import write_plan
+
+    tell_cut_off(planned.cluster, asked)
+    findings = show(planned, asked, times=asked.output == "table")
+    fingerprint = planned.plan.fingerprint
+    path = out or Path(f"plan-{fingerprint}.json")
+    write_plan(path, planned.plan)
+    click.echo(f"nothing was changed; the plan is in {path}", err=True)
+    rules = sorted({finding.rule for finding in blocking(findings, ())})
+    overrides = "".join(f" --override {rule}" for rule in rules)
+    click.echo(
+        f"offsetbook apply {path} --approve {fingerprint}{overrides} --reason TEXT", err=True
+    )
+
+
+def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
+    """Say what a run did that was cut off on this cluster, once."""
+    from toolkit.operate import in_words, settle
+
+    for plan, outcome in settle(cluster, state_folder(asked)):
+        run_id = outcome.run_id
+        click.echo(
+            f"run {run_id} ({printable(plan.request)}) was cut off: {in_words(outcome)}.\n"
+            f"Undo it with 'offsetbook undo {run_id}'; finish it with 'offsetbook apply "
+            f"--run {run_id} --approve {plan.fingerprint} --reason TEXT'",
+            err=True,
+        )
+
+
+def state_folder(asked: Asked) -> Path:
+    """Return the folder of undo records and the audit log."""
+    from toolkit.storage.fleet_file import find_fleet_file
+    from toolkit.storage.state_dir import state_dir
+
+    return state_dir(find_fleet_file(asked.fleet))
+
+
+def _is_visible(asked: Asked) -> bool:
+    return not asked.quiet and sys.stderr.isatty()

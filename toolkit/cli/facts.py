@@ -1,0 +1,52 @@
+"""Read the facts that a plan is made from, with progress."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from toolkit.cli.planner import Asked
+from toolkit.cli.reading import ProgressLine
+from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster, Snapshot
+
+
+def choose_cluster(asked: Asked, name: str | None = None) -> Cluster:
+    """Return the one cluster that is meant; raises UsageError where that is not clear."""
+    from toolkit.storage.fleet_file import choose_clusters, load_fleet
+
+    fleet = load_fleet(asked.fleet)
+    wanted = name or asked.cluster
+    if wanted is None and len(fleet) > 1:
+        raise UsageError("which cluster is meant?", hint=f"--cluster, one of: {', '.join(fleet)}")
+    return choose_clusters(fleet, [wanted] if wanted else [])[0]
+
+
+def read_facts(
+    asked: Asked,
+    cluster: Cluster,
+    *,
+    groups: Sequence[str] | None = None,
+    topics: Sequence[str] = (),
+    at: datetime | None = None,
+) -> Snapshot:
+    """Read the groups that were asked for (or others), and every partition of some topics."""
+    from toolkit.kafka_io.plan_facts import read_plan_facts
+
+    names = asked.groups if groups is None else groups
+    progress = ProgressLine(cluster.name, visible=not asked.quiet and sys.stderr.isatty())
+    try:
+        return read_plan_facts(cluster, groups=names, topics=topics, at=at, on_progress=progress)
+    finally:
+        progress.clear()
+
+
+def required_groups(asked: Asked) -> tuple[str, ...]:
+    """Return the groups that were asked for; raises UsageError where there are none."""
+    if not asked.groups:
+        raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
+    return asked.groups

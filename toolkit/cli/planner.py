@@ -1,0 +1,145 @@
+"""
+One way to make a plan, and the commands it becomes: `plan NAME`, and `NAME` itself.
+
+A planner is a name, options and a function from what was asked to a plan. As `plan NAME` it writes
+a plan file; as `NAME` it shows the plan, asks for approval at a terminal, and applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster, Snapshot
+    from toolkit.plan import Plan
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which cluster and groups a command is about, and how it answers."""
+
+    fleet: Path | None
+    cluster: str | None
+    groups: tuple[str, ...]
+    output: str
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, the cluster it is for, and the facts it was made from."""
+
+    plan: Plan
+    cluster: Cluster
+    facts: Snapshot
+
+
+Option = Callable[[Callable[..., None]], Callable[..., None]]
+
+
+@dataclass(frozen=True)
+class Planner:
+    """How one kind of plan is made: its command's name, help, options, and the function."""
+
+    name: str
+    help: str
+    make: Callable[..., Planned]
+    options: tuple[Option, ...] = ()
+
+
+ASKED = (
+    click.option(
+        "--fleet",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
+    ),
+    click.option(
+        "--cluster", metavar="NAME", help="The cluster; may be left out where there is only one."
+    ),
+    click.option(
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="NAME",
+        help="A group's name or a pattern such as 'pay*'; repeatable.",
+    ),
+    click.option(
+        "--output",
+        type=click.Choice(["table", "json", "csv"]),
+        default="table",
+        show_default=True,
+        help="How to write the plan's changes to stdout.",
+    ),
+    click.option("--quiet", is_flag=True, help="On stderr only what went wrong."),
+)
+APPROVAL = (
+    click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
+    click.option("--approve", metavar="FINGERPRINT", help="Apply the plan with this fingerprint."),
+    click.option("--reason", metavar="TEXT", default="", help="Why; it goes into the audit log."),
+    click.option(
+        "--override",
+        "overrides",
+        multiple=True,
+        metavar="RULE",
+        help="Go on although this rule objects; it is recorded. Repeatable.",
+    ),
+    click.option(
+        "--watch",
+        "watch_s",
+        type=click.FloatRange(min=0),
+        default=6.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How far apart two looks at a group that committed lately must be.",
+    ),
+)
+
+
+def plan_command(planner: Planner) -> click.Command:
+    """Return `plan NAME`, which writes a plan file and changes nothing."""
+
+    def run(out: Path | None, **given: Any) -> None:
+        from toolkit.cli.changing import write_plan_file
+
+        asked, own = _asked(given)
+        write_plan_file(planner.make(asked, **own), asked, out=out)
+
+    out = click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The plan file to write. Default: plan-FINGERPRINT.json in the current folder.",
+    )
+    return _command(planner, run, (*ASKED, *planner.options, out))
+
+
+def change_command(planner: Planner) -> click.Command:
+    """Return `NAME`, which shows the plan and applies it once it is approved."""
+
+    def run(**given: Any) -> None:
+        from toolkit.cli.changing import Consent, change
+
+        asked, own = _asked(given)
+        consent = Consent(**{option: own.pop(option) for option in Consent.OPTIONS})
+        change(planner.make(asked, **own), asked, consent)
+
+    return _command(planner, run, (*ASKED, *planner.options, *APPROVAL))
+
+
+def _asked(given: dict[str, Any]) -> tuple[Asked, dict[str, Any]]:
+    own = dict(given)
+    return Asked(
+        *(own.pop(name) for name in ("fleet", "cluster", "groups", "output", "quiet"))
+    ), own
+
+
+def _command(
+    planner: Planner, run: Callable[..., None], options: tuple[Option, ...]
+) -> click.Command:
+    for option in reversed(options):
+        run = option(run)
+    return click.command(planner.name, help=planner.help)(run)

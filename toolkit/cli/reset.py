@@ -1,0 +1,157 @@
+"""`offsetbook reset`: move the committed offsets of idle groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.planner import Asked, Planned, Planner, change_command
+from toolkit.errors import UsageError
+from toolkit.model import TopicPartition
+from toolkit.planning.targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset
+
+MODES = (
+    click.option("--to-earliest", is_flag=True, help="To the oldest record there is."),
+    click.option("--to-latest", is_flag=True, help="Behind the newest record."),
+    click.option("--to-offset", type=int, metavar="N", help="To one offset in every partition."),
+    click.option("--shift-by", type=int, metavar="N", help="N records forward, or back: -N."),
+    click.option("--to-datetime", metavar="TIME", help="To the first record since a time."),
+    click.option("--by-duration", metavar="DURATION", help="So long back from now: P1D, 90m."),
+    click.option("--to-current", is_flag=True, help="Heal: back into the log where it is outside."),
+    click.option(
+        "--from-file",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="To the offsets in a CSV file (topic,partition,offset or with the group in front), or "
+        "in a JSON file that 'offsetbook export' wrote.",
+    ),
+    click.option("--from-group", metavar="NAME", help="To the offsets of another group."),
+)
+SCOPE = (
+    click.option(
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="TOPIC",
+        help="topic, topic:0,1,2 or topic:0-5; repeatable. Default: all that is committed.",
+    ),
+    click.option("--all-topics", is_flag=True, help="All that is committed: the default, said."),
+    click.option("--new-topics", is_flag=True, help="Also topics that the group never committed."),
+    click.option(
+        "--past-end",
+        type=click.Choice(["latest", "keep", "fail"]),
+        default="keep",
+        show_default=True,
+        help="What becomes of a partition that has no record as young as the time.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """A target, and what has to be read to plan for it."""
+
+    target: Target
+    topics: frozenset[str] = frozenset()
+    at: datetime | None = None
+
+
+def make(asked: Asked, **given: Any) -> Planned:
+    """Plan a reset."""
+    from toolkit.planning.reset import plan_reset
+    from toolkit.planning.scope import parse_topics
+
+    groups = required_groups(asked)
+    topics = given["topics"]
+    if topics and given["all_topics"]:
+        raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
+    scopes = parse_topics(topics)
+    cluster = choose_cluster(asked)
+    wanted = _wanted(asked, given)
+    names = {scope.topic for scope in scopes} | wanted.topics
+    facts = read_facts(asked, cluster, topics=sorted(names), at=wanted.at)
+    plan = plan_reset(
+        facts, wanted.target, groups=groups, topics=topics, new_topics=given["new_topics"]
+    )
+    return Planned(plan, cluster, facts)
+
+
+def _wanted(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+    # 0 is a target; False is a flag that was not given.
+    chosen = [name for name in TARGETS if given[name] is not None and given[name] is not False]
+    if len(chosen) != 1:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in chosen or TARGETS)
+        problem = f"{flags} exclude each other" if chosen else "where to?"
+        raise UsageError(f"{problem}", hint="give exactly one of them" if chosen else flags)
+    return TARGETS[next(iter(chosen))](asked, given)
+
+
+def _to_datetime(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+    from toolkit.planning.by_time import PastEnd, ToDatetime
+    from toolkit.planning.times import parse_time
+
+    instant = parse_time(given["to_datetime"])
+    target = ToDatetime(instant.at, PastEnd(given["past_end"]), f"to-datetime {instant}")
+    return _Wanted(target, at=instant.at)
+
+
+def _by_duration(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+    from toolkit.planning.by_time import PastEnd, ToDatetime
+    from toolkit.planning.times import parse_duration
+
+    duration = given["by_duration"]
+    # To the second: a plan that is made again a moment later should be the same plan.
+    at = (datetime.now(UTC) - parse_duration(duration)).replace(microsecond=0)
+    words = f"by-duration {duration} = {at:%Y-%m-%d %H:%M:%S} UTC"
+    return _Wanted(ToDatetime(at, PastEnd(given["past_end"]), words), at=at)
+
+
+def _from_file(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+    from toolkit.planning.written_offsets import from_offsets
+    from toolkit.storage.offsets_files import read_offsets
+
+    path = given["from_file"]
+    return _from_rows(read_offsets(path), f"from-file {path}")
+
+
+def _from_group(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+    from toolkit.errors import NotFound
+    from toolkit.plan import Position
+    from toolkit.planning.written_offsets import from_offsets
+
+    name = given["from_group"]
+    facts = read_facts(asked, choose_cluster(asked), groups=[name])
+    rows = {
+        (None, TopicPartition(c.topic, c.partition)): Position.of(c)
+        for c in facts.commits
+        if c.group_id == name
+    }
+    if not rows:
+        raise NotFound(f"group {name!r} has no committed offsets", hint="name another group")
+    return _Wanted(from_offsets(rows, source=f"from-group {name}"), _topics(rows))
+
+
+def _topics(rows: Mapping[tuple[str | None, TopicPartition], object]) -> frozenset[str]:
+    return frozenset(partition.topic for _, partition in rows)
+
+
+TARGETS: dict[str, Callable[[Asked, Mapping[str, Any]], _Wanted]] = {
+    "to_earliest": lambda _asked, _given: _Wanted(ToEarliest()),
+    "to_latest": lambda _asked, _given: _Wanted(ToLatest()),
+    "to_offset": lambda _asked, given: _Wanted(ToOffset(given["to_offset"])),
+    "shift_by": lambda _asked, given: _Wanted(ShiftBy(given["shift_by"])),
+    "to_current": lambda _asked, _given: _Wanted(ToCurrent()),
+    "to_datetime": _to_datetime,
+    "by_duration": _by_duration,
+    "from_file": _from_file,
+    "from_group": _from_group,
+}
+
+HELP = "Move the committed offsets of idle groups; shows the plan first."
+planner = Planner("reset", HELP, make, (*MODES, *SCOPE))
+command = change_command(planner)

@@ -1,0 +1,208 @@
+"""
+Apply a plan, from the last look at the facts to the outcome in the audit log.
+
+    check that the facts still hold → write the undo record → write the audit intent →
+    carry out step by step, reading each back → write the audit outcome
+
+What a broker answers is not believed until it has been read back. Whatever cuts a run off, its
+intent stays in the audit log and its undo record beside it, so that the next command can compare
+them with the cluster and say what was done.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from toolkit.errors import Blocked, RecordFailed, ToolkitError
+from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.model import Cluster, GroupState
+from toolkit.operate.clocks import with_clocks_checked
+from toolkit.operate.interrupts import held_back
+from toolkit.operate.operator import Operator
+from toolkit.operate.settle import CutOff, settle_under_lock
+from toolkit.operate.steps import OnStep, carry_out
+from toolkit.plan import Finding, Intent, Outcome, Plan, Status, Step, StepOutcome
+from toolkit.planning.guardrails import (
+    FINAL,
+    QUIET_AFTER,
+    WATCH,
+    Case,
+    blocking,
+    check,
+    check_overrides,
+)
+from toolkit.storage import audit
+from toolkit.storage.runs import new_run_id, write_undo_record
+from toolkit.storage.state_dir import locked
+
+SHOWN_FINDINGS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """
+    Consent to exactly one plan: its fingerprint, why, and past which rules.
+
+    `watch` is how far apart two looks at an idle group must be that committed lately: a consumer
+    without a membership (assign()) is noticed only by what it commits in between.
+    """
+
+    fingerprint: str
+    reason: str
+    overrides: Collection[str] = field(default=())
+    watch: timedelta = WATCH
+
+
+def apply_plan(
+    plan: Plan,
+    cluster: Cluster,
+    approval: Approval,
+    *,
+    state: Path,
+    on_step: OnStep = lambda _: None,
+) -> Outcome:
+    """
+    Apply an approved plan and return what became of every change.
+
+    `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
+    where a guard-rail objects, the approval is for another plan, another apply is at work on the
+    cluster, or an earlier one was cut off; RecordFailed, with nothing changed, where the undo
+    record or the audit log cannot be written. What goes wrong later is in the outcome.
+    """
+    check_overrides(approval.overrides)
+    if approval.fingerprint != plan.fingerprint:
+        raise Blocked(
+            f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
+            f"{approval.fingerprint or 'none'}",
+            hint="look at the plan again and approve what it is now",
+        )
+    operator = Operator.here()
+    with locked(state, plan.cluster_id, operator.who):
+        cut_off = settle_under_lock(cluster, plan.cluster_id, state)
+        finishing = _was_left_unfinished(plan, state)
+        if not finishing:
+            _refuse_after(cut_off, plan)
+        case = look_again(plan, cluster, approval, finishing=finishing)
+        if stopping := blocking(check(case), approval.overrides):
+            raise _blocked(stopping)
+        overrides = tuple(sorted(approval.overrides))
+        run_id = new_run_id(case.now, plan.fingerprint)
+        run = audit.Run(run_id, *operator, approval.reason, overrides)
+        with held_back() as stopped:
+            write_undo_record(state, run_id, plan)
+            intent = audit.intent_entry(plan, run, case.now)
+            audit.append(state, intent)
+            steps, ended = carry_out(
+                plan, cluster, finishing=finishing, stopped=stopped, on_step=on_step
+            )
+            if plan.intent is Intent.RESCUE:
+                steps = _with_clocks(steps, case, cluster)
+            now = datetime.now(UTC)
+            outcome = Outcome(run_id, plan.fingerprint, case.now, now, steps, ended)
+            _record(outcome, intent, state)
+        return outcome
+
+
+def look_again(
+    plan: Plan, cluster: Cluster, approval: Approval, *, finishing: bool = False
+) -> Case:
+    """Read the facts of now for the rules, not before an idle group can have been watched."""
+    early = plan.made_at + approval.watch - datetime.now(UTC)
+    if not finishing and early > timedelta(0) and any(map(partial(_is_young, plan), plan.steps)):
+        time.sleep(min(early, approval.watch).total_seconds())
+    # A topic that a group has not committed yet is not among the facts about the group.
+    topics = {change.partition.topic for _, change in plan.changes if change.before is None}
+    return Case(
+        plan=plan,
+        facts=read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics)),
+        policy=cluster.policy,
+        now=datetime.now(UTC),
+        reason=approval.reason,
+        applying=True,
+        finishing=finishing,
+        watch=approval.watch,
+    )
+
+
+def _is_young(plan: Plan, step: Step) -> bool:
+    """Whether a step is about an idle group that may be committing without a member."""
+    if step.state is not GroupState.EMPTY or not step.changes:
+        return False
+    return step.last_commit_at is None or plan.made_at - step.last_commit_at <= QUIET_AFTER
+
+
+def _was_left_unfinished(plan: Plan, state: Path) -> bool:
+    """Whether the last run that touched these groups was of this plan, and did a part of it."""
+    groups = set(plan.group_ids)
+    last = None
+    for entry in audit.read(state):
+        touched = {step.group_id for step in entry.steps}
+        if entry.cluster_id == plan.cluster_id and touched & groups:
+            last = entry
+    if last is None or last.fingerprint != plan.fingerprint:
+        return False
+    made = any(c.status is Status.DONE for step in last.steps for c in step.changes)
+    return made and any(step.status is not Status.DONE for step in last.steps)
+
+
+def _refuse_after(cut_off: Collection[CutOff], plan: Plan) -> None:
+    """Stop once where an earlier run was cut off that was about the same groups."""
+    for earlier in cut_off:
+        if set(earlier.plan.group_ids) & set(plan.group_ids):
+            raise Blocked(
+                f"run {earlier.outcome.run_id} was cut off: {in_words(earlier.outcome)}",
+                hint=f"undo it with 'offsetbook undo {earlier.outcome.run_id}', finish it by "
+                "applying its plan again, or make a new plan from what is there now",
+            )
+
+
+def in_words(outcome: Outcome) -> str:
+    """Return how many changes were done, refused, failed and not tried, in one line."""
+    counts = Counter(result.status for step in outcome.steps for result in step.results)
+    if not counts:
+        counts = Counter(step.status for step in outcome.steps)
+    return ", ".join(f"{count:,} {status}" for status, count in counts.most_common()) or "nothing"
+
+
+def _with_clocks(
+    steps: tuple[StepOutcome, ...], case: Case, cluster: Cluster
+) -> tuple[StepOutcome, ...]:
+    after = case.facts
+    with suppress(ToolkitError):  # clocks that cannot be read stand still, which is a failure
+        after = read_plan_facts(cluster, groups=case.plan.group_ids)
+    return with_clocks_checked(steps, before=case.facts, after=after)
+
+
+def _record(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
+    try:
+        audit.append(state, audit.outcome_entry(intent, outcome))
+    except RecordFailed as exc:
+        raise RecordFailed(
+            f"run {outcome.run_id} ended ({in_words(outcome)}), but its outcome could not be "
+            f"recorded: {exc.problem}",
+            hint="make room; the next command compares the run with the cluster and records it",
+        ) from exc
+
+
+def _blocked(findings: Sequence[Finding]) -> Blocked:
+    # One of each kind tells more than five of the same.
+    kinds = Counter((finding.rule, finding.group_id) for finding in findings)
+    first = {(finding.rule, finding.group_id): finding for finding in reversed(findings)}
+    shown = []
+    for (rule, group_id), count in list(kinds.items())[:SHOWN_FINDINGS]:
+        about = f"{rule} ({group_id})" if group_id else rule
+        again = f" ({count:,} times)" if count > 1 else ""
+        shown.append(f"{about}: {first[rule, group_id].why}{again}")
+    more = f"; and {len(kinds) - len(shown)} more" if len(kinds) > len(shown) else ""
+    rules = sorted({finding.rule for finding in findings})
+    hint = "make a new plan from what is there now"
+    if FINAL.isdisjoint(rules):
+        hint = f"if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
+    return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)

@@ -1,0 +1,67 @@
+"""Whether a rescue restarted the expiry clocks: read back from the log, not believed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.plan import Action, Result, Status, StepOutcome
+
+Key = tuple[str, TopicPartition]
+
+
+def with_clocks_checked(
+    outcomes: Sequence[StepOutcome], *, before: Snapshot, after: Snapshot
+) -> tuple[StepOutcome, ...]:
+    """
+    Take those steps for failed whose clocks did not move between two snapshots.
+
+    A classic Empty group's offsets expire by when it became Empty, all others by when each was
+    committed (KIP-211, and as measured on Kafka 4.3).
+    """
+    committed = _commit_times(before), _commit_times(after)
+    emptied = _empty_since(before), _empty_since(after)
+    checked = []
+    for outcome in outcomes:
+        if outcome.status is not Status.DONE:
+            checked.append(outcome)
+        elif outcome.action is Action.REJOIN:
+            why = _stood_still(emptied[0].get(outcome.group_id), emptied[1].get(outcome.group_id))
+            results = tuple(_failed(result, why) for result in outcome.results)
+            status = Status.FAILED if why else Status.DONE
+            checked.append(replace(outcome, status=status, why=why, results=results))
+        else:
+            results = tuple(
+                _failed(result, _stood_still(committed[0].get(key), committed[1].get(key)))
+                for result in outcome.results
+                for key in [(outcome.group_id, result.partition)]
+            )
+            done = all(result.status is Status.DONE for result in results)
+            status = Status.DONE if done else Status.FAILED
+            checked.append(replace(outcome, status=status, results=results))
+    return tuple(checked)
+
+
+def _stood_still(before: datetime | None, after: datetime | None) -> str:
+    if after is None:
+        return "its expiry clock could not be read back from the log"
+    if before is None or after > before:
+        return ""
+    return f"its expiry clock in the log stood still at {before:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _failed(result: Result, why: str) -> Result:
+    return replace(result, status=Status.FAILED, why=why) if why else result
+
+
+def _commit_times(snapshot: Snapshot) -> dict[Key, datetime | None]:
+    def key(commit: Commit) -> Key:
+        return commit.group_id, TopicPartition(commit.topic, commit.partition)
+
+    return {key(commit): commit.committed_at for commit in snapshot.commits}
+
+
+def _empty_since(snapshot: Snapshot) -> dict[str, datetime | None]:
+    return {group.group_id: group.empty_since for group in snapshot.groups}

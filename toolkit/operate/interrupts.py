@@ -1,0 +1,38 @@
+"""Hold Ctrl-C and a polite kill back until the step at hand is finished and recorded."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+HELD_BACK = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def held_back() -> Iterator[Callable[[], str]]:
+    """
+    Yield a function that says which signal has come; "" while none has.
+
+    A second signal of the same kind does what it did before, for whoever will not wait. Outside of
+    the main thread Python delivers no signals and nothing is held back.
+    """
+    came: list[str] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: ""
+        return
+    before = {number: signal.getsignal(number) for number in HELD_BACK}
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        came.append(signal.Signals(number).name)
+        signal.signal(number, before[signal.Signals(number)])
+
+    try:
+        for number in HELD_BACK:
+            signal.signal(number, note)
+        yield lambda: f"stopped by {came[0]}" if came else ""
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

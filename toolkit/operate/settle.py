@@ -1,0 +1,104 @@
+"""
+Say what a run did that was cut off: killed, or on a machine that went down.
+
+Its intent is in the audit log and no outcome; its undo record says what it was about to change.
+Each change is compared with the cluster, and what is found goes into the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.errors import Blocked
+from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.operate.operator import Operator
+from toolkit.plan import Action, Change, Outcome, Plan, Position, Result, Status, Step, StepOutcome
+from toolkit.storage import audit
+from toolkit.storage.runs import read_undo_record
+from toolkit.storage.state_dir import locked
+
+
+class CutOff(NamedTuple):
+    """A run that was cut off, and what it turned out to have done."""
+
+    plan: Plan
+    outcome: Outcome
+
+
+def settle(cluster: Cluster, state: Path) -> list[CutOff]:
+    """
+    Return what every run on a cluster did that was cut off; each is told only once.
+
+    A run that is still going on is not one of them. Raises ClusterUnreachable and RecordFailed.
+    """
+    ids = {entry.cluster_id for entry in audit.unfinished(state) if entry.cluster == cluster.name}
+    settled: list[CutOff] = []
+    for cluster_id in sorted(ids):
+        try:
+            with locked(state, cluster_id, Operator.here().who):
+                settled += settle_under_lock(cluster, cluster_id, state)
+        except Blocked:
+            continue  # whoever holds the lock is at it
+    return settled
+
+
+def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> list[CutOff]:
+    """Settle the runs on the cluster whose lock the caller holds."""
+    settled = []
+    for intent in audit.unfinished(state):
+        if intent.cluster_id != cluster_id:
+            continue
+        plan = read_undo_record(state, intent.run.run_id)
+        facts = read_plan_facts(cluster, groups=plan.group_ids)
+        if facts.cluster_id != cluster_id:
+            continue  # another cluster has the name now; its facts say nothing about this run
+        outcome = _compare(intent, plan, facts)
+        here = Operator.here()
+        audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
+        settled.append(CutOff(plan, outcome))
+    return settled
+
+
+def _compare(intent: audit.AuditEntry, plan: Plan, facts: Snapshot) -> Outcome:
+    held = {
+        (c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in facts.commits
+    }
+    exists = {group.group_id for group in facts.groups}
+    return Outcome(
+        run_id=intent.run.run_id,
+        fingerprint=plan.fingerprint,
+        started_at=intent.at,
+        finished_at=datetime.now(UTC),
+        steps=tuple(_step(step, held, is_there=step.group_id in exists) for step in plan.steps),
+        interrupted="the run was cut off",
+    )
+
+
+def _step(
+    step: Step, held: Mapping[tuple[str, TopicPartition], Position], *, is_there: bool
+) -> StepOutcome:
+    results = tuple(_result(c, held.get((step.group_id, c.partition))) for c in step.changes)
+    kinds = {result.status for result in results}
+    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    if step.action is Action.DELETE_GROUP and not step.changes:
+        status = Status.NOT_TRIED if is_there else Status.DONE
+    if step.action is Action.REJOIN:
+        status = Status.NOT_TRIED
+    why = "done in part" if status is Status.FAILED else ""
+    return StepOutcome(step.group_id, step.action, status, why, results)
+
+
+def _result(change: Change, found: Position | None) -> Result:
+    if (
+        change.before == change.after
+    ):  # a rescue: nothing on the cluster tells, and again is harmless
+        return Result(change.partition, Status.NOT_TRIED, "not known", found)
+    if found == change.after:
+        return Result(change.partition, Status.DONE, "", found)
+    if found == change.before:
+        return Result(change.partition, Status.NOT_TRIED, "it is as it was", found)
+    return Result(change.partition, Status.FAILED, "it was changed by somebody else since", found)

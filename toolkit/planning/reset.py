@@ -93,11 +93,11 @@ def _plan_group(request: _Request, group: Group) -> tuple[list[Change], list[Fin
         aim = request.target.aim(place, index)
         findings += _findings(aim, place)
         if aim.to is not None:
-            before = Position.of(place.commit) if place.commit else None
-            after, notes = _after(aim.to, place)
-            if after != before:
-                why = "; ".join((aim.why, *notes))
-                changes.append(Change(partition, before, after, why))
+            held = Position.of(place.commit) if place.commit else None
+            after, notes = _after(aim.to, place, held)
+            if after != held:
+                why = "; ".join((aim.why, *notes)) if notes else aim.why
+                changes.append(Change(partition, held, after, why))
     return changes, findings
 
 
@@ -137,11 +137,12 @@ def _findings(aim: Aim, place: Place) -> Iterator[Finding]:
         yield Finding("before-log-start", Severity.NOTE, why, *about)
 
 
-def _after(wanted: int | Position, place: Place) -> tuple[Position, list[str]]:
+def _after(
+    wanted: int | Position, place: Place, held: Position | None
+) -> tuple[Position, list[str]]:
     """Return what is to be committed for what is wanted, and in words what had to differ."""
     offset, notes = _nearest(_offset(wanted), place)
     epoch = leader_epoch_at(place.log, offset)
-    held = Position.of(place.commit) if place.commit else None
     source = wanted if isinstance(wanted, Position) else held
     if source is None:
         return Position(offset, epoch), notes

@@ -1,4 +1,4 @@
-"""What every changing command does with its plan: show it, ask, apply, and say what became of it."""
+"""What every changing command does with its plan: show it, ask, apply, and tell the outcome."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from toolkit.cli.reading import ProgressLine
 from toolkit.errors import Blocked, ToolkitError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import datetime
 
     from toolkit.cli.planner import Asked, Planned
@@ -209,10 +208,9 @@ def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
 
 def state_folder(asked: Asked) -> Path:
     """Return the folder of undo records and the audit log."""
-    from toolkit.storage.fleet_file import find_fleet_file
     from toolkit.storage.state_dir import state_dir
 
-    return state_dir(find_fleet_file(asked.fleet))
+    return state_dir(asked.fleet)
 
 
 def _is_visible(asked: Asked) -> bool:

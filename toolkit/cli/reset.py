@@ -12,8 +12,9 @@ import click
 
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
 from toolkit.cli.planner import Asked, Planned, Planner, change_command
-from toolkit.errors import UsageError
+from toolkit.errors import NotFound, UsageError
 from toolkit.model import TopicPartition
+from toolkit.plan import Position
 from toolkit.planning.targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset
 
 MODES = (
@@ -50,6 +51,9 @@ SCOPE = (
         help="What becomes of a partition that has no record as young as the time.",
     ),
 )
+
+
+Rows = dict[tuple[str | None, TopicPartition], int | Position]
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def _wanted(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
     return TARGETS[next(iter(chosen))](asked, given)
 
 
-def _to_datetime(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+def _to_datetime(_asked: Asked, given: Mapping[str, Any]) -> _Wanted:
     from toolkit.planning.by_time import PastEnd, ToDatetime
     from toolkit.planning.times import parse_time
 
@@ -100,7 +104,7 @@ def _to_datetime(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
     return _Wanted(target, at=instant.at)
 
 
-def _by_duration(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+def _by_duration(_asked: Asked, given: Mapping[str, Any]) -> _Wanted:
     from toolkit.planning.by_time import PastEnd, ToDatetime
     from toolkit.planning.times import parse_duration
 
@@ -120,13 +124,11 @@ def _from_file(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
 
 
 def _from_group(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
-    from toolkit.errors import NotFound
-    from toolkit.plan import Position
     from toolkit.planning.written_offsets import from_offsets
 
     name = given["from_group"]
     facts = read_facts(asked, choose_cluster(asked), groups=[name])
-    rows = {
+    rows: Rows = {
         (None, TopicPartition(c.topic, c.partition)): Position.of(c)
         for c in facts.commits
         if c.group_id == name
@@ -136,7 +138,7 @@ def _from_group(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
     return _Wanted(from_offsets(rows, source=f"from-group {name}"), _topics(rows))
 
 
-def _topics(rows: Mapping[tuple[str | None, TopicPartition], object]) -> frozenset[str]:
+def _topics(rows: Rows) -> frozenset[str]:
     return frozenset(partition.topic for _, partition in rows)
 
 

@@ -15,9 +15,11 @@ from toolkit.cli.planner import Asked, Planned, Planner, change_command
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
-from toolkit.planning.targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset
+from toolkit.planning.by_time import ToDatetime
+from toolkit.planning.modes import MODES, WITHOUT_VALUE, parse_target
+from toolkit.planning.targets import Target
 
-MODES = (
+FLAGS = (
     click.option("--to-earliest", is_flag=True, help="To the oldest record there is."),
     click.option("--to-latest", is_flag=True, help="Behind the newest record."),
     click.option("--to-offset", type=int, metavar="N", help="To one offset in every partition."),
@@ -86,47 +88,28 @@ def make(asked: Asked, **given: Any) -> Planned:
 
 
 def _wanted(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
-    # 0 is a target; False is a flag that was not given.
-    chosen = [name for name in TARGETS if given[name] is not None and given[name] is not False]
-    if len(chosen) != 1:
-        flags = ", ".join(f"--{name.replace('_', '-')}" for name in chosen or TARGETS)
-        problem = f"{flags} exclude each other" if chosen else "where to?"
-        raise UsageError(f"{problem}", hint="give exactly one of them" if chosen else flags)
-    return TARGETS[next(iter(chosen))](asked, given)
+    values = {mode: given[mode.replace("-", "_")] for mode in TARGETS}
+    # Not by equality: 0 is an offset to go to, False a flag that was not given.
+    modes = [mode for mode, value in values.items() if value is not None and value is not False]
+    if len(modes) != 1:
+        flags = ", ".join(f"--{name}" for name in modes or TARGETS)
+        problem = f"{flags} exclude each other" if modes else "where to?"
+        raise UsageError(problem, hint="give exactly one of them" if modes else f"one of: {flags}")
+    (mode,) = modes
+    if read := FROM.get(mode):
+        return read(asked, values[mode])
+    text = "" if mode in WITHOUT_VALUE else str(values[mode])
+    target = parse_target(mode, text, now=datetime.now(UTC), past_end=given["past_end"])
+    return _Wanted(target, at=target.at if isinstance(target, ToDatetime) else None)
 
 
-def _to_datetime(_asked: Asked, given: Mapping[str, Any]) -> _Wanted:
-    from toolkit.planning.by_time import PastEnd, ToDatetime
-    from toolkit.planning.times import parse_time
-
-    instant = parse_time(given["to_datetime"])
-    target = ToDatetime(instant.at, PastEnd(given["past_end"]), f"to-datetime {instant}")
-    return _Wanted(target, at=instant.at)
+def _from_file(asked: Asked, path: Path) -> _Wanted:
+    raise NotImplementedError
 
 
-def _by_duration(_asked: Asked, given: Mapping[str, Any]) -> _Wanted:
-    from toolkit.planning.by_time import PastEnd, ToDatetime
-    from toolkit.planning.times import parse_duration
-
-    duration = given["by_duration"]
-    # To the second: a plan that is made again a moment later should be the same plan.
-    at = (datetime.now(UTC) - parse_duration(duration)).replace(microsecond=0)
-    words = f"by-duration {duration} = {at:%Y-%m-%d %H:%M:%S} UTC"
-    return _Wanted(ToDatetime(at, PastEnd(given["past_end"]), words), at=at)
-
-
-def _from_file(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
-    from toolkit.planning.written_offsets import from_offsets
-    from toolkit.storage.offsets_files import read_offsets
-
-    path = given["from_file"]
-    return _from_rows(read_offsets(path), f"from-file {path}")
-
-
-def _from_group(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+def _from_group(asked: Asked, name: str) -> _Wanted:
     from toolkit.planning.written_offsets import from_offsets
 
-    name = given["from_group"]
     facts = read_facts(asked, choose_cluster(asked), groups=[name])
     rows: Rows = {
         (None, TopicPartition(c.topic, c.partition)): Position.of(c)
@@ -142,18 +125,12 @@ def _topics(rows: Rows) -> frozenset[str]:
     return frozenset(partition.topic for _, partition in rows)
 
 
-TARGETS: dict[str, Callable[[Asked, Mapping[str, Any]], _Wanted]] = {
-    "to_earliest": lambda _asked, _given: _Wanted(ToEarliest()),
-    "to_latest": lambda _asked, _given: _Wanted(ToLatest()),
-    "to_offset": lambda _asked, given: _Wanted(ToOffset(given["to_offset"])),
-    "shift_by": lambda _asked, given: _Wanted(ShiftBy(given["shift_by"])),
-    "to_current": lambda _asked, _given: _Wanted(ToCurrent()),
-    "to_datetime": _to_datetime,
-    "by_duration": _by_duration,
-    "from_file": _from_file,
-    "from_group": _from_group,
+FROM: dict[str, Callable[[Asked, Any], _Wanted]] = {
+    "from-file": _from_file,
+    "from-group": _from_group,
 }
+TARGETS = (*MODES, *FROM)
 
 HELP = "Move the committed offsets of idle groups; shows the plan first."
-planner = Planner("reset", HELP, make, (*MODES, *SCOPE))
+planner = Planner("reset", HELP, make, (*FLAGS, *SCOPE))
 command = change_command(planner)

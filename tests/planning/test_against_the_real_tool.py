@@ -313,7 +313,7 @@ def facts(case: Case) -> Snapshot:
         if offset is not None
     ]
     logs = dict(zip(places, case.logs, strict=True))
-    commits.append(Commit("busy", "ta", 0, 50))
+    commits += [Commit("busy", *place, 50) for place in places]
     made = snapshot(case.group, live("busy", member("ta")), commits=tuple(commits))
     wanted = getattr(case.target, "at", None)
     return replace(

@@ -14,6 +14,8 @@ from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.fleet import Sandbox
 
+pytest_plugins = ["applications", "brokers"]  # of tests/fixtures
+
 
 def pytest_configure() -> None:
     """Take a polite kill for Ctrl-C, so that fixtures end their brokers then too."""

@@ -253,7 +253,7 @@ def test_the_new_group_of_a_rename_stays_while_the_old_one_cannot_come_back() ->
 
 
 def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
-    """Commits need an idle group; offsets of unsubscribed topics are deleted while it runs."""
+    """Commits are blocked by members; offsets of unsubscribed topics are deleted while it runs."""
     done = plan(
         step(Action.COMMIT, Change(ORDERS, AT_10, AT_20), Change(PAYMENTS, None, AT_20)),
     )
@@ -262,7 +262,8 @@ def test_a_live_group_is_not_put_back_but_loses_what_nobody_reads() -> None:
     )
     undo = plan_undo(done, facts)
 
-    assert [(Action.DELETE_OFFSETS, PAYMENTS)] == [(s.action, c.partition) for s, c in undo.changes]
+    expected = [(Action.COMMIT, ORDERS), (Action.DELETE_OFFSETS, PAYMENTS)]
+    assert expected == [(s.action, c.partition) for s, c in undo.changes]
     assert [("group-live", Severity.BLOCK)] == rules(undo.findings)
 
 

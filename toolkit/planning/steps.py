@@ -12,6 +12,7 @@ from datetime import datetime
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.idle import is_plannable, why_not_idle
 from toolkit.planning.index import Index
 
 Part = Step | Finding
@@ -90,6 +91,33 @@ class Facts:
             last_commit_at=self.newest_commit_at(group_id),
             needs=needs,
         )
+
+
+def commit_step(
+    facts: Facts, group_id: str, wanted: Mapping[TopicPartition, tuple[Position, str]]
+) -> Iterator[Part]:
+    """
+    Yield the step that commits positions, each with its reason, and what stands in its way.
+
+    The group is idle or does not exist yet. One that is live is planned and blocked.
+    """
+    group = facts.groups.get(group_id)
+    if group is None and facts.why_unlisted:
+        yield block("unreadable", f"whether it exists is not known: {facts.why_unlisted}", group_id)
+        return
+    if group:
+        yield from why_not_idle(facts.index, group)
+    unread = facts.index.unread.get(group_id, {})
+    for partition in wanted.keys() & unread.keys():
+        why = f"its committed offset could not be read: {unread[partition]}"
+        yield block("unreadable", why, group_id, partition)
+    changes = [
+        Change(partition, facts.held(group_id, partition), position, why)
+        for partition, (position, why) in wanted.items()
+        if partition not in unread and facts.held(group_id, partition) != position
+    ]
+    if changes and (group is None or is_plannable(facts.index, group)):
+        yield facts.step(group_id, Action.COMMIT, changes)
 
 
 def plan_of(

@@ -15,9 +15,8 @@ from enum import StrEnum
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.delete_offsets import why_kept
-from toolkit.planning.idle import why_not_idle
 from toolkit.planning.scope import RULES
-from toolkit.planning.steps import Facts, Part, block, note, plan_of, shown
+from toolkit.planning.steps import Facts, Part, block, commit_step, note, plan_of, shown
 
 
 class Moved(StrEnum):
@@ -98,7 +97,7 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
     removed = [change for change in changes if change.after is None]
     put_back = [change for change in changes if change.after is not None]
     if put_back:
-        yield from _put_back(step, facts, group, put_back)
+        yield from _put_back(step, facts, put_back)
     if removed and group:
         yield from _removed(step, facts, group, removed)
 
@@ -123,20 +122,16 @@ def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change |
     return Change(partition, holds, before, f"{why}; {outside}" if outside else why)
 
 
-def _put_back(
-    step: Step, facts: Facts, group: Group | None, changes: list[Change]
-) -> Iterator[Part]:
+def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]:
     """Commit what was there; that brings a group back which is gone."""
-    objections = tuple(why_not_idle(facts.index, group)) if group else ()
-    if group is None and step.type is not GroupType.SIMPLE:
+    if step.group_id not in facts.groups and step.type is not GroupType.SIMPLE:
         why = (
             f"it was a {step.type} group and comes back as one without members; until a consumer "
             "joins, the expiry clock of each offset starts when it is committed"
         )
         yield note("comes-back-simple", why, step.group_id)
-    yield from objections
-    if not objections:
-        yield facts.step(step.group_id, Action.COMMIT, changes)
+    wanted = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
+    yield from commit_step(facts, step.group_id, wanted)
 
 
 def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> Iterator[Part]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -24,7 +24,7 @@ def utc_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
-def readable(document: dict[str, object]) -> str:
+def readable(document: Mapping[str, object]) -> str:
     """
     Return a document as JSON text in which every object of a list has its own line.
 
@@ -36,7 +36,7 @@ def readable(document: dict[str, object]) -> str:
 
 def _lines(value: object, indent: str) -> str:
     deeper = indent + "  "
-    if isinstance(value, dict) and (not indent or any(map(_is_table, value.values()))):
+    if isinstance(value, Mapping) and (not indent or any(map(_is_table, value.values()))):
         rows = [f"{deeper}{json.dumps(k)}: {_lines(v, deeper)}" for k, v in value.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list) and _is_table(value):
@@ -52,7 +52,7 @@ def _is_table(value: object) -> bool:
 def read_document(path: Path, what: str) -> object:
     """Read a JSON file; raises UsageError that names the file, as `what`, and the place."""
     try:
-        return json.loads(path.read_bytes().decode("utf-8"), object_pairs_hook=_once)
+        return json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_once)
     except OSError as exc:
         raise UsageError(f"{what} {path} cannot be read: {exc.strerror or exc}") from exc
     except json.JSONDecodeError as exc:

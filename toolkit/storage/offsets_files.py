@@ -1,0 +1,187 @@
+"""
+Committed offsets in files: our JSON, which says all there is, and the CSV of the real tool.
+
+JSON has the cluster, the time and, per commit, leader epoch, metadata and commit time. CSV is what
+`kafka-consumer-groups --export` writes and `--from-file` reads: no header, `topic,partition,offset`
+for one group and `group,topic,partition,offset` for several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from pathlib import Path
+
+from toolkit.errors import UsageError
+from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
+from toolkit.plan import Position
+from toolkit.storage.json_records import Fields, read_document, readable, utc_text
+from toolkit.storage.offsets_csv import csv_text, read_csv
+from toolkit.storage.plan_files import read_partition
+from toolkit.storage.whole_files import write_whole
+
+FORMAT = "offsetbook offsets 1"
+FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "groups"})
+# A CSV can begin with a brace, the first of a group's name, but then not with a quote after it.
+LOOKS_LIKE_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*["}]')
+GROUP_FIELDS = frozenset({"group", "type", "offsets"})
+OFFSET_FIELDS = frozenset(
+    {"topic", "partition", "offset", "leader_epoch", "metadata", "committed_at"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SavedOffsets:
+    """
+    Commits of one or more groups at one time.
+
+    A CSV file does not say of which cluster, when, and which types. One of three columns does not
+    say of which group either: `names_groups` is then False and the commits are of group "".
+    """
+
+    commits: tuple[Commit, ...]
+    cluster: str | None = None
+    cluster_id: str | None = None
+    taken_at: datetime | None = None
+    types: Mapping[str, GroupType] = field(default_factory=dict)
+    names_groups: bool = True
+
+    @property
+    def rows(self) -> dict[tuple[str | None, TopicPartition], int | Position]:
+        """
+        What is saved, by group (None: whichever is asked for) and partition.
+
+        A position where metadata and leader epoch are known, else the bare offset.
+        """
+        return {
+            (
+                commit.group_id if self.names_groups else None,
+                TopicPartition(commit.topic, commit.partition),
+            ): commit.offset if self.cluster_id is None else Position.of(commit)
+            for commit in self.commits
+        }
+
+
+def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
+    """Return what a snapshot knows of the offsets of some groups, sorted."""
+    chosen = [commit for commit in snapshot.commits if commit.group_id in groups]
+    types = {g.group_id: g.type for g in snapshot.groups if g.group_id in groups}
+    return SavedOffsets(
+        tuple(sorted(chosen, key=_order)),
+        snapshot.cluster,
+        snapshot.cluster_id,
+        snapshot.taken_at,
+        dict(sorted(types.items())),
+    )
+
+
+def write_json(path: Path, saved: SavedOffsets) -> None:
+    """
+    Write a JSON file, whole and on the disk before this returns; the same offsets, the same bytes.
+
+    Raises RecordFailed where it cannot be written. ValueError for offsets of a CSV file, of which
+    nobody knows the cluster.
+    """
+    if saved.cluster is None or saved.cluster_id is None or saved.taken_at is None:
+        raise ValueError("offsets from a CSV file cannot be saved as JSON")
+    by_group = {
+        name: list(commits)
+        for name, commits in groupby(sorted(saved.commits, key=_order), lambda c: c.group_id)
+    }
+    document = {
+        "format": FORMAT,
+        "cluster": saved.cluster,
+        "cluster_id": saved.cluster_id,
+        "taken_at": utc_text(saved.taken_at),
+        "groups": [
+            {
+                "group": name,
+                "type": saved.types.get(name, GroupType.UNKNOWN),
+                "offsets": [_offset_content(commit) for commit in by_group.get(name, ())],
+            }
+            for name in sorted(saved.types.keys() | by_group)
+        ],
+    }
+    write_whole(path, readable(document))
+
+
+def write_csv(path: Path, commits: Iterable[Commit], *, with_group: bool) -> None:
+    """Write the real tool's CSV with four columns or three; raises RecordFailed."""
+    write_whole(path, csv_text(commits, with_group=with_group))
+
+
+def read_offsets(path: Path, *, group: str | None = None) -> SavedOffsets:
+    """
+    Read a JSON or a CSV file, whichever it is; `group` is whose the rows of three columns are.
+
+    Raises UsageError that names the file and the line or place of what is wrong.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as exc:
+        raise UsageError(f"offsets file {path} cannot be read: {exc.strerror or exc}") from exc
+    if LOOKS_LIKE_JSON.match(content):
+        return _read_json(path)
+    names_groups, commits = read_csv(path, content, group=group)
+    return SavedOffsets(commits, names_groups=names_groups)
+
+
+def _order(commit: Commit) -> tuple[str, str, int]:
+    return commit.group_id, commit.topic, commit.partition
+
+
+def _offset_content(commit: Commit) -> dict[str, object]:
+    return {
+        "topic": commit.topic,
+        "partition": commit.partition,
+        "offset": commit.offset,
+        "leader_epoch": commit.leader_epoch,
+        "metadata": commit.metadata,
+        "committed_at": commit.committed_at and utc_text(commit.committed_at),
+    }
+
+
+def _read_json(path: Path) -> SavedOffsets:
+    document = read_document(path, "offsets file")
+    known = document if isinstance(document, dict) else {}
+    if known.get("format") != FORMAT:
+        raise UsageError(
+            f"offsets file {path} is not of the form {FORMAT!r}",
+            hint="use what 'offsetbook export' wrote, or the CSV of kafka-consumer-groups",
+        )
+    fields = Fields.of(document, f"offsets file {path}: file", FILE_FIELDS)
+    types: dict[str, GroupType] = {}
+    commits: dict[tuple[str, TopicPartition], Commit] = {}
+    for group in fields.many("groups", GROUP_FIELDS):
+        name = group.text("group")
+        if name in types:
+            raise UsageError(f"{group.place}: group {name!r} is there twice", hint="remove one")
+        types[name] = group.choice("type", GroupType)
+        for row in group.many("offsets", OFFSET_FIELDS):
+            commit = _commit(name, row)
+            partition = TopicPartition(commit.topic, commit.partition)
+            if (name, partition) in commits:
+                where = f"{partition.topic}:{partition.partition}"
+                raise UsageError(f"{row.place}: {where} is there twice", hint="remove one")
+            commits[name, partition] = commit
+    return SavedOffsets(
+        tuple(commits.values()),
+        fields.text("cluster"),
+        fields.text("cluster_id"),
+        fields.time("taken_at"),
+        types,
+    )
+
+
+def _commit(group_id: str, fields: Fields) -> Commit:
+    return Commit(
+        group_id,
+        *read_partition(fields),
+        fields.count("offset"),
+        fields.optional("leader_epoch", fields.count),
+        fields.text("metadata"),
+        fields.optional("committed_at", fields.time),
+    )

@@ -12,76 +12,150 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError
+    from toolkit.kafka_io.plan_facts import read_plan_facts
     from toolkit.kafka_io.snapshot import read_snapshot
     from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
+    from toolkit.operate import Approval, apply_plan, check_plan
+    from toolkit.plan import Change, Finding, Outcome, Plan
+    from toolkit.planning.delete_groups import plan_delete_groups
+    from toolkit.planning.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
     from toolkit.planning.frames import groups_frame, offsets_frame, problems_frame
+    from toolkit.planning.guardrails import blocking
     from toolkit.planning.lag import lag_by_group, with_lag
+    from toolkit.planning.modes import parse_target
+    from toolkit.planning.outcomes import outcome_frame
+    from toolkit.planning.preview import findings_frame, review_frame
+    from toolkit.planning.preview import summary as plan_summary
+    from toolkit.planning.reset import plan_reset
+    from toolkit.planning.undo import plan_undo
     from toolkit.planning.unsubscribed import find_unsubscribed
+    from toolkit.report.audit import changes_frame, runs_frame
     from toolkit.report.charts import show_lag_chart, show_leftover_chart
     from toolkit.report.tables import show_problems, show_table
     from toolkit.runbook import conclude, run_notebook
     from toolkit.spark.fleet_lag import fleet_lag
     from toolkit.spark.session import start_session
+    from toolkit.storage.audit import read as read_audit
+    from toolkit.storage.audit import verify as verify_audit
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
+    from toolkit.storage.plan_files import read_plan, write_plan
+    from toolkit.storage.runs import read_undo_record
+    from toolkit.storage.state_dir import state_dir
 
+# name: where it is; after a colon, what it is called there.
 _HOME = {
+    "Approval": "operate",
+    "Change": "plan",
     "Cluster": "model",
     "Commit": "model",
+    "Finding": "plan",
     "Group": "model",
     "GroupState": "model",
     "GroupType": "model",
     "Member": "model",
+    "Outcome": "plan",
+    "Plan": "plan",
     "Snapshot": "model",
     "ToolkitError": "errors",
+    "apply_plan": "operate",
+    "blocking": "planning.guardrails",
+    "changes_frame": "report.audit",
+    "check_plan": "operate",
     "choose_clusters": "storage.fleet_file",
     "conclude": "runbook",
     "find_unsubscribed": "planning.unsubscribed",
+    "findings_frame": "planning.preview",
     "fleet_lag": "spark.fleet_lag",
     "groups_frame": "planning.frames",
     "lag_by_group": "planning.lag",
     "load_fleet": "storage.fleet_file",
     "offsets_frame": "planning.frames",
+    "outcome_frame": "planning.outcomes",
+    "parse_target": "planning.modes",
+    "plan_delete_groups": "planning.delete_groups",
+    "plan_delete_offsets": "planning.delete_offsets",
+    "plan_delete_unsubscribed": "planning.delete_offsets",
+    "plan_reset": "planning.reset",
+    "plan_summary": "planning.preview:summary",
+    "plan_undo": "planning.undo",
     "problems_frame": "planning.frames",
+    "read_audit": "storage.audit:read",
+    "read_plan": "storage.plan_files",
+    "read_plan_facts": "kafka_io.plan_facts",
     "read_snapshot": "kafka_io.snapshot",
+    "read_undo_record": "storage.runs",
+    "review_frame": "planning.preview",
     "run_notebook": "runbook",
+    "runs_frame": "report.audit",
     "show_lag_chart": "report.charts",
     "show_leftover_chart": "report.charts",
     "show_problems": "report.tables",
     "show_table": "report.tables",
     "start_session": "spark.session",
+    "state_dir": "storage.state_dir",
+    "verify_audit": "storage.audit:verify",
     "with_lag": "planning.lag",
+    "write_plan": "storage.plan_files",
 }
 
 __all__ = [
+    "Approval",
+    "Change",
     "Cluster",
     "Commit",
+    "Finding",
     "Group",
     "GroupState",
     "GroupType",
     "Member",
+    "Outcome",
+    "Plan",
     "Snapshot",
     "ToolkitError",
+    "apply_plan",
+    "blocking",
+    "changes_frame",
+    "check_plan",
     "choose_clusters",
     "conclude",
     "find_unsubscribed",
+    "findings_frame",
     "fleet_lag",
     "groups_frame",
     "lag_by_group",
     "load_fleet",
     "offsets_frame",
+    "outcome_frame",
+    "parse_target",
+    "plan_delete_groups",
+    "plan_delete_offsets",
+    "plan_delete_unsubscribed",
+    "plan_reset",
+    "plan_summary",
+    "plan_undo",
     "problems_frame",
+    "read_audit",
+    "read_plan",
+    "read_plan_facts",
     "read_snapshot",
+    "read_undo_record",
+    "review_frame",
     "run_notebook",
+    "runs_frame",
     "show_lag_chart",
     "show_leftover_chart",
     "show_problems",
     "show_table",
     "start_session",
+    "state_dir",
+    "verify_audit",
     "with_lag",
+    "write_plan",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    module, _, called = _HOME[name].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), called or name)

@@ -110,14 +110,11 @@ def tell(outcome: Outcome, asked: Asked) -> int:
 
 def show(planned: Planned, asked: Asked, *, times: bool) -> tuple[Finding, ...]:
     """Write a plan's changes to stdout and its findings to stderr; return the findings."""
-    from datetime import UTC, datetime
-
-    from toolkit.planning.guardrails import Case, check
+    from toolkit.operate import check_plan
     from toolkit.planning.preview import review_frame, summary
 
     plan = planned.plan
-    case = Case(plan, planned.facts, planned.cluster.policy, now=datetime.now(UTC))
-    findings = check(case)
+    findings = check_plan(plan, planned.facts, planned.cluster)
     write_frame(review_frame(plan, _record_times(planned) if times else {}), asked.output)
     for finding in findings:
         click.echo(_finding_line(finding), err=True)

@@ -13,16 +13,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import Self
 
-from toolkit.errors import Blocked, RecordFailed, ToolkitError
+from toolkit.errors import Blocked, RecordFailed, ToolkitError, UsageError
 from toolkit.kafka_io.plan_facts import read_plan_facts
-from toolkit.model import Cluster, GroupState
+from toolkit.model import Cluster, GroupState, Snapshot
 from toolkit.operate.clocks import with_clocks_checked
 from toolkit.operate.interrupts import held_back
 from toolkit.operate.operator import Operator
@@ -38,6 +39,7 @@ from toolkit.planning.guardrails import (
     check,
     check_overrides,
 )
+from toolkit.planning.guardrails.policy import narrowed
 from toolkit.storage import audit
 from toolkit.storage.runs import new_run_id, write_undo_record
 from toolkit.storage.state_dir import locked
@@ -51,13 +53,36 @@ class Approval:
     Consent to exactly one plan: its fingerprint, why, and past which rules.
 
     `watch` is how far apart two looks at an idle group must be that committed lately: a consumer
-    without a membership (assign()) is noticed only by what it commits in between.
+    without a membership (assign()) is noticed only by what it commits in between. `limits` are
+    those of `Policy` by name; they can only be stricter than the cluster's.
     """
 
     fingerprint: str
     reason: str
-    overrides: Collection[str] = field(default=())
+    overrides: Collection[str] = ()
     watch: timedelta = WATCH
+    limits: Mapping[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def standing(
+        cls, plan: Plan, *, reason: str, limits: Mapping[str, int], overrides: Collection[str] = ()
+    ) -> Self:
+        """
+        Return consent to whatever plan there is, as long as it stays within limits.
+
+        For what runs unattended. Raises UsageError where groups or partitions are not limited.
+        """
+        if missing := {"max_groups", "max_partitions"} - limits.keys():
+            raise UsageError(
+                f"a standing approval needs a limit for {', '.join(sorted(missing))}",
+                hint="give limits, or approve a plan by its fingerprint",
+            )
+        return cls(plan.fingerprint, reason, overrides, limits=limits)
+
+
+def check_plan(plan: Plan, facts: Snapshot, cluster: Cluster) -> tuple[Finding, ...]:
+    """Return what is to be known about a plan before it is approved, what blocks it first."""
+    return check(Case(plan, facts, cluster.policy, now=datetime.now(UTC)))
 
 
 def apply_plan(
@@ -122,7 +147,7 @@ def look_again(
     return Case(
         plan=plan,
         facts=read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics)),
-        policy=cluster.policy,
+        policy=narrowed(cluster.policy, approval.limits),
         now=datetime.now(UTC),
         reason=approval.reason,
         applying=True,

@@ -16,8 +16,8 @@ from toolkit.errors import (
 )
 from toolkit.kafka_io.broker_errors import is_worth_retrying, reason
 from toolkit.kafka_io.connect import Ask, Connection
+from toolkit.kafka_io.group_clocks import read_group_clocks
 from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.offsets_reader import with_commit_times
 from toolkit.kafka_io.settings import admin_settings, bootstrap_servers, bulk_settings
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster
@@ -180,7 +180,7 @@ def test_tls_with_its_certificate(secured: Any) -> None:
     """With the certificate named in the fleet file, TLS works for requests and bulk reading."""
     with Connection(secured.tls) as connection:
         assert connection.cluster_id
-        assert with_commit_times(connection, []) == ([], [])
+        assert read_group_clocks(connection, []) == ({}, [])
 
 
 def test_wrong_password(secured: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,11 +8,7 @@ from kafka.structs import TopicPartition as Place
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.offsets_reader import (
-    offsets_partitions,
-    read_offsets_partition,
-    with_commit_times,
-)
+from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_partition
 from toolkit.model import Cluster, TopicPartition
 
 
@@ -28,7 +23,7 @@ def from_admin(connection: Any) -> Any:
 def from_topic(connection: Any) -> Any:
     """Return every commit of the cluster as its offsets topic tells it."""
     found = {}
-    for number, log in offsets_partitions(connection).items():
+    for number, log in offsets_partitions(connection).logs.items():
         found |= read_offsets_partition(connection.cluster, number, log).commits
     return {tuple(key): value for key, value in found.items()}
 
@@ -75,30 +70,6 @@ def test_deleted_offset_is_gone(bare_cluster: Cluster, busy: Any) -> None:
     assert mine == {0, 1}
 
 
-def test_commit_times(bare_cluster: Cluster, busy: Any) -> None:
-    """Every commit gets the time at which it was made, which was just now."""
-    _, group = busy
-    with Connection(bare_cluster) as connection:
-        commits, _ = read_commits(connection, [group])
-        timed, problems = with_commit_times(connection, commits)
-
-    now = datetime.now(UTC)
-    assert problems == []
-    assert len(timed) == 2
-    assert all(now - timedelta(minutes=5) < commit.committed_at <= now for commit in timed)
-
-
-def test_commit_that_moved_on_has_no_time(bare_cluster: Cluster, busy: Any) -> None:
-    """A commit that the topic no longer holds is not given the time of another."""
-    _, group = busy
-    with Connection(bare_cluster) as connection:
-        commits, _ = read_commits(connection, [group])
-        older = [type(c)(c.group_id, c.topic, c.partition, c.offset - 1) for c in commits]
-        timed, _ = with_commit_times(connection, older)
-
-    assert [commit.committed_at for commit in timed] == [None, None]
-
-
 @pytest.mark.parametrize(("ending", "offset"), [("commit", 8), ("abort", 1)])
 def test_ended_transaction(
     apps: Any, eventually: Callable[[Callable[[], Any]], Any], ending: str, offset: int
@@ -132,14 +103,11 @@ def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
     try:
         apps.commit(group, {partition: 2})
         with Connection(apps.cluster) as connection:
-            logs = offsets_partitions(connection)
+            logs = offsets_partitions(connection).logs
             held = {n: log for n, log in logs.items() if log.last_stable < log.log_end}
             found = [read_offsets_partition(apps.cluster, n, log) for n, log in held.items()]
-            commits, _ = read_commits(connection, [group])
-            timed, _ = with_commit_times(connection, commits)
     finally:
         producer.abort_transaction()
 
     assert [part.held_back for part in found] == [2]  # the pending commit and the one after it
     assert found[0].commits[group, *partition].offset == 1
-    assert [(c.offset, c.pending, c.committed_at) for c in timed] == [(2, True, None)]

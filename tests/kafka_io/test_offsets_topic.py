@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.log_offsets import partition_numbers
 from toolkit.kafka_io.offsets_reader import offsets_partitions
 from toolkit.kafka_io.offsets_topic import (
     OFFSETS_TOPIC,
@@ -19,6 +18,8 @@ from toolkit.kafka_io.offsets_topic import (
     UnknownRecord,
     decode_commit_key,
     decode_commit_value,
+    decode_empty_since,
+    decode_group_key,
     partition_of,
     record_type,
 )
@@ -172,6 +173,58 @@ def test_cut_values_are_unknown(data: str) -> None:
             decode_commit_value(whole[:end])
 
 
+def encode_group(version: int, protocol_type: str, since_ms: int, members: int) -> Any:
+    """Encode a classic group's value, down to the number of its members."""
+    text = compact if version == 4 else plain
+    null = b"\0" if version == 4 else b"\xff\xff"
+    parts = [struct.pack(">h", version), text(protocol_type), struct.pack(">i", 7)]
+    parts += [text("range"), text("member-1")] if members else [null, null]
+    parts.append(struct.pack(">q", since_ms) if version >= 2 else b"")
+    parts.append(bytes([members + 1]) if version == 4 else struct.pack(">i", members))
+    return b"".join(parts)
+
+
+@given(version=st.integers(2, 4), protocol_type=TEXT.filter(bool))
+def test_empty_classic_group(version: int, protocol_type: str) -> None:
+    """A group's value without members tells since when it is Empty, in every layout."""
+    value = encode_group(version, protocol_type, AT_MS, members=0)
+
+    assert decode_empty_since(value) == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("version", "protocol_type", "since_ms", "members"),
+    [
+        (3, "consumer", AT_MS, 1),
+        (4, "consumer", AT_MS, 2),
+        (3, "", AT_MS, 0),  # written at the first join, before there is a protocol
+        (1, "consumer", AT_MS, 0),
+        (3, "consumer", -1, 0),
+    ],
+)
+def test_classic_group_of_which_it_is_not_known_since_when_it_is_empty(
+    version: int, protocol_type: str, since_ms: int, members: int
+) -> None:
+    """A group with members, without a protocol, or of an old broker has no such time."""
+    assert decode_empty_since(encode_group(version, protocol_type, since_ms, members)) is None
+
+
+def test_damaged_group_records_are_unknown() -> None:
+    """A group's key or value that is cut anywhere, or of a newer version, is refused."""
+    for version in range(5):
+        whole = encode_group(version, "consumer", AT_MS, members=0)
+        for end in range(len(whole)):
+            with pytest.raises(UnknownRecord):
+                decode_empty_since(whole[:end])
+    with pytest.raises(UnknownRecord, match="version 5"):
+        decode_empty_since(b"\0\5" + whole[2:])
+    key = b"\0\2" + plain("café")
+    assert decode_group_key(key) == "café"
+    for damaged in (key[:-1], key + b"\0", key[:2]):
+        with pytest.raises(UnknownRecord):
+            decode_group_key(damaged)
+
+
 @pytest.fixture(scope="module")
 def records(bare_cluster: Cluster) -> Any:
     """Return every record of a real offsets topic, and the golden ones."""
@@ -184,7 +237,7 @@ def records(bare_cluster: Cluster) -> Any:
     )
     found = [(KEY, bytes.fromhex(value)) for value in VALUES]
     with Connection(bare_cluster) as connection:
-        logs = offsets_partitions(connection)
+        logs = offsets_partitions(connection).logs
     try:
         for number, log in logs.items():
             consumer.assign([Position(OFFSETS_TOPIC, number, log.log_start)])
@@ -220,23 +273,34 @@ def test_mutated_records_never_raise_anything_else(records: Any) -> None:
     outcomes = {"read": 0, "refused": 0}
     for _ in range(MUTATIONS):
         key, value = (mutated(part, chance) for part in chance.choice(records))
-        for decode, data in ((decode_commit_key, key), (decode_commit_value, value)):
+        for decode, data in (
+            (decode_commit_key, key),
+            (decode_commit_value, value),
+            (decode_group_key, key),
+            (decode_empty_since, value),
+        ):
             try:
                 found = decode(data)
             except UnknownRecord:
                 outcomes["refused"] += 1
                 continue
             outcomes["read"] += 1
-            assert isinstance(found, CommitKey | CommitValue)
+            assert isinstance(found, CommitKey | CommitValue | str | datetime | None)
 
-    assert sum(outcomes.values()) == 2 * MUTATIONS
+    assert sum(outcomes.values()) == 4 * MUTATIONS
     assert min(outcomes.values()) > 1000
 
 
 @given(st.binary(max_size=80))
 def test_arbitrary_bytes(data: str) -> None:
     """Any bytes at all are refused as unknown, or read."""
-    for decode in (record_type, decode_commit_key, decode_commit_value):
+    for decode in (
+        record_type,
+        decode_commit_key,
+        decode_commit_value,
+        decode_group_key,
+        decode_empty_since,
+    ):
         try:
             decode(data)
         except UnknownRecord:
@@ -268,10 +332,9 @@ def test_partition_of_agrees_with_the_broker(apps: Any) -> None:
         for stem in ("polygenelubricants", "💾", "café reports 東京", "x" * 200, "a b"):
             # The first name is special as it is; a number after it would be another hash.
             group = stem if stem == "polygenelubricants" else apps.name(stem)
-            before = offsets_partitions(connection)
+            before = offsets_partitions(connection).logs
             apps.commit(group, {TopicPartition(topic, 0): 0})
             after = offsets_partitions(connection)
-            total = len(partition_numbers(connection, OFFSETS_TOPIC))
 
-            grown = {number for number, log in after.items() if log != before.get(number)}
-            assert grown == {partition_of(group, total)}
+            grown = {number for number, log in after.logs.items() if log != before.get(number)}
+            assert grown == {partition_of(group, after.partitions)}

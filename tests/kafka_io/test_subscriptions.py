@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.log_offsets import partition_numbers
 from toolkit.kafka_io.offsets_reader import offsets_partitions
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.snapshot import read_snapshot
@@ -57,8 +56,9 @@ def topics() -> frozenset[str]:
 def resolved_by_the_broker(apps: Any, group: str) -> frozenset[str] | None:
     """Return the topics that the broker found for a group's pattern; None before it looked."""
     with Connection(apps.cluster) as connection:
-        number = partition_of(group, len(partition_numbers(connection, OFFSETS_TOPIC)))
-        log = offsets_partitions(connection).get(number)
+        topic = offsets_partitions(connection)
+    number = partition_of(group, topic.partitions)
+    log = topic.logs.get(number)
     consumer = Consumer({"bootstrap.servers": apps.address, "group.id": "raw-reader"})
     found = None
     try:

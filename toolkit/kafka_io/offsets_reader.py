@@ -1,5 +1,5 @@
 """
-Read partitions of `__consumer_offsets` in bulk: what every group committed, and when.
+Read partitions of `__consumer_offsets` in bulk: what every group committed, and group clocks.
 
 Records are read with read_committed and the newest of each raw key is kept, which is the rule by
 which the coordinator itself rebuilds its state. A transaction that stays open holds this view back;
@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from datetime import datetime
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Assignment
 
-from toolkit.errors import BrokerRefused, ToolkitError
+from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic import (
+    CLASSIC_GROUP_TYPE,
+    MODERN_GROUP_TYPES,
     OFFSET_COMMIT_TYPES,
     OFFSETS_TOPIC,
     CommitKey,
@@ -28,11 +29,13 @@ from toolkit.kafka_io.offsets_topic import (
     UnknownRecord,
     decode_commit_key,
     decode_commit_value,
-    partition_of,
+    decode_empty_since,
+    decode_group_key,
     record_type,
 )
 from toolkit.kafka_io.settings import bulk_settings
-from toolkit.model import Cluster, Commit, LogOffsets, Problem, TopicPartition
+from toolkit.kafka_io.timestamps import from_ms
+from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 RECORDS_PER_CALL = 20_000
 SILENCE_S = 20.0
@@ -52,21 +55,40 @@ BULK = {
 }
 
 
+MODERN_PREFIXES = frozenset(kind.to_bytes(2, "big") for kind in MODERN_GROUP_TYPES)
+
+
+class OffsetsTopic(NamedTuple):
+    """The offsets topic as it is now."""
+
+    partitions: int  # how many it has; 0: a cluster that never had a group has no such topic
+    logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
+
+
 class OffsetsPartition(NamedTuple):
-    """The newest committed offsets in one partition of the offsets topic."""
+    """The newest committed offsets in one partition of the offsets topic, and group clocks."""
 
     commits: dict[CommitKey, CommitValue]
+    # Since when a group has no members, as its own record tells. That of a KIP-848 or streams group
+    # tells when members last came or went, so it holds only for a group known to be Empty.
+    emptied: dict[str, datetime]
     other: Counter[int]  # records of other types, by type
-    malformed: Counter[str]  # records that should be commits and cannot be understood, by why
+    malformed: Counter[str]  # records that should be understood and cannot be, by why
     held_back: int  # records that an open transaction keeps out of sight
 
 
-def offsets_partitions(connection: Connection) -> dict[int, LogOffsets]:
-    """
-    Return the non-empty partitions of the offsets topic with where to start and end reading.
+class _Newest(NamedTuple):
+    """The newest record of each key."""
 
-    Raises BrokerRefused where the topic may not be described or a partition has no leader. A
-    cluster that never had a group has no such topic and gives {}.
+    values: dict[bytes, bytes | None]
+    written_ms: dict[bytes, int]  # only of keys whose value does not tell a time
+
+
+def offsets_partitions(connection: Connection) -> OffsetsTopic:
+    """
+    Return the offsets topic's partitions with where to start and end reading.
+
+    Raises BrokerRefused where the topic may not be described or a partition has no leader.
     """
     numbers = partition_numbers(connection, OFFSETS_TOPIC)
     wanted = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
@@ -76,66 +98,45 @@ def offsets_partitions(connection: Connection) -> dict[int, LogOffsets]:
             f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}: "
             f"partition {problems[0].partition}: {problems[0].why}"
         )
-    return {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
+    filled = {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
+    return OffsetsTopic(len(numbers), filled)
 
 
 def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:
     """Read one partition up to the end it had; raises BrokerRefused where it may not be read."""
-    newest: dict[bytes, bytes | None] = {}
+    newest = _Newest({}, {})
     # A reader that stops at the last stable offset never sees the records behind it.
     end = log.last_stable if log.last_stable is not None else log.log_end
     if (end or 0) > (log.log_start or 0):
         _read_newest(cluster, number, log.log_start or 0, end or 0, newest)
-    commits: dict[CommitKey, CommitValue] = {}
-    other: Counter[int] = Counter()
-    malformed: Counter[str] = Counter()
-    for key, value in newest.items():
+    found = OffsetsPartition({}, {}, Counter(), Counter(), (log.log_end or 0) - (end or 0))
+    for key, value in newest.values.items():
         try:
-            if (kind := record_type(key)) not in OFFSET_COMMIT_TYPES:
-                other[kind] += 1
-            elif value is not None:
-                commits[decode_commit_key(key)] = decode_commit_value(value)
+            _add(found, key, value, newest.written_ms.get(key, -1))
         except UnknownRecord as exc:
-            malformed[str(exc)] += 1
-    return OffsetsPartition(commits, other, malformed, (log.log_end or 0) - (end or 0))
+            found.malformed[str(exc)] += 1
+    return found
 
 
-def with_commit_times(
-    connection: Connection, commits: Iterable[Commit]
-) -> tuple[list[Commit], list[Problem]]:
-    """
-    Add to each commit when it was made, as far as the offsets topic may be read.
-
-    Only the partitions that hold these groups are read. A commit that has moved on since keeps
-    None. Returns the commits, and a problem for each partition that could not be read.
-    """
-    commits = list(commits)
-    problems = []
-    found: dict[CommitKey, CommitValue] = {}
-    try:
-        logs = offsets_partitions(connection)
-        total = len(partition_numbers(connection, OFFSETS_TOPIC))
-    except ToolkitError as exc:
-        return commits, [Problem("commit times", str(exc))]
-    needed = {partition_of(group_id, total) for group_id in {c.group_id for c in commits}}
-    for number in sorted(needed & logs.keys()):
-        try:
-            found |= read_offsets_partition(connection.cluster, number, logs[number]).commits
-        except ToolkitError as exc:
-            problems.append(Problem("commit times", str(exc), None, OFFSETS_TOPIC, number))
-    return [_timed(commit, found) for commit in commits], problems
+def _add(found: OffsetsPartition, key: bytes, value: bytes | None, written_ms: int) -> None:
+    kind = record_type(key)
+    if kind in OFFSET_COMMIT_TYPES:
+        if value is not None:
+            found.commits[decode_commit_key(key)] = decode_commit_value(value)
+        return
+    found.other[kind] += 1
+    if value is None:
+        return
+    since = None
+    if kind == CLASSIC_GROUP_TYPE:
+        since = decode_empty_since(value)
+    elif kind in MODERN_GROUP_TYPES:
+        since = from_ms(written_ms)
+    if since:
+        found.emptied[decode_group_key(key)] = since
 
 
-def _timed(commit: Commit, found: dict[CommitKey, CommitValue]) -> Commit:
-    value = found.get(CommitKey(commit.group_id, commit.topic, commit.partition))
-    if value is None or value.offset != commit.offset:
-        return commit
-    return replace(commit, committed_at=value.committed_at)
-
-
-def _read_newest(
-    cluster: Cluster, number: int, start: int, end: int, newest: dict[bytes, bytes | None]
-) -> None:
+def _read_newest(cluster: Cluster, number: int, start: int, end: int, newest: _Newest) -> None:
     doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {cluster.name}"
     try:
         settings = {**bulk_settings(cluster), **BULK}
@@ -157,7 +158,9 @@ def _read_newest(
                 if error is None:
                     position = offset + 1
                     if key is not None:
-                        newest[key] = message.value()
+                        newest.values[key] = message.value()
+                        if key[:2] in MODERN_PREFIXES:
+                            newest.written_ms[key] = message.timestamp()[1]
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
                     position = max(position, offset)
                 else:

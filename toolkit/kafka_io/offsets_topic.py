@@ -1,22 +1,27 @@
 """
-The bytes of `__consumer_offsets`: which group lives where, and what an offset commit record says.
+The bytes of `__consumer_offsets`: which group lives where, what was committed, who became Empty.
 
 All integers are big-endian. A key is an int16 record type and a body; a value is an int16 version
 and a body; no value is a tombstone. Types 0 and 1 are offset commits, of which 0 is the older name
 for the same layout. Value versions 0 to 3 are plain, version 4 (Kafka 4.1 and later) is flexible:
-compact strings and a tagged section. Layout: Kafka's OffsetCommitKey and OffsetCommitValue schemas.
+compact strings and a tagged section. Type 2 is a classic group's own record, with the same change
+of layout at version 4. Layout: Kafka's schemas OffsetCommitKey, OffsetCommitValue, GroupMetadataKey
+and GroupMetadataValue.
 """
 
 from __future__ import annotations
 
 import struct
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import NamedTuple
+
+from toolkit.kafka_io.timestamps import from_ms
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSET_COMMIT_TYPES = frozenset({0, 1})
+CLASSIC_GROUP_TYPE = 2
+MODERN_GROUP_TYPES = frozenset({3, 17})  # KIP-848 and streams: one record a group, with its epoch
 NO_EPOCH = -1
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class CommitKey(NamedTuple):
@@ -39,14 +44,11 @@ class CommitValue(NamedTuple):
     @property
     def committed_at(self) -> datetime | None:
         """When it was committed; None for a time beyond the calendar: old clients may choose it."""
-        try:
-            return EPOCH + timedelta(milliseconds=self.commit_time_ms)
-        except OverflowError:
-            return None
+        return from_ms(self.commit_time_ms)
 
 
 class UnknownRecord(ValueError):
-    """A record of a type or version that is not an offset commit known here."""
+    """A record of a type or version that is not known here."""
 
 
 def partition_of(group_id: str, partitions: int) -> int:
@@ -104,12 +106,61 @@ def decode_commit_value(value: bytes) -> CommitValue:
     return CommitValue(offset, known_epoch, metadata, commit_time_ms, expire_time_ms)
 
 
+def decode_group_key(key: bytes) -> str:
+    """Return the group in the key of a group's own record; raises UnknownRecord for other bytes."""
+    try:
+        group_id, position = _string(key, 2)
+    except (struct.error, UnicodeDecodeError) as exc:
+        raise UnknownRecord("malformed group key") from exc
+    if position != len(key):
+        raise UnknownRecord("malformed group key")
+    return group_id
+
+
+def decode_empty_since(value: bytes) -> datetime | None:
+    """
+    Return since when a classic group is Empty, from its GroupMetadataValue of version 0 to 4.
+
+    None where it has members, where it never had any (no protocol type yet), and for versions
+    before 2, which do not tell. Raises UnknownRecord for any other bytes.
+    """
+    try:
+        (version,) = struct.unpack_from(">h", value)
+        if version not in range(5):
+            raise UnknownRecord(f"group metadata value version {version}")
+        length = _compact_length if version >= 4 else _length
+        protocol_type, position = _text(value, *length(value, 2))
+        position += 4  # the generation
+        for _ in ("protocol", "leader"):
+            size, position = length(value, position)
+            position += max(size, 0)
+        since_ms = -1
+        if version >= 2:
+            (since_ms,) = struct.unpack_from(">q", value, position)
+            position += 8
+        members = (
+            _compact_length(value, position)[0]
+            if version >= 4
+            else struct.unpack_from(">i", value, position)[0]
+        )
+    except (struct.error, UnicodeDecodeError, IndexError) as exc:
+        raise UnknownRecord("malformed group metadata value") from exc
+    return from_ms(since_ms) if protocol_type and members == 0 else None
+
+
 def _string(data: bytes, position: int) -> tuple[str, int]:
-    (length,) = struct.unpack_from(">h", data, position)
-    return _text(data, position + 2, length)
+    return _text(data, *_length(data, position))
 
 
 def _compact_string(data: bytes, position: int) -> tuple[str, int]:
+    return _text(data, *_compact_length(data, position))
+
+
+def _length(data: bytes, position: int) -> tuple[int, int]:
+    return struct.unpack_from(">h", data, position)[0], position + 2
+
+
+def _compact_length(data: bytes, position: int) -> tuple[int, int]:
     length, shift = 0, 0
     while True:
         byte = data[position]
@@ -117,10 +168,10 @@ def _compact_string(data: bytes, position: int) -> tuple[str, int]:
         length |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
-            return _text(data, position, length - 1)
+            return length - 1, position
 
 
-def _text(data: bytes, start: int, length: int) -> tuple[str, int]:
+def _text(data: bytes, length: int, start: int) -> tuple[str, int]:
     end = start + length
     if length < 0 or end > len(data):
         raise UnknownRecord("a length that does not fit")

@@ -10,14 +10,15 @@ from typing import NamedTuple
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.describe import describe_groups
+from toolkit.kafka_io.group_clocks import read_group_clocks, with_commit_times, with_empty_since
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets, topic_names
-from toolkit.kafka_io.offsets_reader import with_commit_times
 from toolkit.model import (
     NO_SUCH_GROUP,
     Cluster,
     Commit,
     Group,
+    GroupState,
     Problem,
     Snapshot,
     TopicPartition,
@@ -47,11 +48,11 @@ def read_snapshot(
     Read a cluster, or some of its groups, without changing anything.
 
     `groups` holds names and shell patterns (`pay*`); a name that exists is taken literally. None
-    means all. `commit_times` adds when each commit was made, from the offsets topic where that may
-    be read. Raises ClusterUnreachable where nobody answers; anything smaller that fails becomes
-    a row in `problems`. Commits are read before log offsets, so that a commit made in between
-    cannot look as if it were beyond the log end, and before subscriptions, so that a topic which a
-    group has only just begun to read cannot look left over.
+    means all. `commit_times` adds when each commit was made and since when a group is Empty, from
+    the offsets topic where that may be read. Raises ClusterUnreachable where nobody answers;
+    anything smaller that fails becomes a row in `problems`. Commits are read before log offsets, so
+    that a commit made in between cannot look as if it were beyond the log end, and before
+    subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
     with Connection(cluster) as connection:
         on_progress(Progress("groups", 0, 1))
@@ -68,7 +69,9 @@ def read_snapshot(
         untimed: list[Problem] = []
         if commit_times:
             on_progress(Progress("commit times", 0, 1))
-            commits, untimed = with_commit_times(connection, commits)
+            clocks, untimed = read_group_clocks(connection, _with_clocks(described, commits))
+            commits = with_commit_times(commits, clocks)
+            described = with_empty_since(described, clocks)
         return Snapshot(
             cluster=cluster.name,
             cluster_id=connection.cluster_id,
@@ -106,6 +109,12 @@ def _describe(
         else:
             problems.append(row)
     return described, problems
+
+
+def _with_clocks(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]:
+    """Every group with a commit, or of which it matters since when it is Empty."""
+    empty = {group.group_id for group in groups if group.state is GroupState.EMPTY}
+    return empty | {commit.group_id for commit in commits}
 
 
 def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:

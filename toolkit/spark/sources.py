@@ -22,9 +22,8 @@ from toolkit.errors import ToolkitError
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.log_offsets import partition_numbers
 from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_partition
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.offsets_topic import partition_of
 from toolkit.model import Cluster, Group, LogOffsets
 from toolkit.spark.schemas import COMMITS, as_spark
 
@@ -183,13 +182,15 @@ def _tasks(cluster: Cluster) -> list[Task]:
     try:
         with Connection(cluster) as connection:
             try:
-                logs = offsets_partitions(connection)
-                total = len(partition_numbers(connection, OFFSETS_TOPIC))
+                topic = offsets_partitions(connection)
             except ToolkitError as exc:
                 return [AdminTask(cluster, str(exc))]
     except ToolkitError as exc:
         return [ProblemTask(cluster, str(exc))]
-    return [LogTask(cluster, number, total, log) for number, log in sorted(logs.items())]
+    return [
+        LogTask(cluster, number, topic.partitions, log)
+        for number, log in sorted(topic.logs.items())
+    ]
 
 
 def _ids(groups: Iterable[Group]) -> Iterator[str]:

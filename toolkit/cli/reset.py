@@ -103,8 +103,12 @@ def _wanted(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
     return _Wanted(target, at=target.at if isinstance(target, ToDatetime) else None)
 
 
-def _from_file(asked: Asked, path: Path) -> _Wanted:
-    raise NotImplementedError
+def _from_file(_asked: Asked, path: Path) -> _Wanted:
+    from toolkit.planning.written_offsets import from_offsets
+    from toolkit.storage.offsets_files import read_offsets
+
+    rows = read_offsets(path).rows
+    return _Wanted(from_offsets(rows, source=f"from-file {path}"), _topics(rows))
 
 
 def _from_group(asked: Asked, name: str) -> _Wanted:

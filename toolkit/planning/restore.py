@@ -26,15 +26,15 @@ class Saved(Protocol):
     """Committed offsets that were saved, and of which cluster at which time."""
 
     @property
-    def cluster(self) -> str:
+    def cluster(self) -> str | None:
         """Its name in the fleet file."""
 
     @property
-    def cluster_id(self) -> str:
+    def cluster_id(self) -> str | None:
         """What the cluster calls itself."""
 
     @property
-    def taken_at(self) -> datetime:
+    def taken_at(self) -> datetime | None:
         """When they were read."""
 
     @property
@@ -55,10 +55,15 @@ def plan_restore(
 
     `groups` holds names and shell patterns, `topics` scopes as `toolkit.planning.scope` reads them;
     none means all that was saved. A group that does not exist is made. What a group has committed
-    beyond the backup stays. Raises UsageError where a scope cannot be read, or where `into` would
-    take several groups.
+    beyond the backup stays. Raises UsageError where a scope cannot be read, where `into` would
+    take several groups, and for a file that does not have everything, such as a CSV.
     """
     scopes = parse_topics(topics)
+    if saved.cluster_id is None or saved.taken_at is None:
+        raise UsageError(
+            "a file that does not say of which cluster it is, and when, is not a backup",
+            hint="a reset takes offsets from any file",
+        )
     facts = Facts.of(snapshot)
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)

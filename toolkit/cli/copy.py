@@ -1,0 +1,58 @@
+"""`offsetbook copy` and `offsetbook rename`: a group's offsets under another name or elsewhere."""
+
+from __future__ import annotations
+
+import click
+
+from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.planner import Asked, Planned, Planner, change_command
+from toolkit.errors import UsageError
+
+TO = click.option("--to", "target", required=True, metavar="GROUP", help="The group to copy to.")
+OPTIONS = (
+    TO,
+    click.option(
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="TOPIC",
+        help="topic, topic:0,1,2 or topic:0-5; repeatable. Default: all that is committed.",
+    ),
+)
+
+
+def make(asked: Asked, *, target: str, topics: tuple[str, ...]) -> Planned:
+    """Plan a copy within a cluster."""
+    from toolkit.planning.copy import plan_copy
+
+    source = _source(asked)
+    cluster = choose_cluster(asked)
+    facts = read_facts(asked, cluster, groups=[source, target])
+    plan = plan_copy(facts, source=source, target=target, topics=topics)
+    return Planned(plan, cluster, facts)
+
+
+def make_rename(asked: Asked, *, target: str) -> Planned:
+    """Plan to rename a group: copy, verify, delete."""
+    from toolkit.planning.copy import plan_rename
+
+    source = _source(asked)
+    cluster = choose_cluster(asked)
+    facts = read_facts(asked, cluster, groups=[source, target])
+    return Planned(plan_rename(facts, source=source, target=target), cluster, facts)
+
+
+def _source(asked: Asked) -> str:
+    groups = required_groups(asked)
+    if len(groups) > 1:
+        raise UsageError(f"{len(groups)} groups are named", hint="copy them one by one")
+    return groups[0]
+
+
+HELP = "Copy the offsets of --group to a new or idle group."
+RENAME_HELP = (
+    "Copy the offsets of the idle --group to a new name, verify, and delete the old group."
+)
+planner = Planner("copy", HELP, make, OPTIONS)
+rename_planner = Planner("rename", RENAME_HELP, make_rename, (TO,))
+command = change_command(planner)

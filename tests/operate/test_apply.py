@@ -1,0 +1,173 @@
+"""What applying a plan does to a real cluster, says of it, and leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from applications import Applications
+from desks import Desk
+
+from toolkit.model import Cluster, GroupState, TopicPartition
+from toolkit.operate import in_words
+from toolkit.plan import Action, Plan, Position, Result, Status, StepOutcome
+from toolkit.planning.copy import plan_copy, plan_rename
+from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.planning.delete_offsets import plan_delete_offsets
+from toolkit.storage import audit
+from toolkit.storage.runs import read_undo_record
+
+TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
+
+
+@pytest.fixture
+def orders(apps: Applications) -> tuple[TopicPartition, TopicPartition]:
+    """Return the two partitions of a topic, with 10 records each."""
+    topic = apps.create_topic(apps.name("orders"), partitions=2, records=10)
+    return TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+
+Orders = tuple[TopicPartition, TopicPartition]
+
+
+@pytest.mark.parametrize("version", ["bare_cluster", "kafka_39"])
+def test_a_reset_arrives_whole(
+    version: str,
+    request: pytest.FixtureRequest,
+    applications: Callable[[Cluster], Applications],
+    tmp_path: Path,
+) -> None:
+    """Offset, leader epoch and metadata are on the cluster as planned, and read back."""
+    desk = Desk(request.getfixturevalue(version), tmp_path)
+    apps = applications(desk.cluster)
+    topic, group = apps.create_topic(apps.name("orders"), partitions=2, records=9), "payments"
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    desk.commit(group, {first: Position(7, 0, "a note"), second: Position(5)})
+
+    outcome = desk.apply(desk.reset(group, to=3))
+
+    expected = {first: Position(3, 0, "a note"), second: Position(3, 0)}
+    assert {group: expected} == desk.held(group)
+    results = tuple(Result(p, Status.DONE, "", position) for p, position in expected.items())
+    assert (StepOutcome(group, Action.COMMIT, Status.DONE, "", results),) == outcome.steps
+    assert outcome.is_done
+
+
+def test_what_a_run_leaves_behind(desk: Desk, apps: Applications, orders: Orders) -> None:
+    """The undo record is the plan; the audit log has who, why, before, after and the result."""
+    group = apps.name("payments")
+    desk.commit(group, {orders[0]: 7})
+    plan = desk.reset(group)
+
+    outcome = desk.apply(plan, reason="a poison record")
+
+    assert plan == read_undo_record(desk.state, outcome.run_id)
+    intent, ended = desk.log
+    assert [audit.Event.INTENT, audit.Event.OUTCOME] == [intent.event, ended.event]
+    assert (outcome.run_id, "a poison record") == (intent.run.run_id, intent.run.reason)
+    assert intent.run == ended.run
+    assert plan.fingerprint == intent.fingerprint
+    (change,) = ended.steps[0].changes
+    assert (Position(7), Position(0, 0)) == (change.before, change.after)
+    assert (Status.DONE, Position(0, 0)) == (change.status, change.found)
+
+
+def test_one_refused_partition_does_not_hide_the_others(
+    desk: Desk, apps: Applications, orders: Orders
+) -> None:
+    """What a broker refuses of a group is told for its partition; the others are done."""
+    group = apps.name("payments")
+    desk.commit(group, dict.fromkeys(orders, 7))
+    (step,) = desk.reset(group).steps
+    good, bad = step.changes
+    bad = replace(bad, after=Position(0, None, TOO_LONG))
+    plan = replace(desk.reset(group), steps=(replace(step, changes=(good, bad)),))
+
+    outcome = desk.apply(plan)
+
+    (told,) = outcome.steps
+    assert (Status.FAILED, "1 done, 1 refused") == (told.status, in_words(outcome))
+    assert [Status.DONE, Status.REFUSED] == [result.status for result in told.results]
+    assert "code 12" in told.results[1].why
+    assert {group: {orders[0]: Position(0, 0), orders[1]: Position(7)}} == desk.held(group)
+    assert {Status.DONE, Status.REFUSED} == {c.status for c in desk.log[-1].steps[0].changes}
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_live_group_lets_go_of_what_it_left(
+    desk: Desk, apps: Applications, orders: Orders, protocol: str
+) -> None:
+    """Offsets of a topic that a live group does not subscribe to are deleted while it lives."""
+    read = apps.create_topic(apps.name("read"))
+    group = apps.name("payments")
+    desk.commit(group, {TopicPartition(read, 0): 0, orders[0]: 7, orders[1]: 7})
+    apps.join(group, [read], protocol=protocol)
+    plan = plan_delete_offsets(desk.facts(group), groups=[group], topics=[orders[0].topic])
+
+    outcome = desk.apply(plan)
+
+    assert (True, "2 done") == (outcome.is_done, in_words(outcome))
+    assert {group: {TopicPartition(read, 0): Position(0)}} == desk.held(group)
+    assert [GroupState.STABLE] == [found.state for found in desk.facts(group).groups]
+
+
+def test_groups_are_deleted_one_by_one(desk: Desk, apps: Applications, orders: Orders) -> None:
+    """Each group has its own result, also one that never committed; nothing of them is left."""
+    full, bare = apps.name("full"), apps.name("bare")
+    desk.commit(full, {orders[0]: 7})
+    apps.join(bare, [orders[0].topic]).close()
+    apps.eventually(lambda: desk.facts(bare).groups[0].state is GroupState.EMPTY)
+    plan = plan_delete_groups(desk.facts(full, bare), groups=[full, bare])
+
+    outcome = desk.apply(plan)
+
+    told = {step.group_id: (step.action, step.status) for step in outcome.steps}
+    assert dict.fromkeys([full, bare], (Action.DELETE_GROUP, Status.DONE)) == told
+    assert {} == desk.held(full, bare)
+
+
+def test_a_copy_makes_a_group(desk: Desk, apps: Applications, orders: Orders) -> None:
+    """A commit for a group that does not exist makes it, where that was asked for."""
+    source, target = apps.name("payments"), apps.name("copied")
+    desk.commit(source, {orders[0]: Position(7, None, "a note")})
+    facts = desk.facts(source, target, topics=(orders[0].topic,))
+
+    outcome = desk.apply(plan_copy(facts, source=source, target=target))
+
+    position = {orders[0]: Position(7, None, "a note")}
+    assert outcome.is_done
+    assert {source: position, target: position} == desk.held(source, target)
+
+
+def rename(desk: Desk, source: str, target: str) -> Plan:
+    """Plan a rename."""
+    return plan_rename(desk.facts(source, target), source=source, target=target)
+
+
+def test_a_renamed_group_is_gone(desk: Desk, apps: Applications, orders: Orders) -> None:
+    """A rename leaves everything under the new name and nothing under the old one."""
+    source, target = apps.name("old"), apps.name("new")
+    desk.commit(source, {orders[0]: 7})
+
+    assert desk.apply(rename(desk, source, target)).is_done
+    assert {target: {orders[0]: Position(7)}} == desk.held(source, target)
+
+
+def test_a_copy_that_failed_keeps_the_original(
+    desk: Desk, apps: Applications, orders: Orders
+) -> None:
+    """Where one offset could not be copied, the step that would delete the group is not tried."""
+    source, target = apps.name("old"), apps.name("new")
+    desk.commit(source, dict.fromkeys(orders, 7))
+    plan = rename(desk, source, target)
+    copied, deleted = plan.steps
+    spoilt = replace(copied.changes[1], after=Position(7, None, TOO_LONG))
+    copied = replace(copied, changes=(copied.changes[0], spoilt))
+
+    outcome = desk.apply(replace(plan, steps=(copied, deleted)))
+
+    assert [Status.FAILED, Status.NOT_TRIED] == [step.status for step in outcome.steps]
+    assert f"{target} was not done" == outcome.steps[1].results[0].why
+    assert dict.fromkeys(orders, Position(7)) == desk.held(source)[source]

@@ -36,9 +36,9 @@ class Backup:
     """Offsets that were saved."""
 
     commits: tuple[Commit, ...]
-    cluster: str = "eu"
-    cluster_id: str = "id"
-    taken_at: datetime = NOON
+    cluster: str | None = "eu"
+    cluster_id: str | None = "id"
+    taken_at: datetime | None = NOON
 
 
 SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
@@ -90,6 +90,12 @@ def test_several_groups_do_not_go_into_one() -> None:
 
     with pytest.raises(UsageError, match="offsets of 2 groups cannot go into the one group 'x'"):
         plan_restore(facts(), both, into="x")
+
+
+def test_offsets_of_nowhere_are_not_a_backup() -> None:
+    """A CSV has neither metadata nor the cluster, so that nothing could be put back exactly."""
+    with pytest.raises(UsageError, match="is not a backup"):
+        plan_restore(facts(IDLE), replace(SAVED, cluster=None, cluster_id=None, taken_at=None))
 
 
 def test_groups_and_topics_of_a_backup_are_chosen() -> None:

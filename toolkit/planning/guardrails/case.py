@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
-from toolkit.model import Commit, Group, Policy, Snapshot, TopicPartition
+from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.plan import Intent, Plan, Step
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 AIMED = frozenset({Intent.RESET, Intent.COPY, Intent.RENAME, Intent.RESTORE})
 WATCH = timedelta(seconds=6)  # longer than the 5 s in which clients commit by default
+SHOWN_UNKNOWN = 3
 
 
 class CannotTell(Exception):
     """A rule lacks a fact, which the text names; that blocks like a violation."""
+
+    @classmethod
+    def where(cls, unknown: Sequence[str]) -> None:
+        """
+        Raise it where anything is unknown; name the first few.
+
+        A rule does so after its objections: whoever overrides it is to see those too.
+        """
+        if unknown:
+            more = len(unknown) - SHOWN_UNKNOWN
+            named = "; ".join(unknown[:SHOWN_UNKNOWN])
+            raise cls(f"{named}; and {more:,} more" if more > 0 else named)
 
 
 class Objection(NamedTuple):
@@ -50,8 +63,8 @@ class Case:
 
     @cached_property
     def groups(self) -> dict[str, Group]:
-        """The groups that exist now, by name."""
-        return {group.group_id: group for group in self.facts.groups}
+        """The groups that exist now, by name; a Dead one is gone."""
+        return {g.group_id: g for g in self.facts.groups if g.state is not GroupState.DEAD}
 
     @cached_property
     def commits(self) -> dict[tuple[str, TopicPartition], Commit]:

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from toolkit.plan import Action, Change, Intent
+from toolkit.model import TopicPartition
+from toolkit.plan import Action, Intent, Position
 from toolkit.planning.guardrails.case import CannotTell, Case, Objection
 from toolkit.planning.guardrails.policy import over
 
 
 def skips_unread_records(case: Case) -> Iterator[Objection]:
     """Records that a group has not read are not passed over without saying so."""
-    for step in case.aimed_steps:
-        if count := sum(_skipped(case, change) for change in step.changes):
-            yield Objection(
-                f"{count:,} records that it has not read would be skipped", step.group_id
-            )
+    jumps, unknown = _jumps(case)
+    skipped: Counter[str] = Counter()
+    for jump in jumps:
+        skipped[jump.group_id] += _skipped(case, jump)
+    for group_id, count in skipped.items():
+        if count:
+            yield Objection(f"{count:,} records that it has not read would be skipped", group_id)
+    CannotTell.where(unknown)
 
 
 def too_many_records(case: Case) -> Iterator[Objection]:
     """No plan skips or repeats more records at once than the fleet file allows."""
-    changes = [change for step in case.aimed_steps for change in step.changes]
-    skipped = sum(_skipped(case, change) for change in changes)
-    repeated = sum(_repeated(case, change) for change in changes)
+    jumps, unknown = _jumps(case)
+    skipped = sum(_skipped(case, jump) for jump in jumps)
+    repeated = sum(_repeated(jump) for jump in jumps)
     yield from over("records_skipped", skipped, case.policy.max_records_skipped)
     yield from over("records_repeated", repeated, case.policy.max_records_repeated)
+    CannotTell.where(unknown)
 
 
 def before_log_start(case: Case) -> Iterator[Objection]:
@@ -33,56 +39,72 @@ def before_log_start(case: Case) -> Iterator[Objection]:
     for found in case.plan.findings:
         if found.rule == "before-log-start":
             yield Objection(found.why, found.group_id, found.topic, found.partition)
-    for step in case.aimed_steps:
-        for change in step.changes:
-            if why := _outside(case, change):
-                yield Objection(why, step.group_id, *change.partition)
+    jumps, unknown = _jumps(case)
+    for jump in jumps:
+        wanted, start, end = jump.after.offset, jump.start, jump.end
+        if not start <= wanted <= end:
+            why = f"{wanted} is not in the log, which has {start} to {end}"
+            yield Objection(why, jump.group_id, *jump.partition)
+    CannotTell.where(unknown)
 
 
 def last_offsets(case: Case) -> Iterator[Objection]:
     """A group's last committed offset is not deleted in passing: the group would start anew."""
-    held = Counter(group_id for group_id, _ in case.commits)
-    for step in case.plan.steps:
-        gone = sum((step.group_id, change.partition) in case.commits for change in step.changes)
-        if step.action is Action.DELETE_OFFSETS and gone and gone == held[step.group_id]:
+    held, gone = defaultdict(set), defaultdict(set)
+    for group_id, partition in case.commits:
+        held[group_id].add(partition)
+    for step, change in case.plan.changes:
+        if step.action is Action.DELETE_OFFSETS:
+            gone[step.group_id].add(change.partition)
+    for group_id, partitions in gone.items():
+        if held[group_id] and held[group_id] <= partitions:
             yield Objection(
                 "these are all its committed offsets: it would start where its consumers' "
                 "auto.offset.reset says",
-                step.group_id,
+                group_id,
             )
 
 
-def _log(case: Case, change: Change) -> tuple[int, int]:
-    log = case.facts.logs.get(change.partition)
-    if log is None or log.log_start is None or log.log_end is None:
-        topic, number = change.partition
-        raise CannotTell(f"where the log of {topic} partition {number} starts and ends")
-    return log.log_start, log.log_end
+class _Jump(NamedTuple):
+    """A change that sends an offset somewhere in a log of which the bounds are known."""
+
+    group_id: str
+    partition: TopicPartition
+    before: Position | None
+    after: Position
+    start: int
+    end: int
 
 
-def _skipped(case: Case, change: Change) -> int:
+def _jumps(case: Case) -> tuple[list[_Jump], list[str]]:
+    """Return the changes that can be judged, and what is not known about the others."""
+    jumps, unknown = [], []
+    for step in case.aimed_steps:
+        for change in step.changes:
+            if change.after is None:
+                continue
+            partition, log = change.partition, case.facts.logs.get(change.partition)
+            if log is None or log.log_start is None or log.log_end is None:
+                topic, number = partition
+                unknown.append(f"where the log of {topic} partition {number} starts and ends")
+            else:
+                way = (change.before, change.after, log.log_start, log.log_end)
+                jumps.append(_Jump(step.group_id, partition, *way))
+    return jumps, unknown
+
+
+def _skipped(case: Case, jump: _Jump) -> int:
     """Count the records between the first that the group has not read and where it would go."""
-    if change.after is None:
+    first = jump.start
+    if jump.before is not None:
+        first = max(first, jump.before.offset)
+    elif case.plan.intent is not Intent.RESET:
+        return 0  # where a copy or a restore fills a group in, nothing is known to be unread
+    return max(0, min(jump.after.offset, jump.end) - first)
+
+
+def _repeated(jump: _Jump) -> int:
+    """Count the records between where the group would go and the first that it has not read."""
+    if jump.before is None:
         return 0
-    start, end = _log(case, change)
-    if change.before is not None:
-        return max(0, min(change.after.offset, end) - max(change.before.offset, start))
-    # Where a copy or a restore fills a group in, nothing is known to be unread.
-    return max(0, change.after.offset - start) if case.plan.intent is Intent.RESET else 0
-
-
-def _repeated(case: Case, change: Change) -> int:
-    if change.after is None or change.before is None:
-        return 0
-    start, end = _log(case, change)
-    return max(0, min(change.before.offset, end) - max(change.after.offset, start))
-
-
-def _outside(case: Case, change: Change) -> str:
-    if change.after is None:
-        return ""
-    start, end = _log(case, change)
-    wanted = change.after.offset
-    return (
-        "" if start <= wanted <= end else f"{wanted} is not in the log, which has {start} to {end}"
-    )
+    return max(0, min(jump.before.offset, jump.end) - max(jump.after.offset, jump.start))

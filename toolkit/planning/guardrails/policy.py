@@ -9,10 +9,11 @@ from fnmatch import fnmatchcase
 
 from toolkit.errors import UsageError
 from toolkit.model import Policy
-from toolkit.planning.guardrails.case import Case, Objection
+from toolkit.planning.guardrails.case import CannotTell, Case, Objection
 
 LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 MAX_PLAN_AGE = timedelta(hours=1)
+CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan and who apply
 
 
 def narrowed(policy: Policy, limits: Mapping[str, int]) -> Policy:
@@ -48,7 +49,11 @@ def reason_required(case: Case) -> Iterator[Objection]:
 def stale_plan(case: Case) -> Iterator[Objection]:
     """A plan is applied while those who made it still remember why."""
     age = case.now - case.plan.made_at
-    if case.applying and age > MAX_PLAN_AGE and not case.finishing:
+    if not case.applying or case.finishing:
+        return
+    if age < -CLOCKS_DIFFER_BY:
+        raise CannotTell(f"how old the plan is: it is of {case.plan.made_at:%Y-%m-%d %H:%M} UTC")
+    if age > MAX_PLAN_AGE:
         yield Objection(f"the plan was made {age / timedelta(hours=1):.1f} hours ago")
 
 
@@ -67,4 +72,4 @@ def over(what: str, count: int, most: int) -> Iterator[Objection]:
     """Object where a count is over its limit, whose name in the fleet file is `max_` and `what`."""
     if count > most:
         words = what.replace("_", " ")
-        yield Objection(f"{count:,} {words}; max_{what} is {most:,} in the fleet file")
+        yield Objection(f"{count:,} {words}; max_{what} allows {most:,}")

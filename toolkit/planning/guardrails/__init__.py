@@ -35,6 +35,7 @@ RULES: dict[str, Rule] = {
     "reason-required": policy.reason_required,
     "stale-plan": policy.stale_plan,
     "no-such-group": state.no_such_group,
+    "share-group": state.share_group,
     "group-live": state.group_live,
     "subscribed": state.subscribed,
     "facts-moved": state.facts_moved,
@@ -57,17 +58,27 @@ FINAL = frozenset(
     {
         *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
         *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
+        "topics-required",
     }
 )
 OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL
 
 
 def check(case: Case) -> tuple[Finding, ...]:
-    """Return what the planning found and what every rule objects to, the blocking ones first."""
-    findings = [*_judged(case), *case.plan.findings]
-    findings.sort(key=lambda finding: finding.severity is not Severity.BLOCK)
-    first = {(f.rule, f.group_id, f.topic, f.partition): f for f in reversed(findings)}
-    return tuple(f for f in findings if first[f.rule, f.group_id, f.topic, f.partition] is f)
+    """
+    Return what every rule objects to and what the planning found, the blocking ones first.
+
+    Where a rule objects, what the planning found by it about the same is not said again.
+    """
+    judged = list(_judged(case))
+    said = {_subject(finding) for finding in judged}
+    planned = (finding for finding in case.plan.findings if _subject(finding) not in said)
+    findings = dict.fromkeys((*judged, *planned))
+    return tuple(sorted(findings, key=lambda finding: finding.severity is not Severity.BLOCK))
+
+
+def _subject(finding: Finding) -> tuple[str, str | None, str | None, int | None]:
+    return finding.rule, finding.group_id, finding.topic, finding.partition
 
 
 def _judged(case: Case) -> Iterator[Finding]:

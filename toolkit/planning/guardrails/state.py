@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from toolkit.model import Commit, Group, GroupState
+from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType, Member
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.guardrails.case import CannotTell, Case, Objection
 
@@ -15,6 +16,8 @@ QUIET_AFTER = timedelta(seconds=60)
 
 def wrong_cluster(case: Case) -> Iterator[Objection]:
     """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
+    if not case.facts.cluster_id:
+        raise CannotTell("the id of this cluster")
     if case.facts.cluster_id != case.plan.cluster_id:
         yield Objection(
             f"the plan was made for the cluster with the id {case.plan.cluster_id!r}, this one has "
@@ -25,8 +28,16 @@ def wrong_cluster(case: Case) -> Iterator[Objection]:
 def no_such_group(case: Case) -> Iterator[Objection]:
     """A misspelt name must not make a group; making one is asked for explicitly."""
     for step in case.plan.steps:
-        if step.creates and NEW_GROUP not in case.plan.allows:
+        if step.state is None and not (step.creates and NEW_GROUP in case.plan.allows):
             yield Objection("there is no such group, and none was to be made", step.group_id)
+
+
+def share_group(case: Case) -> Iterator[Objection]:
+    """A share group can only be deleted: where it reads is not in committed offsets."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if group and group.type is GroupType.SHARE and step.action is not Action.DELETE_GROUP:
+            yield Objection("a share group has no committed offsets (KIP-932)", step.group_id)
 
 
 def group_live(case: Case) -> Iterator[Objection]:
@@ -37,29 +48,33 @@ def group_live(case: Case) -> Iterator[Objection]:
             yield Objection(f"it is {group.state}; members: {members_of(group)}", step.group_id)
 
 
-def members_of(group: Group, *, most: int = 3) -> str:
+def members_of(group: Group) -> str:
     """Name a group's first members as people know them: client id and host."""
     if not group.described:
         return "not known"
-    named = ", ".join(f"{m.client_id} @ {m.host}" for m in group.members[:most]) or "none yet"
-    left = len(group.members) - most
+    return _named(group.members) or "none yet"
+
+
+def _named(members: Sequence[Member], *, most: int = 3) -> str:
+    named = ", ".join(f"{m.client_id} @ {m.host}" for m in members[:most])
+    left = len(members) - most
     return f"{named} and {left} more" if left > 0 else named
 
 
 def subscribed(case: Case) -> Iterator[Objection]:
     """Offsets of a topic that a live group subscribes to stay (the broker's error 86)."""
+    unknown = []
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if not (group and group.is_live and step.action is Action.DELETE_OFFSETS):
             continue
-        if group.unreadable_subscription:
-            raise CannotTell(
-                f"what {group.group_id} subscribes to: {group.unreadable_subscription}"
-            )
+        if why := group.unreadable_subscription:
+            unknown.append(f"what {group.group_id} subscribes to: {why}")
+            continue
         for topic in sorted({c.partition.topic for c in step.changes} & group.subscribed_topics):
             readers = [m for m in group.members if topic in m.subscription.topics]
-            who = ", ".join(f"{m.client_id} @ {m.host}" for m in readers)
-            yield Objection(f"subscribed by {who}", step.group_id, topic)
+            yield Objection(f"subscribed by {_named(readers)}", step.group_id, topic)
+    CannotTell.where(unknown)
 
 
 def pending_transaction(case: Case) -> Iterator[Objection]:
@@ -84,21 +99,32 @@ def topic_never_used(case: Case) -> Iterator[Objection]:
 
 def facts_moved(case: Case) -> Iterator[Objection]:
     """Every change starts from what the plan says it starts from."""
-    if not case.applying:
-        return
     for step in case.plan.steps:
-        exists = step.group_id in case.groups
-        if exists != (step.state is not None) and not case.finishing:
-            words = "exists" if exists else "does not exist"
-            yield Objection(f"it {words} now, unlike when the plan was made", step.group_id)
+        group = case.groups.get(step.group_id)
+        if not _may_be_part_done(case) and (why := _became(step, group)):
+            yield Objection(why, step.group_id)
         else:
             yield from _moved(case, step)
+
+
+def _may_be_part_done(case: Case) -> bool:
+    """While a plan is reviewed, nobody has looked yet whether a run of it was cut off."""
+    return case.finishing or not case.applying
+
+
+def _became(step: Step, group: Group | None) -> str:
+    """Say how a group is another thing than the plan was made for; "" where it is not."""
+    if (group is None) != (step.state is None):
+        return f"it {'exists' if group else 'does not exist'} now, unlike when the plan was made"
+    if group and group.type is not step.type:
+        return f"it is a {group.type} group now, and was {step.type} when the plan was made"
+    return ""
 
 
 def _moved(case: Case, step: Step) -> Iterator[Objection]:
     for change in step.changes:
         why = moved(change, case.commits.get((step.group_id, change.partition)))
-        if why and not (case.finishing and is_done(case, step, change)):
+        if why and not (_may_be_part_done(case) and is_done(case, step, change)):
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
@@ -129,38 +155,70 @@ def keeps_committing(case: Case) -> Iterator[Objection]:
     """A group that calls itself Empty and yet commits has an assign() consumer, which goes on."""
     if not case.applying or case.finishing:
         return
-    newest = _newest_commits(case)
+    times = _commit_times(case)
+    watched = case.facts.taken_at - case.plan.made_at >= case.watch
+    unknown = []
     for step in case.plan.steps:
-        group, last = case.groups.get(step.group_id), newest.get(step.group_id)
+        group, at = case.groups.get(step.group_id), times[step.group_id]
         if not group or group.state is not GroupState.EMPTY or not step.changes:
             continue
-        if last and step.last_commit_at and last > step.last_commit_at:
+        last = max(filter(None, at), default=None)
+        if last and last > (step.last_commit_at or case.plan.made_at):
             yield Objection(
                 f"it has no members, yet somebody committed for it at {last:%H:%M:%S} UTC: an "
                 "assign() consumer is running and would write over the change",
                 step.group_id,
             )
-        elif last and case.facts.taken_at - last > QUIET_AFTER:
-            continue
-        elif case.facts.taken_at - case.plan.made_at < case.watch:
-            raise CannotTell(f"group {step.group_id} has to be looked at twice, {case.watch} apart")
+        elif not watched and not _is_quiet(at, case.facts.taken_at):
+            apart = f"{case.watch.total_seconds():g} s"
+            unknown.append(f"whether {step.group_id} still commits: look again {apart} later")
+    CannotTell.where(unknown)
 
 
-def _newest_commits(case: Case) -> dict[str, datetime]:
-    newest: dict[str, datetime] = {}
+def _commit_times(case: Case) -> defaultdict[str, list[datetime | None]]:
+    times: defaultdict[str, list[datetime | None]] = defaultdict(list)
     for commit in case.facts.commits:
-        if at := commit.committed_at:
-            newest[commit.group_id] = max(at, newest.get(commit.group_id, at))
-    return newest
+        times[commit.group_id].append(commit.committed_at)
+    return times
+
+
+def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
+    """Whether nobody committed lately; a commit that moved on while it was read has no time."""
+    known = [at for at in times if at]
+    return len(known) == len(times) > 0 and now - max(known) > QUIET_AFTER
 
 
 def unreadable(case: Case) -> Iterator[Objection]:
     """What could not be read of the groups and partitions concerned cannot be judged."""
-    groups = set(case.plan.group_ids) & case.groups.keys()
-    partitions = {tuple(change.partition) for _, change in case.plan.changes}
+    groups, logs = set(case.plan.group_ids), _needed_logs(case)
+    said = set()
     for problem in case.facts.problems:
-        at = (problem.topic, problem.partition)
-        if problem.what == "leader epochs":
-            continue  # an unknown epoch is left out of the commit, which is always safe
-        if problem.group_id in groups or at in partitions:
-            yield Objection(f"{problem.what}: {problem.why}", problem.group_id, *at)
+        about = (problem.group_id, problem.topic, problem.partition)
+        # An unknown epoch is left out of the commit, which is always safe.
+        if problem.what in {"leader epochs", NO_SUCH_GROUP}:
+            continue
+        if problem.group_id in groups or about in logs:
+            said.add(problem.group_id)
+            yield Objection(f"{problem.what}: {problem.why}", *about)
+    unlisted = _why_unlisted(case)
+    for name in case.plan.group_ids:
+        group = case.groups.get(name)
+        if group is None and unlisted:
+            yield Objection(f"whether it exists is not known: {unlisted}", name)
+        elif group and not group.described and name not in said:
+            yield Objection("its members are not known", name)
+
+
+def _needed_logs(case: Case) -> set[tuple[None, str, int | None]]:
+    """Return what problems call the logs, and their topics, in which an offset would move."""
+    moves = {c.partition for _, c in case.plan.changes if c.after not in {None, c.before}}
+    topics = {partition.topic for partition in moves}
+    return {(None, *partition) for partition in moves} | {(None, topic, None) for topic in topics}
+
+
+def _why_unlisted(case: Case) -> str:
+    """Say why the list of groups may lack some; "" where it is complete."""
+    for problem in case.facts.problems:
+        if problem.group_id is None and problem.what.startswith("groups"):
+            return f"{problem.what}: {problem.why}"
+    return ""

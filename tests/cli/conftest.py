@@ -66,7 +66,8 @@ def fleet_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     def write(**addresses: str) -> Path:
         clusters = {name: {"bootstrap.servers": address} for name, address in addresses.items()}
         path = tmp_path_factory.mktemp("fleet") / "fleet.yaml"
-        path.write_text(yaml.safe_dump({"clusters": clusters}, sort_keys=False), encoding="utf-8")
+        content = {"clusters": clusters, "state": "state"}
+        path.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         return path
 
     return write

@@ -44,9 +44,14 @@ def change(planned: Planned, asked: Asked, consent: Consent) -> None:
 
     check_overrides(consent.overrides)
     tell_cut_off(planned.cluster, asked)
-    findings = show(planned, asked, times=asked.output == "table")
     plan = planned.plan
-    if stopping := blocking(findings, consent.overrides):
+    findings = tell_findings(planned, asked)
+    stopping = blocking(findings, consent.overrides)
+    # One frame on stdout for programs: the outcome where there is one, else the plan.
+    is_last = bool(stopping) or consent.dry_run or not plan.steps
+    if asked.output == "table" or is_last:
+        write_plan(planned, asked)
+    if stopping:
         rules = ", ".join(sorted({finding.rule for finding in stopping}))
         click.echo(f"blocked by {rules}: nothing was changed", err=True)
         sys.exit(BLOCKED)
@@ -101,25 +106,31 @@ def tell(outcome: Outcome, asked: Asked) -> int:
             name = printable(step.group_id)
             click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
     click.echo(f"{in_words(outcome)}, read back from the cluster", err=True)
-    if outcome.changed_anything:
+    if outcome.changed_anything and any(step.action != "rejoin" for step in outcome.steps):
         click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
     if outcome.is_done:
         return 0
     return PARTLY if outcome.changed_anything else FAILED
 
 
-def show(planned: Planned, asked: Asked, *, times: bool) -> tuple[Finding, ...]:
-    """Write a plan's changes to stdout and its findings to stderr; return the findings."""
-    from toolkit.operate import check_plan
-    from toolkit.planning.preview import review_frame, summary
+def write_plan(planned: Planned, asked: Asked) -> None:
+    """Write a plan's changes to stdout; for people, with the times of the records there."""
+    from toolkit.planning.preview import review_frame
 
-    plan = planned.plan
-    findings = check_plan(plan, planned.facts, planned.cluster)
-    write_frame(review_frame(plan, _record_times(planned) if times else {}), asked.output)
+    times = _record_times(planned) if asked.output == "table" else {}
+    write_frame(review_frame(planned.plan, times), asked.output)
+
+
+def tell_findings(planned: Planned, asked: Asked) -> tuple[Finding, ...]:
+    """Say on stderr what is to be known about a plan, and return it."""
+    from toolkit.operate import check_plan
+    from toolkit.planning.preview import summary
+
+    findings = check_plan(planned.plan, planned.facts, planned.cluster)
     for finding in findings:
         click.echo(_finding_line(finding), err=True)
     if not asked.quiet:
-        click.echo(f"{printable(plan.request)}: {summary(plan)}", err=True)
+        click.echo(f"{printable(planned.plan.request)}: {summary(planned.plan)}", err=True)
     return findings
 
 
@@ -174,13 +185,14 @@ def _consent(planned: Planned, consent: Consent) -> tuple[str, str]:
 def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
     from toolkit.planning.guardrails import blocking
-    from toolkit.storage.plan_files import write_plan
+    from toolkit.storage import plan_files
 
     tell_cut_off(planned.cluster, asked)
-    findings = show(planned, asked, times=asked.output == "table")
+    findings = tell_findings(planned, asked)
+    write_plan(planned, asked)
     fingerprint = planned.plan.fingerprint
     path = out or Path(f"plan-{fingerprint}.json")
-    write_plan(path, planned.plan)
+    plan_files.write_plan(path, planned.plan)
     click.echo(f"nothing was changed; the plan is in {path}", err=True)
     rules = sorted({finding.rule for finding in blocking(findings, ())})
     overrides = "".join(f" --override {rule}" for rule in rules)

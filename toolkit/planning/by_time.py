@@ -53,7 +53,7 @@ class ToDatetime(Target):
         if found is None:
             return self._past_end(place, index)
         why = f"the first record since {_utc(self.at)} is of {_utc(found.timestamp)}"
-        if found.offset <= place.log_start > 0 and found.timestamp > self.at:
+        if 0 < found.offset <= place.log_start and found.timestamp > self.at:
             return Aim(found.offset, f"{why}; the log begins there", "before-log-start")
         return Aim(found.offset, why)
 

@@ -22,13 +22,6 @@ from toolkit.storage.runs import read_undo_record
 TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
 
 
-@pytest.fixture
-def orders(apps: Applications) -> tuple[TopicPartition, TopicPartition]:
-    """Return the two partitions of a topic, with 10 records each."""
-    topic = apps.create_topic(apps.name("orders"), partitions=2, records=10)
-    return TopicPartition(topic, 0), TopicPartition(topic, 1)
-
-
 Orders = tuple[TopicPartition, TopicPartition]
 
 

@@ -1,0 +1,231 @@
+"""What is refused before anything is changed or recorded, on a real cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from applications import Applications
+from desks import Desk
+
+from toolkit.errors import Blocked, UsageError
+from toolkit.model import TopicPartition
+from toolkit.operate import in_words
+from toolkit.plan import Position
+from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.planning.delete_offsets import plan_delete_offsets
+from toolkit.planning.guardrails import WATCH
+from toolkit.planning.targets import ToLatest
+
+Orders = tuple[TopicPartition, TopicPartition]
+
+
+@pytest.fixture
+def payments(desk: Desk, apps: Applications, orders: Orders) -> str:
+    """Return an idle group that has read 7 of 10 records of the first partition."""
+    group = apps.name("payments")
+    desk.commit(group, {orders[0]: 7})
+    return group
+
+
+def test_an_approval_is_for_one_plan(desk: Desk, payments: str) -> None:
+    """Another plan's fingerprint, or none, approves nothing."""
+    plan, other = desk.reset(payments), desk.reset(payments, to=1)
+
+    for fingerprint in (other.fingerprint, "", plan.fingerprint[:8]):
+        refusal = desk.refusal(plan, fingerprint=fingerprint)
+        assert isinstance(refusal, Blocked)
+        assert plan.fingerprint in refusal.problem
+
+
+@pytest.mark.parametrize("reason", ["", " \n"])
+def test_a_reason_is_required(desk: Desk, payments: str, reason: str) -> None:
+    """Nothing is changed without saying why."""
+    assert "reason-required: no reason" in desk.refusal(desk.reset(payments), reason=reason).problem
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_live_group(
+    desk: Desk, apps: Applications, payments: str, orders: Orders, protocol: str
+) -> None:
+    """A group with members is refused, naming them, even if the plan was made anyway."""
+    apps.join(payments, [orders[0].topic], protocol=protocol)
+
+    refusal = desk.refusal(desk.reset(payments))
+
+    assert isinstance(refusal, Blocked)
+    assert f"group-live ({payments}): it is Stable; members: {payments}-client" in refusal.problem
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_that_joins_after_the_plan(
+    desk: Desk, apps: Applications, payments: str, orders: Orders, protocol: str
+) -> None:
+    """A group that was idle when planned and is live when applied is refused, and so are others."""
+    other = apps.name("other")
+    desk.commit(other, {orders[0]: 7})
+    plan = desk.reset(payments, other)
+    apps.join(payments, [orders[0].topic], protocol=protocol)
+
+    assert f"group-live ({payments})" in desk.refusal(plan).problem
+
+
+def test_moved_facts(desk: Desk, payments: str, orders: Orders) -> None:
+    """An offset that is not where the plan starts from is refused with both places."""
+    plan = desk.reset(payments)
+    desk.commit(payments, {orders[0]: 8})
+
+    refusal = desk.refusal(plan, "keeps-committing")
+
+    assert "8 is committed now, the plan starts from 7" in refusal.problem
+    assert "make a new plan from what is there now" == refusal.hint
+
+
+def test_moved_metadata(desk: Desk, payments: str, orders: Orders) -> None:
+    """The same offset with other metadata has moved too: undo could not bring it back."""
+    plan = desk.reset(payments)
+    desk.commit(payments, {orders[0]: Position(7, None, "mine")})
+
+    assert "facts-moved" in desk.refusal(plan, "keeps-committing").problem
+
+
+def test_a_commit_that_the_deletion_of_a_group_does_not_know(
+    desk: Desk, payments: str, orders: Orders
+) -> None:
+    """A group that has committed another partition since is not deleted: undo would lack it."""
+    plan = plan_delete_groups(desk.facts(payments), groups=[payments])
+    desk.commit(payments, {orders[1]: 1})
+
+    refusal = desk.refusal(plan, "keeps-committing")
+
+    assert "committed since the plan was made" in refusal.problem
+
+
+def test_a_consumer_without_membership_that_stands_still(
+    desk: Desk, apps: Applications, payments: str, orders: Orders
+) -> None:
+    """An assign() consumer that commits the same offset again is noticed by the commit's time."""
+    plan = desk.reset(payments)
+    consumer = apps.consumer(payments)
+    place = apps.position(orders[0], 7)
+    consumer.assign([place])
+    consumer.commit(offsets=[place], asynchronous=False)
+
+    refusal = desk.refusal(plan)
+
+    assert "keeps-committing" in refusal.problem
+    assert "an assign() consumer is running" in refusal.problem
+
+
+def test_a_consumer_without_membership_at_work(
+    desk: Desk, apps: Applications, payments: str, orders: Orders
+) -> None:
+    """An assign() consumer that commits on its own, every 5 s, shows within the default watch."""
+    consumer = apps.consumer(payments, **{"enable.auto.commit": True})
+    consumer.assign([apps.position(orders[0], 7)])
+    plan = desk.reset(payments)
+    apps.eventually(lambda: consumer.poll(0.1))
+
+    with pytest.raises(Blocked, match="keeps-committing"):
+        desk.apply(plan, watch=WATCH)
+
+    assert Position(7) != desk.held(payments)[payments][orders[0]]
+    assert [] == desk.log
+
+
+def test_two_looks_lie_apart(desk: Desk, payments: str) -> None:
+    """A group that committed lately is looked at for the second time after the whole watch."""
+    plan = desk.reset(payments)
+
+    outcome = desk.apply(plan, watch=WATCH)
+
+    assert outcome.is_done
+    assert plan.made_at + WATCH <= outcome.started_at
+    assert timedelta(seconds=6) == WATCH
+
+
+@contextmanager
+def pending(apps: Applications, group: str, at: TopicPartition, offset: int) -> Iterator[None]:
+    """Have an open transaction that is about to commit for a group."""
+    producer = apps.transaction(apps.name("transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(at, offset)], metadata)
+    try:
+        yield
+    finally:
+        producer.abort_transaction()
+
+
+def test_a_pending_commit(desk: Desk, apps: Applications, payments: str, orders: Orders) -> None:
+    """What an open transaction is about to commit is not written over."""
+    plan = desk.reset(payments)
+
+    with pending(apps, payments, orders[0], 9):
+        assert "pending-transaction" in desk.refusal(plan).problem
+
+
+def test_a_subscribed_topic(desk: Desk, apps: Applications, payments: str, orders: Orders) -> None:
+    """Offsets that somebody began to read after the plan was made are not deleted."""
+    topic = orders[0].topic
+    plan = plan_delete_offsets(desk.facts(payments), groups=[payments], topics=[topic])
+    apps.join(payments, [topic])
+
+    refusal = desk.refusal(plan, "last-offsets")
+
+    assert f"subscribed ({payments}): subscribed by {payments}-client" in refusal.problem
+
+
+@pytest.mark.parametrize(
+    ("limits", "rule"),
+    [
+        ({"read_only": True}, "read-only"),
+        ({"protected_groups": ("pay*",)}, "protected-group"),
+        ({"max_groups": 0}, "too-many-groups"),
+        ({"max_partitions": 0}, "too-many-partitions"),
+        ({"max_records_repeated": 6}, "too-many-records"),
+    ],
+)
+def test_the_fleet_file_limits(desk: Desk, payments: str, limits: Any, rule: str) -> None:
+    """What the fleet file says of a cluster holds when a plan is applied."""
+    assert rule in desk.with_policy(**limits).refusal(desk.reset(payments)).problem
+
+
+def test_skipped_records_are_limited(desk: Desk, payments: str) -> None:
+    """Overriding the rule about skipping does not lift the limit."""
+    limited = desk.with_policy(max_records_skipped=2)
+    plan = desk.reset(payments, to=ToLatest())
+
+    assert "skips-unread-records" in desk.refusal(plan).problem
+    refusal = limited.refusal(plan, "skips-unread-records")
+    assert "3 records skipped; max_records_skipped is 2" in refusal.problem
+
+
+def test_another_cluster(desk: Desk, payments: str) -> None:
+    """A plan for another cluster is refused, also where both have the group."""
+    plan = replace(desk.reset(payments), cluster_id="another")
+
+    assert "wrong-cluster" in desk.refusal(plan).problem
+
+
+def test_an_override_is_recorded(desk: Desk, payments: str, orders: Orders) -> None:
+    """An override lets pass what it names, and stands in the audit log."""
+    plan = desk.reset(payments, to=ToLatest())
+
+    outcome = desk.apply(plan, "skips-unread-records")
+
+    assert "1 done" == in_words(outcome)
+    assert {payments: {orders[0]: Position(10, 0)}} == desk.held(payments)
+    assert [("skips-unread-records",)] * 2 == [entry.run.overrides for entry in desk.log]
+
+
+@pytest.mark.parametrize("rule", ["group-live", "facts-moved", "no-such-rule"])
+def test_what_cannot_be_overridden(desk: Desk, payments: str, rule: str) -> None:
+    """An override of a final rule, or of none, is an error whatever the plan."""
+    refusal = desk.refusal(desk.reset(payments), rule)
+
+    assert isinstance(refusal, UsageError)
+    assert rule in refusal.problem

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
@@ -145,15 +146,10 @@ def test_the_same_plan_gives_the_same_bytes(path: Path, tmp_path: Path) -> None:
     """Neither the order of a set nor a time's zone changes the file."""
     write_plan(path, PLAN)
     east = timezone(timedelta(hours=5))
-    again = Plan(
-        PLAN.intent,
-        PLAN.request,
-        PLAN.cluster,
-        PLAN.cluster_id,
-        PLAN.made_at.astimezone(east),
-        PLAN.steps,
-        PLAN.findings,
-        frozenset(["new-topics", "new-group"]),
+    again = replace(
+        PLAN,
+        made_at=PLAN.made_at.astimezone(east),
+        allows=frozenset(["new-topics", "new-group"]),
     )
     write_plan(tmp_path / "again.json", again)
 
@@ -241,6 +237,17 @@ def test_what_is_no_plan_at_all(path: Path, content: bytes) -> None:
 
     with pytest.raises(UsageError, match=r"plan\.json"):
         read_plan(path)
+
+
+def test_a_file_is_replaced_in_one_piece(path: Path) -> None:
+    """Who reads a file while it is written anew sees the old one to its end."""
+    write_plan(path, PLAN)
+    before = path.read_text()
+    with path.open() as reader:
+        write_plan(path, replace(PLAN, request="another"))
+
+        assert before == reader.read()
+    assert "another" == read_plan(path).request
 
 
 def test_a_plan_that_cannot_be_written_leaves_what_was_there(path: Path) -> None:

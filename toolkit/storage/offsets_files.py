@@ -67,8 +67,9 @@ class SavedOffsets:
 
 def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
     """Return what a snapshot knows of the offsets of some groups, sorted."""
-    chosen = [commit for commit in snapshot.commits if commit.group_id in groups]
-    types = {g.group_id: g.type for g in snapshot.groups if g.group_id in groups}
+    wanted = frozenset(groups)
+    chosen = [commit for commit in snapshot.commits if commit.group_id in wanted]
+    types = {g.group_id: g.type for g in snapshot.groups if g.group_id in wanted}
     return SavedOffsets(
         tuple(sorted(chosen, key=_order)),
         snapshot.cluster,

@@ -98,7 +98,7 @@ def file_name(name: str) -> str:
     if escaped and len(escaped) <= LONGEST_NAME:
         return escaped
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{escaped[: LONGEST_NAME - len(digest) - 1]}.{digest}"
+    return f"{digest}.{escaped[: LONGEST_NAME - len(digest) - 1]}"
 
 
 def not_written(path: Path, exc: OSError) -> RecordFailed:

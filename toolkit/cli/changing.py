@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from toolkit.cli.planner import Asked, Planned
     from toolkit.model import Cluster, TopicPartition
-    from toolkit.plan import Finding, Outcome, StepOutcome
+    from toolkit.operate import Approval
+    from toolkit.plan import Finding, Outcome, Plan, StepOutcome
 
 PARTLY, BLOCKED, FAILED = 4, 3, 1
 MOST_TIMES = 500  # record times are looked up one by one
@@ -61,15 +62,12 @@ def change(planned: Planned, asked: Asked, consent: Consent) -> None:
     if consent.dry_run:
         click.echo(f"dry run: nothing was changed. Fingerprint: {plan.fingerprint}", err=True)
         return
-    fingerprint, reason = _consent(planned, consent)
-    apply_and_tell(planned, asked, consent=consent, fingerprint=fingerprint, reason=reason)
+    sys.exit(tell(apply_approved(planned, asked, get_approval(planned, consent)), asked))
 
 
-def apply_and_tell(
-    planned: Planned, asked: Asked, *, consent: Consent, fingerprint: str, reason: str
-) -> None:
-    """Apply an approved plan, write what became of it, and exit with its code."""
-    from toolkit.operate import Approval, apply_plan
+def apply_approved(planned: Planned, asked: Asked, approval: Approval) -> Outcome:
+    """Apply an approved plan with progress, and return what became of it."""
+    from toolkit.operate import apply_plan
 
     progress = ProgressLine(planned.cluster.name, visible=_is_visible(asked))
     total = len(planned.plan.steps)
@@ -80,20 +78,17 @@ def apply_and_tell(
         done += 1
         progress.show(f"groups {done} of {total}")
 
-    approval = Approval(fingerprint, reason, consent.overrides, timedelta(seconds=consent.watch_s))
     progress.show("looking again")
     try:
-        outcome = apply_plan(
+        return apply_plan(
             planned.plan, planned.cluster, approval, state=state_folder(asked), on_step=on_step
         )
     finally:
         progress.clear()
-    sys.exit(tell(outcome, asked))
 
 
 def tell(outcome: Outcome, asked: Asked) -> int:
-    """Write an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
-    from toolkit.operate import in_words
+    """Write an outcome to stdout and stderr, and return the exit code."""
     from toolkit.planning.outcomes import outcome_frame
 
     frame = outcome_frame(outcome)
@@ -101,6 +96,13 @@ def tell(outcome: Outcome, asked: Asked) -> int:
         frame = frame[frame["status"] != "done"]
     if asked.output != "table" or len(frame):
         write_frame(frame, asked.output)
+    return tell_outcome(outcome)
+
+
+def tell_outcome(outcome: Outcome) -> int:
+    """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
+    from toolkit.operate import in_words
+
     for step in outcome.steps:
         if step.why:
             name = printable(step.group_id)
@@ -162,24 +164,36 @@ def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime
         return {}
 
 
-def _consent(planned: Planned, consent: Consent) -> tuple[str, str]:
-    """Return the approved fingerprint and the reason; ask for them where there is a terminal."""
+def get_approval(planned: Planned, consent: Consent) -> Approval:
+    """Return the approval that was given, or is given now where there is a terminal to ask at."""
+    from toolkit.operate import Approval
+
     plan = planned.plan
-    if consent.approve is not None:
-        return consent.approve, consent.reason
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    fingerprint, reason = consent.approve, consent.reason
+    if fingerprint is None:
+        _ask_for_name(plan)
+        fingerprint = plan.fingerprint
+        reason = reason or click.prompt("Why (goes into the audit log)", err=True)
+    return Approval(fingerprint, reason, consent.overrides, timedelta(seconds=consent.watch_s))
+
+
+def _ask_for_name(plan: Plan) -> None:
+    """Have what is about to be changed typed; raises Blocked where that is not done."""
+    if not has_terminal():
         raise Blocked(
             "not approved: nothing was changed",
             hint=f"--approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
         )
     groups = plan.group_ids
-    name = groups[0] if len(groups) == 1 else f"{len(groups)} groups"
-    shown = printable(name)
+    shown = printable(groups[0] if len(groups) == 1 else f"{len(groups)} groups")
     typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
     if typed != shown:
         raise Blocked(f"{typed!r} is not {shown!r}: nothing was changed")
-    reason = consent.reason or click.prompt("Why (goes into the audit log)", err=True)
-    return plan.fingerprint, reason
+
+
+def has_terminal() -> bool:
+    """Whether somebody is there to be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None:

@@ -5,25 +5,52 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.cli.planner import Asked
 from toolkit.cli.reading import ProgressLine
-from toolkit.errors import UsageError
+from toolkit.errors import FleetFileError, UsageError
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster, Snapshot
 
 
 def choose_cluster(asked: Asked, name: str | None = None) -> Cluster:
-    """Return the one cluster that is meant; raises UsageError where that is not clear."""
+    """
+    Return the one cluster that is meant; raises UsageError where that is not clear.
+
+    What `consumer-groups --bootstrap-server` changed is recorded under the address, so that an
+    address stands for a cluster too.
+    """
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-    fleet = load_fleet(asked.fleet)
     wanted = name or asked.cluster
+    if wanted and ":" in wanted:
+        return cluster_at(wanted, asked.fleet)
+    fleet = load_fleet(asked.fleet)
     if wanted is None and len(fleet) > 1:
         raise UsageError("which cluster is meant?", hint=f"--cluster, one of: {', '.join(fleet)}")
     return choose_clusters(fleet, [wanted] if wanted else [])[0]
+
+
+def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
+    """Return the fleet's cluster at an address, whose policy then holds; else just the address."""
+    from toolkit.model import Cluster
+    from toolkit.storage.fleet_file import find_fleet_file, load_fleet
+
+    try:
+        path = find_fleet_file(fleet_file)
+    except FleetFileError:
+        return Cluster(servers, servers)
+    for cluster in load_fleet(path).values():
+        if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
+            return cluster
+    return Cluster(servers, servers)
+
+
+def _servers(text: str) -> set[str]:
+    return {server.strip() for server in text.split(",")}
 
 
 def read_facts(

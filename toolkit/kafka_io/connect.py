@@ -91,6 +91,12 @@ class Connection:
         """Every broker that the cluster knows to be alive."""
         return tuple(sorted(b.node_id for b in self._admin._manager.cluster.brokers()))  # noqa: SLF001
 
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Where each of those brokers can be reached, as it says itself."""
+        brokers = self._admin._manager.cluster.brokers()  # noqa: SLF001
+        return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
+
     def send(self, request: Any, *, to: int | None = None) -> Any:
         """Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused."""
         # A second try goes to another broker: the client has dropped the one that was silent.

@@ -1,0 +1,338 @@
+"""Commands that change a cluster: what they show, ask, refuse, do and undo."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from toolkit.errors import NotFound, UsageError
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, TopicPartition
+
+Command = Callable[..., "CompletedProcess[str]"]
+Held = dict[int, tuple[int, str]]  # partition: offset and metadata
+
+
+@pytest.fixture
+def bare_fleet(fleet_of: Callable[..., Path], bare_cluster: Cluster) -> Path:
+    """Return a fleet file of the quiet cluster, with records of its own."""
+    return fleet_of(eu=bare_cluster.bootstrap_servers)
+
+
+@pytest.fixture
+def held(bare_cluster: Cluster) -> Callable[[str], Held]:
+    """Return a function that reads what a group has committed, of one topic."""
+
+    def read(group: str) -> Held:
+        commits = read_snapshot(bare_cluster, groups=[group]).commits
+        # The client that commits for us ends metadata with a zero byte.
+        return {c.partition: (c.offset, c.metadata.rstrip("\0")) for c in commits}
+
+    return read
+
+
+@pytest.fixture
+def idle(apps: Any) -> tuple[str, str]:
+    """Return an idle group and the topic whose two partitions of 10 records it half read."""
+    topic, group = (
+        apps.create_topic(apps.name("orders"), partitions=2, records=10),
+        apps.name("pay"),
+    )
+    apps.commit(group, {TopicPartition(topic, 0): 5, TopicPartition(topic, 1): 6}, "a note")
+    return group, topic
+
+
+@pytest.fixture
+def here(offsetbook_here: Command, bare_fleet: Path) -> Command:
+    """Return a function that runs a command on the quiet cluster."""
+    return partial(offsetbook_here, fleet=bare_fleet)
+
+
+QUICK = ("--watch", "0.1")
+BEFORE: Held = {0: (5, "a note"), 1: (6, "a note")}
+RESET: Held = {0: (0, "a note"), 1: (0, "a note")}
+
+
+@pytest.fixture
+def approved(here: Command) -> Command:
+    """Return a function that has a command's plan shown, and then applies exactly that."""
+
+    def run(*arguments: str) -> CompletedProcess[str]:
+        shown = here(*arguments, "--dry-run")
+        (fingerprint,) = re.findall("Fingerprint: (.*)", shown.stderr)
+        approval = ("--approve", fingerprint, "--reason", "a test", *QUICK)
+        return here(*arguments, *approval)
+
+    return run
+
+
+def run_of(done: CompletedProcess[str]) -> str:
+    """Return the name by which a run can be undone."""
+    assert 0 == done.returncode, done.stderr
+    return re.findall("^run ([^;]+);", done.stderr, re.MULTILINE)[0]
+
+
+def test_a_dry_run_changes_nothing_and_says_so(idle: Any, here: Command, held: Any) -> None:
+    """A dry run shows every change with its reason, and what would approve it."""
+    arguments = ("reset", "--group", idle[0], "--to-earliest", "--dry-run", "--output", "json")
+
+    done = here(*arguments)
+
+    assert 0 == done.returncode
+    rows = json.loads(done.stdout)
+    assert [(5, 0, -5), (6, 0, -6)] == [(r["before"], r["after"], r["distance"]) for r in rows]
+    assert "dry run: nothing was changed. Fingerprint: " in done.stderr
+    assert BEFORE == held(idle[0])
+
+
+def test_without_a_terminal_nobody_is_asked(
+    idle: Any, offsetbook: Command, bare_fleet: Path, held: Any
+) -> None:
+    """Without approval and a terminal nothing is changed, and the error says how to approve."""
+    done = offsetbook("reset", "--group", idle[0], "--to-earliest", fleet=bare_fleet)
+
+    assert 3 == done.returncode
+    assert "not approved: nothing was changed" in done.stderr
+    assert "--approve" in done.stderr
+    assert BEFORE == held(idle[0])
+
+
+def test_approve_apply_undo(idle: Any, approved: Command, here: Command, held: Any) -> None:
+    """What was approved is done and read back; its run undoes it, and undoes the undo."""
+    run = run_of(approved("reset", "--group", idle[0], "--to-earliest"))
+    assert RESET == held(idle[0])
+
+    undo = run_of(approved("undo", run))
+    assert BEFORE == held(idle[0])
+
+    run_of(approved("undo", undo))
+    assert RESET == held(idle[0])
+    listed = here("audit", "list", "--output", "json")
+    assert ["2 done"] * 3 == [row["result"] for row in json.loads(listed.stdout)]
+    assert 0 == here("audit", "verify").returncode
+
+
+def test_the_outcome_is_one_json_document(idle: Any, approved: Command) -> None:
+    """A program that applies a plan reads what became of every change, and nothing else."""
+    done = approved("reset", "--group", idle[0], "--to-earliest", "--output", "json")
+
+    rows = json.loads(done.stdout)
+
+    assert [("done", 0), ("done", 0)] == [(row["status"], row["found"]) for row in rows]
+
+
+def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_path: Path) -> None:
+    """A plan file is applied by its fingerprint, and not once it was edited."""
+    path = tmp_path / "plan.json"
+    scope = ("--group", idle[0], "--topic", f"{idle[1]}:1", "--to-offset", "2")
+    planned = here("plan", "reset", *scope, "--out", str(path))
+    assert 0 == planned.returncode
+    fingerprint = json.loads(path.read_text())["fingerprint"]
+    approval = ("--approve", fingerprint, "--reason", "a test", *QUICK)
+    edited = tmp_path / "edited.json"
+    edited.write_text(path.read_text().replace('"offset": 2', '"offset": 9'))
+
+    with pytest.raises(UsageError, match="was edited"):
+        here("apply", str(edited), *approval)
+    assert BEFORE == held(idle[0])
+    assert 0 == here("apply", str(path), *approval).returncode
+    assert {0: (5, "a note"), 1: (2, "a note")} == held(idle[0])
+
+
+def test_a_guard_rail_blocks_until_it_is_overridden(
+    idle: Any, here: Command, approved: Command, held: Any
+) -> None:
+    """Skipping unread records is refused by a rule that is named, overridden and recorded."""
+    arguments = ("reset", "--group", idle[0], "--to-latest")
+    refused = here(*arguments)
+
+    assert 3 == refused.returncode
+    assert "block: skips-unread-records" in refused.stderr
+    assert BEFORE == held(idle[0])
+    assert 0 == approved(*arguments, "--override", "skips-unread-records").returncode
+    assert {0: (10, "a note"), 1: (10, "a note")} == held(idle[0])
+    listed = here("audit", "list", "--output", "json")
+    assert "skips-unread-records" == json.loads(listed.stdout)[0]["overrides"]
+
+
+def at_a_terminal(
+    arguments: Sequence[str], fleet: Path, *, types: Sequence[str]
+) -> tuple[int, str]:
+    """Run the command at a terminal on which somebody answers each question in turn."""
+    ours, theirs = pty.openpty()
+    program = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
+    assert program
+    process = subprocess.Popen(
+        [program, *arguments],
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "OFFSETBOOK_FLEET": str(fleet), "TERM": "dumb"},
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen, answers = "", iter(types)
+    try:
+        while chunk := _read(ours):
+            seen += chunk
+            if seen.rstrip("\r\n").endswith((": ", "]: ")):
+                os.write(ours, f"{next(answers)}\n".encode())
+    finally:
+        os.close(ours)
+    return process.wait(60), seen
+
+
+def _read(terminal: int) -> str:
+    try:
+        return os.read(terminal, 65536).decode(errors="replace")
+    except OSError:  # the program has ended
+        return ""
+
+
+def test_typing_the_groups_name_applies(idle: Any, bare_fleet: Path, held: Any) -> None:
+    """At a terminal, whoever types the group's name and a reason has approved."""
+    arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
+
+    code, seen = at_a_terminal(arguments, bare_fleet, types=[idle[0], "because"])
+
+    assert 0 == code, seen
+    assert f"Type '{idle[0]}'" in seen
+    assert RESET == held(idle[0])
+
+
+def test_typing_something_else_does_not(idle: Any, bare_fleet: Path, held: Any) -> None:
+    """A wrong name changes nothing."""
+    arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
+
+    code, seen = at_a_terminal(arguments, bare_fleet, types=["yes"])
+
+    assert 3 == code
+    assert "nothing was changed" in seen
+    assert BEFORE == held(idle[0])
+
+
+def test_a_deleted_group_comes_back(
+    idle: Any, approved: Command, bare_cluster: Cluster, held: Any
+) -> None:
+    """A group that was deleted is gone, and undo brings it back with all it had."""
+    run = run_of(approved("delete-groups", "--group", idle[0]))
+    assert not read_snapshot(bare_cluster, groups=[idle[0]]).groups
+
+    run_of(approved("undo", run))
+
+    assert BEFORE == held(idle[0])
+
+
+def test_rename_and_back(idle: Any, approved: Command, held: Any) -> None:
+    """A renamed group has its offsets under the new name only; undo turns that round."""
+    new = f"{idle[0]}-new"
+    run = run_of(approved("rename", "--group", idle[0], "--to", new))
+    assert ({}, BEFORE) == (held(idle[0]), held(new))
+
+    run_of(approved("undo", run))
+
+    assert (BEFORE, {}) == (held(idle[0]), held(new))
+
+
+def test_copy_leaves_the_source(idle: Any, approved: Command, held: Any) -> None:
+    """A copy makes a new group with the same offsets and metadata."""
+    run_of(approved("copy", "--group", idle[0], "--to", f"{idle[0]}-copy"))
+
+    assert BEFORE == held(idle[0]) == held(f"{idle[0]}-copy")
+
+
+def test_export_and_restore(
+    idle: Any, approved: Command, here: Command, held: Any, tmp_path: Path
+) -> None:
+    """What was exported is restored exactly, also after the group was deleted."""
+    path = str(tmp_path / "saved.json")
+    saved = here("export", "--group", idle[0], path)
+    assert 0 == saved.returncode, saved.stderr
+    run_of(approved("delete-offsets", "--group", idle[0], "--topic", f"{idle[1]}:0"))
+
+    run_of(approved("restore", path))
+
+    assert BEFORE == held(idle[0])
+
+
+def test_reset_from_a_file_and_from_a_group(
+    idle: Any, approved: Command, held: Any, tmp_path: Path
+) -> None:
+    """A reset takes its offsets from Kafka's own CSV, and from another group with its metadata."""
+    path = tmp_path / "offsets.csv"
+    path.write_text(f"{idle[1]},0,3\n{idle[1]},1,4\n")
+    run_of(approved("copy", "--group", idle[0], "--to", f"{idle[0]}-copy"))
+
+    run_of(approved("reset", "--group", idle[0], "--from-file", str(path)))
+    assert {0: (3, "a note"), 1: (4, "a note")} == held(idle[0])
+
+    arguments = ("--from-group", f"{idle[0]}-copy", "--override", "skips-unread-records")
+    run_of(approved("reset", "--group", idle[0], *arguments))
+    assert BEFORE == held(idle[0])
+
+
+def test_nothing_to_do_is_done(idle: Any, here: Command) -> None:
+    """A group that needs no healing is left alone with exit 0."""
+    done = here("reset", "--group", idle[0], "--to-current")
+
+    assert (0, "nothing to do") == (done.returncode, done.stderr.splitlines()[-1])
+
+
+def test_a_tampered_audit_log_is_found(
+    idle: Any, approved: Command, here: Command, bare_fleet: Path
+) -> None:
+    """Verification fails where a reason was changed afterwards, and names the line."""
+    run_of(approved("reset", "--group", idle[0], "--to-earliest"))
+    log = bare_fleet.parent / "state" / "audit.jsonl"
+    log.write_text(log.read_text().replace("a test", "a lie!", 1))
+
+    done = here("audit", "verify")
+
+    assert 1 == done.returncode
+    assert "line 1 was changed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["reset", "--group", "g"], "where to?"),
+        (["reset", "--to-earliest"], "no group is named"),
+        (["reset", "--group", "g", "--to-earliest", "--to-latest"], "exclude each other"),
+        (["reset", "--group", "g", "--to-offset", "-5"], "cannot be negative"),
+        (["reset", "--group", "g", "--by-duration", "P1M"], "months or years"),
+        (["reset", "--group", "g", "--to-datetime", "soon"], "is not a time"),
+        (["reset", "--group", "g", "--to-latest", "--topic", "t:"], "partition number is missing"),
+        (["reset", "--group", "g", "--to-latest", "--override", "all"], "does not exist"),
+        (["delete-offsets", "--topic", "t"], "no group is named"),
+        (["apply"], "which plan?"),
+        (["apply", "no-such-file.json"], "no-such-file.json"),
+        (["copy", "--group", "g", "--to", "g"], "is both ends"),
+        (["restore", "no-such-file.json"], "no-such-file.json"),
+    ],
+)
+def test_wrong_usage_is_named(
+    arguments: list[str], words: str, offsetbook: Command, bare_fleet: Path
+) -> None:
+    """Whatever cannot be understood is refused with exit 2, in words that name it."""
+    done = offsetbook(*arguments, fleet=bare_fleet)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert words in done.stderr
+
+
+def test_an_unknown_run_is_named(here: Command) -> None:
+    """There is no undoing a run that left no record."""
+    with pytest.raises(NotFound, match="run 'x' has no undo record"):
+        here("undo", "x")

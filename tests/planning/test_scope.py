@@ -56,7 +56,7 @@ def test_a_topic_and_its_partitions(text: str, expected: TopicScope) -> None:
         ("orders:5-2", "the range 5-2 runs backwards. Try: 2-5"),
         ("orders:0:1", "'0:1' is not a partition number"),
         ("orders,payments", "name several topics one by one"),
-        ("ord*", "does not begin with the name of a topic"),
+        ("ord*", "of a topic. Try: write topic, topic:0,1,2 or topic:0-5"),
         ("orders:0-999999999", "more than 100,000"),
         ("orders:0-99999,100000-199999", "more than 100,000"),
     ],
@@ -67,6 +67,16 @@ def test_what_is_no_topic_is_refused(text: str, says: str) -> None:
         parse_topics(["orders", text])
 
     assert says in str(refused.value)
+    assert (";" in refused.value.hint) == (text == "orders,payments")
+
+
+def test_the_largest_scope_there_is() -> None:
+    """100,000 partitions of one topic are read, as a range or piece by piece; one more is not."""
+    assert 100_000 == len(parse_topic("orders:1-100000").partitions or ())
+    assert 100_000 == len(parse_topic("orders:0-49999,50000-99999").partitions or ())
+    for text in ("orders:0-100000", "orders:0-99999,100000"):
+        with pytest.raises(UsageError, match="more than 100,000"):
+            parse_topic(text)
 
 
 @given(st.sets(st.integers(0, 999_999_999), min_size=1, max_size=20))
@@ -75,6 +85,7 @@ def test_a_scope_is_written_as_it_is_read(numbers: set[int]) -> None:
     scope = TopicScope("orders", tuple(sorted(numbers)))
 
     assert scope == parse_topic(str(scope))
+    assert "orders" == str(TopicScope("orders"))
 
 
 def test_a_scope_of_partitions_names_exactly_these() -> None:
@@ -130,6 +141,22 @@ def test_a_topic_means_its_committed_partitions() -> None:
     assert ["orders:0", "orders:1"] == names(chosen)
     assert [("no-commit", "note", "orders", None)] == rules(chosen)
     assert "orders:2-3" in chosen.findings[0].why
+
+
+def test_a_single_uncommitted_partition_is_named() -> None:
+    """A note about one partition is about that partition."""
+    logs = {p: log for p, log in FACTS.logs.items() if p != ("orders", 3)}
+
+    assert [("no-commit", "note", "orders", 2)] == rules(
+        choose(replace(FACTS, logs=logs), "orders")
+    )
+
+
+def test_a_topic_whose_logs_are_all_unknown_is_not_missing() -> None:
+    """A committed topic of which nothing was read is unreadable by partition, not a slip."""
+    found = rules(choose(replace(FACTS, logs={}), "orders"))
+
+    assert [("unreadable", "block", "orders", n) for n in (0, 1)] == found
 
 
 def test_new_topics_means_every_partition() -> None:
@@ -194,19 +221,22 @@ def test_a_topic_that_does_not_exist(topic: str, *, new_topics: bool) -> None:
     facts = with_problem("the topic does not exist", "nope", None)
     chosen = choose(facts, topic, new_topics=new_topics)
 
-    assert ["missing-partition"] == [rule for rule, *_ in rules(chosen)]
+    assert [("missing-partition", "block")] == [found[:2] for found in rules(chosen)]
 
 
 def test_a_topic_nobody_asked_about_is_unreadable() -> None:
     """A topic of which nothing was read blocks: a rule that lacks a fact does not pass."""
-    assert ["unreadable"] == [rule for rule, *_ in rules(choose(FACTS, "nope", new_topics=True))]
+    for topic in ("nope", "nope:0"):
+        found = rules(choose(FACTS, topic, new_topics=True))
+        assert [("unreadable", "block")] == [row[:2] for row in found]
 
 
 def test_a_log_end_that_is_not_known_blocks() -> None:
     """A log that is listed without its end cannot be planned with."""
     logs = {**FACTS.logs, TopicPartition("orders", 0): LogOffsets(0, None)}
 
-    assert ["unreadable"] == [rule for rule, *_ in rules(choose(replace(FACTS, logs=logs)))]
+    found = rules(choose(replace(FACTS, logs=logs)))
+    assert [("unreadable", "block", "orders", 0)] == found
 
 
 def test_a_commit_that_could_not_be_read_blocks_its_partition() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 
-from toolkit.plan import Outcome, Result
+from toolkit.plan import Outcome, StepOutcome
 
 OUTCOME_COLUMNS = ("group", "action", "topic", "partition", "status", "found", "why")
 
@@ -17,19 +19,15 @@ def outcome_frame(outcome: Outcome) -> pd.DataFrame:
     tried"), found (Int64, the offset that was read back; null where nothing is committed), why.
     """
     rows = [
-        (step.group_id, str(step.action), *_cells(result))
-        for step in outcome.steps
-        for result in step.results
-    ]
-    rows += [
-        (step.group_id, str(step.action), None, None, str(step.status), None, step.why)
-        for step in outcome.steps
-        if not step.results
+        (step.group_id, str(step.action), *cells) for step in outcome.steps for cells in _rows(step)
     ]
     frame = pd.DataFrame(rows, columns=list(OUTCOME_COLUMNS), dtype="object")
     return frame.astype({"partition": "Int64", "found": "Int64"})
 
 
-def _cells(result: Result) -> tuple[object, ...]:
-    found = result.found and result.found.offset
-    return (*result.partition, str(result.status), found, result.why)
+def _rows(step: StepOutcome) -> Iterator[tuple[object, ...]]:
+    for result in step.results:
+        found = result.found and result.found.offset
+        yield *result.partition, str(result.status), found, result.why
+    if not step.results:
+        yield None, None, str(step.status), None, step.why

@@ -1,0 +1,80 @@
+"""Cases for the guard-rails: one idle group with one commit, in which one thing is then changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from facts import NOON, snapshot
+
+from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.guardrails import Case, check
+
+ORDERS = TopicPartition("orders", 0)
+OTHERS = TopicPartition("orders", 1)
+BILLS = TopicPartition("bills", 0)
+IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY, protocol_type="consumer")
+SECOND = timedelta(seconds=1)
+LOGS: dict[tuple[str, int], tuple[int | None, int | None]] = {
+    ORDERS: (0, 20),
+    OTHERS: (0, 20),
+    BILLS: (0, 20),
+}
+
+
+def commit(
+    offset: int = 10, at: TopicPartition = ORDERS, *, group: str = "g", age: float | None = 3600
+) -> Commit:
+    """Return a commit made so many seconds before noon, or at an unknown time."""
+    made = None if age is None else NOON - age * SECOND
+    return Commit(group, *at, offset, committed_at=made)
+
+
+def change(before: int | None = 10, after: int | None = 5, at: TopicPartition = ORDERS) -> Change:
+    """Return a change between two offsets, or nothing."""
+
+    def position(offset: int | None) -> Position | None:
+        return None if offset is None else Position(offset)
+
+    return Change(at, position(before), position(after))
+
+
+def step(*changes: Change, action: Action = Action.COMMIT, **fields: object) -> Step:
+    """Return a step about the idle group, planned on what the facts say, with fields changed."""
+    kept = {
+        "group_id": "g",
+        "type": GroupType.CLASSIC,
+        "state": GroupState.EMPTY,
+        "last_commit_at": NOON - 3600 * SECOND,
+        **fields,
+    }
+    return Step(action=action, changes=changes, **kept)  # type: ignore[arg-type] # named by tests
+
+
+def plan(*steps: Step, intent: Intent = Intent.RESET, **fields: object) -> Plan:
+    """Return a plan of ten seconds ago."""
+    kept = Plan(intent, "as asked", "eu", "id", NOON - 10 * SECOND, steps)
+    return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
+
+
+def facts(*groups: Group, commits: tuple[Commit, ...] = (commit(),), **fields: object) -> Snapshot:
+    """Return the facts of noon: the idle group with its commit, unless others are given."""
+    kept = snapshot(*(groups or (IDLE,)), commits=commits, logs=LOGS)
+    return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
+
+
+def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object) -> Case:
+    """Return the case of applying a plan at noon, with a reason, within default limits."""
+    kept = Case(made or plan(step(change())), now or facts(), Policy(), NOON, "why", applying=True)
+    return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
+
+
+def found(rule: str, about: Case) -> list[Finding]:
+    """Return what is found by one rule."""
+    return [finding for finding in check(about) if finding.rule == rule]
+
+
+def rules(about: Case) -> list[str]:
+    """Return the rules that block."""
+    return [finding.rule for finding in check(about) if finding.severity is Severity.BLOCK]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolkit.errors import RecordFailed, UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.storage.plan_files import read_plan, write_plan
+from toolkit.storage.plan_files import _checksum, read_plan, write_plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAN = Plan(
@@ -162,6 +162,23 @@ def test_formatting_anew_does_no_harm(path: Path) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()), sort_keys=True))
 
     assert PLAN == read_plan(path)
+
+
+def test_what_it_allows_is_in_order(path: Path) -> None:
+    """A set has no order of its own; the file has one."""
+    write_plan(path, replace(PLAN, allows=frozenset("abcdefgh")))
+
+    assert list("abcdefgh") == json.loads(path.read_text())["allows"]
+
+
+def test_a_new_checksum_does_not_help(path: Path) -> None:
+    """A file whose changes are not those of its fingerprint is refused in any case."""
+    write_plan(path, PLAN)
+    document = json.loads(path.read_text().replace('"offset": 40', '"offset": 41'))
+    path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
+
+    with pytest.raises(UsageError, match="was edited"):
+        read_plan(path)
 
 
 EDITS = {

@@ -119,6 +119,14 @@ def test_an_unreadable_commit_of_the_target_is_left_alone() -> None:
     assert [AUDIT] == [change.partition for _, change in plan.changes]
 
 
+def test_a_target_whose_offsets_could_not_be_read_is_left_alone() -> None:
+    """From where its offsets would go is not known for any of them."""
+    unread = Problem("committed offsets", "not authorised", "new")
+    plan = plan_copy(replace(facts(OLD, NEW), problems=(unread,)), source="old", target="new")
+
+    assert ([("unreadable", Severity.BLOCK)], ()) == (rules(plan), plan.steps)
+
+
 def test_a_rename_copies_everything_and_then_deletes() -> None:
     """The old group goes only after the new one was made."""
     plan = plan_rename(facts(OLD), source="old", target="new")

@@ -134,6 +134,14 @@ def test_a_group_that_may_have_been_used_stays(
     assert ([(rule, Severity.NOTE)], ()) == (rules(plan), plan.steps)
 
 
+def test_one_commit_of_unknown_age_hides_the_newest() -> None:
+    """Of a simple group, every commit has to be known to be old."""
+    old, unknown = commit(50), replace(commit(), partition=1)
+    plan = plan_delete_groups(snapshot(SIMPLE, commits=(old, unknown)), groups=["g"], empty_for=DAY)
+
+    assert [("age-unknown", Severity.NOTE)] == rules(plan)
+
+
 def test_exactly_long_enough_is_long_enough() -> None:
     """The limit itself counts."""
     facts = snapshot(replace(IDLE, empty_since=ago(30)), commits=(commit(50),))

@@ -71,6 +71,7 @@ CONNECT = live("g", member(), protocol_type="connect")
         (live("g", member(unreadable="it is not known")), "unreadable"),
         (live("g", described=False), "unreadable"),
         (live("g", state=GroupState.PREPARING_REBALANCE), "unreadable"),
+        (live("g", member(), type=GroupType.UNKNOWN), "unreadable"),
         (CONNECT, "group-live"),
         (replace(IDLE, type=GroupType.SHARE), "share-group"),
     ],
@@ -160,6 +161,15 @@ def test_an_unreadable_commit_blocks_where_it_is_meant() -> None:
 
     assert [("unreadable", Severity.BLOCK)] == rules(meant)
     assert [] == rules(not_meant)
+
+
+def test_an_unreadable_commit_of_a_live_group_blocks() -> None:
+    """It may be one that nobody subscribes to."""
+    unread = Problem("committed offset", "not authorised", "g", "audit", 1)
+    facts = snapshot(live("g", member("orders")), commits=commits("orders", "audit"))
+    plan = plan_delete_offsets(replace(facts, problems=(unread,)), groups=["g"])
+
+    assert [("unreadable", Severity.BLOCK)] == rules(plan)
 
 
 def test_a_missing_group_is_refused() -> None:

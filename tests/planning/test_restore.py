@@ -114,7 +114,8 @@ def test_partitions_outside_the_topics_asked_for_stay() -> None:
 
     assert [AUDIT] == [change.partition for _, change in plan.changes]
     assert ("no-row", Severity.BLOCK) in rules(plan)
-    assert () == plan_restore(facts(IDLE), SAVED, topics=["other"]).steps
+    more = (Commit("g", *ORDERS, 7),)
+    assert () == plan_restore(facts(IDLE, commits=more), SAVED, topics=["other"]).steps
 
 
 def test_another_cluster_blocks() -> None:

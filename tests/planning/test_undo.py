@@ -205,6 +205,31 @@ def test_a_group_that_was_made_and_used_since_stays() -> None:
     assert [(Action.DELETE_OFFSETS, ORDERS)] == [(s.action, c.partition) for s, c in undo.changes]
 
 
+MADE = plan(step(Action.COMMIT, Change(ORDERS, None, AT_10), state=None), intent=Intent.COPY)
+
+
+def test_a_group_that_was_made_and_could_not_be_read_stays() -> None:
+    """What else it has committed is not known, and would be lost with it."""
+    unread = Problem("committed offset", "not authorised", "g", *PAYMENTS)
+    undo = plan_undo(MADE, replace(facts_of({"g": {ORDERS: AT_10}}), problems=(unread,)))
+
+    assert [Action.DELETE_OFFSETS] == [one.action for one in undo.steps]
+
+
+def test_a_group_that_was_made_and_has_members_stays() -> None:
+    """Only the offset that nobody reads is removed."""
+    facts = replace(facts_of({"g": {ORDERS: AT_10}}), groups=(live("g", member("payments")),))
+
+    assert [Action.DELETE_OFFSETS] == [one.action for one in plan_undo(MADE, facts).steps]
+
+
+def test_an_added_offset_that_moved_on_is_removed_where_that_is_wanted() -> None:
+    """The change starts from what is committed now, which apply checks."""
+    undo = plan_undo(MADE, facts_of({"g": {ORDERS: AT_30}}), moved=Moved.RESTORE)
+
+    assert [(AT_30, None)] == [(change.before, change.after) for _, change in undo.changes]
+
+
 def test_a_rescue_has_nothing_to_undo() -> None:
     """The same offsets were committed again, and a clock cannot be turned back."""
     rescue = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_10)), intent=Intent.RESCUE)

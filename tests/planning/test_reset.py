@@ -327,14 +327,14 @@ def test_to_the_first_record_at_or_after_a_time() -> None:
 
 def test_a_time_from_before_the_log_is_noted() -> None:
     """Where the log begins later than the time asked for, older records may be gone (R19c)."""
-    logs = {ORDERS: LogOffsets(40, 100, 100)}
-    later = at_time(TimedOffset(40, NOON), logs=logs)
-    exact = at_time(TimedOffset(40, AN_HOUR_AGO), logs=logs)
+    logs = {ORDERS: LogOffsets(1, 100, 100)}
+    later = at_time(TimedOffset(1, NOON), logs=logs)
+    exact = at_time(TimedOffset(1, AN_HOUR_AGO), logs=logs)
     whole = at_time(TimedOffset(0, NOON))
     plans = [plan_reset(f, ToDatetime(AN_HOUR_AGO), groups=["g"]) for f in (later, exact, whole)]
 
     assert [[("before-log-start", "note")], [], []] == [rules(plan) for plan in plans]
-    assert [40, 40, 0] == [c.after.offset for plan in plans for c in changes(plan) if c.after]
+    assert [1, 1, 0] == [c.after.offset for plan in plans for c in changes(plan) if c.after]
 
 
 @pytest.mark.parametrize(
@@ -358,6 +358,14 @@ def test_a_time_that_is_still_to_come_blocks() -> None:
 
     assert [("in-the-future", "block")] == rules(plan)
     assert () == plan.steps
+
+
+def test_now_is_not_still_to_come() -> None:
+    """The instant at which the facts were read is not in the future."""
+    plan = plan_reset(at_time(None, at=NOON), ToDatetime(NOON, PastEnd.LATEST), groups=["g"])
+
+    assert [("past-end", "note")] == rules(plan)
+    assert ("g",) == plan.group_ids
 
 
 def test_a_time_that_was_not_looked_up_blocks() -> None:

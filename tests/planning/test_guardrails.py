@@ -109,7 +109,7 @@ EXAMPLES = {
     "subscribed": Example(
         case(DELETION, facts(READER)),
         "subscribed by app @ /10.0.0.1",
-        case(DELETION, facts(replace(READER, state=GroupState.EMPTY, members=()))),
+        case(DELETION, facts(live("g", member("bills")))),
         ("g", "orders", None),
     ),
     "facts-moved": Example(
@@ -120,8 +120,8 @@ EXAMPLES = {
     ),
     "keeps-committing": Example(
         case(now=facts(commits=(commit(age=5),))),
-        "it has no members, yet somebody committed for it at 11:59:55 UTC: an assign() consumer "
-        "is running and would write over the change",
+        "it has no members, yet somebody committed for it at 11:59:55 UTC, after the plan was "
+        "made: if an assign() consumer is running, it would write over the change",
         case(now=facts(commits=(commit(age=3600),))),
         ("g", None, None),
     ),

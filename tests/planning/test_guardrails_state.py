@@ -191,6 +191,13 @@ def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
     )
 
 
+def test_an_empty_group_subscribes_to_nothing() -> None:
+    """Nobody has to be asked what an idle group reads."""
+    made = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
+
+    assert [] == found("subscribed", case(made, facts(replace(IDLE, described=False))))
+
+
 def test_one_group_that_cannot_be_judged_does_not_hide_the_others() -> None:
     """Whoever overrides a rule has seen what else it objects to."""
     young, busy = step(change(), group_id="a", last_commit_at=NOON), step(change())

@@ -165,8 +165,9 @@ def keeps_committing(case: Case) -> Iterator[Objection]:
         last = max(filter(None, at), default=None)
         if last and last > (step.last_commit_at or case.plan.made_at):
             yield Objection(
-                f"it has no members, yet somebody committed for it at {last:%H:%M:%S} UTC: an "
-                "assign() consumer is running and would write over the change",
+                f"it has no members, yet somebody committed for it at {last:%H:%M:%S} UTC, "
+                "after the plan was made: if an assign() consumer is running, it would write over "
+                "the change",
                 step.group_id,
             )
         elif not watched and not _is_quiet(at, case.facts.taken_at):

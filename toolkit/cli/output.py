@@ -38,9 +38,9 @@ def write_frame(frame: pd.DataFrame, output: str) -> None:
     """Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON)."""
     if output == "json":
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
-        _echo(f"{text}\n")
+        echo_data(f"{text}\n")
     elif output == "csv":
-        _echo(frame.to_csv(index=False))
+        echo_data(frame.to_csv(index=False))
     else:
         _write_table(frame)
 
@@ -65,7 +65,7 @@ def printable(value: object) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
 
 
-def _echo(text: str) -> None:
+def echo_data(text: str) -> None:
     """Write data as it is, but to a terminal without the control characters it would obey."""
     if sys.stdout.isatty():
         text = "\n".join(printable(line) for line in text.split("\n"))

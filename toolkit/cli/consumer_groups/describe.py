@@ -1,0 +1,98 @@
+"""`--describe`: committed offsets and lag, members, or the state of groups."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from toolkit.cli.consumer_groups.connecting import cluster_of
+from toolkit.cli.consumer_groups.described import (
+    FRAMES,
+    members_table,
+    offsets_table,
+    states_table,
+)
+from toolkit.cli.consumer_groups.groups import exactly, named
+from toolkit.cli.consumer_groups.listing import is_consumer_group
+from toolkit.cli.consumer_groups.tables import write_table
+from toolkit.cli.output import printable, write_frame, write_problems
+from toolkit.cli.reading import ProgressLine
+from toolkit.errors import NotFound
+from toolkit.model import Cluster, Group, Snapshot
+
+PARTLY = 4
+
+
+def run(given: dict[str, Any]) -> int:
+    """Describe groups; 4 where one is missing or something could not be read."""
+    cluster = cluster_of(given)
+    snapshot = _read(cluster, given)
+    missing = exactly(snapshot, given["groups"])
+    if missing and not snapshot.groups:
+        raise _not_found(missing[0], cluster)
+    kind = "members" if given["members"] else "offsets"
+    kind = "state" if given["state"] is not None else kind
+    if given["output"] == "table":
+        _write_tables(snapshot, cluster, kind, verbose=given["verbose"])
+    else:
+        write_frame(FRAMES[kind](snapshot), given["output"])
+    if not given["quiet"]:
+        _tell(snapshot.groups)
+    write_problems([snapshot])
+    for name in missing:
+        click.echo(f"error: {_not_found(name, cluster)}", err=True)
+    return PARTLY if missing or snapshot.problems else 0
+
+
+def _read(cluster: Cluster, given: dict[str, Any]) -> Snapshot:
+    """Read the groups that are named and nothing of others, or all consumer groups."""
+    from toolkit.kafka_io.snapshot import read_snapshot
+
+    progress = ProgressLine(cluster.name, visible=not given["quiet"] and sys.stderr.isatty())
+    try:
+        snapshot = read_snapshot(cluster, groups=named(given["groups"]), on_progress=progress)
+    finally:
+        progress.clear()
+    if given["groups"]:
+        wanted = set(given["groups"])
+        groups = [group for group in snapshot.groups if group.group_id in wanted]
+    else:
+        groups = [group for group in snapshot.groups if is_consumer_group(group)]
+    kept = {group.group_id for group in groups}
+    commits = tuple(commit for commit in snapshot.commits if commit.group_id in kept)
+    problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in kept)
+    return replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
+
+
+def _not_found(name: str, cluster: Cluster) -> NotFound:
+    hint = "'offsetbook consumer-groups --list' shows the names"
+    return NotFound(f"cluster {cluster.name} has no group {printable(name)!r}", hint=hint)
+
+
+def _write_tables(snapshot: Snapshot, cluster: Cluster, kind: str, *, verbose: bool) -> None:
+    """Write a table for each group, with a blank line before it, as the tool does."""
+    if kind == "offsets":
+        table = offsets_table(snapshot, verbose=verbose)
+    elif kind == "members":
+        table = members_table(verbose=verbose)
+    else:
+        table = states_table(cluster, verbose=verbose)
+    for group in snapshot.groups:
+        columns, rows = table.of(group)
+        if rows or kind == "members":
+            click.echo()
+            write_table(columns, rows)
+
+
+def _tell(groups: Sequence[Group]) -> None:
+    """Say of groups that explain nothing on stdout why that is, in the tool's words."""
+    for group in groups:
+        name = printable(group.group_id)
+        if not group.is_live:
+            click.echo(f"Consumer group '{name}' has no active members.", err=True)
+        elif group.described and not group.members:
+            click.echo(f"Consumer group '{name}' is rebalancing.", err=True)

@@ -1,0 +1,167 @@
+"""The flags, which of them go together, and which exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import click
+
+from toolkit.cli.planner import APPROVAL, ASKED, Option
+from toolkit.cli.reset import FLAGS as MODES
+from toolkit.cli.reset import SCOPE
+from toolkit.errors import UsageError
+
+
+def _flag(name: str, text: str) -> Option:
+    return click.option(f"--{name}", is_flag=True, help=text)
+
+
+def _optional(name: str, variable: str, text: str) -> Option:
+    """Return an option that may stand without a value, which is then ""."""
+    return click.option(
+        f"--{name}", variable, is_flag=False, flag_value="", metavar="[LIST]", help=text
+    )
+
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+CONNECTION = (
+    click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="The cluster's address. Where a fleet file has a cluster there, its settings, limits "
+        "and protected groups hold. Instead: --cluster.",
+    ),
+    click.option(
+        "--command-config", type=FILE, help="Client settings as a Java properties file (PEM only)."
+    ),
+    click.option(
+        "--timeout",
+        type=click.IntRange(min=1),
+        metavar="MS",
+        help="How long to try to connect. Default: 4000.",
+    ),
+)
+ACTION_FLAGS = (
+    _flag("list", "List the groups."),
+    _flag("describe", "Show committed offsets and lag, --members, or --state."),
+    _flag("reset-offsets", "Move committed offsets; without --execute only show where to."),
+    _flag("delete-offsets", "Delete the committed offsets of topics."),
+    _flag("delete", "Delete whole groups."),
+    click.option("--validate-regex", metavar="REGEX", help="Say whether brokers accept a pattern."),
+)
+LOOKING = (
+    _flag("all-groups", "All groups; for a change, all that are idle."),
+    _flag("offsets", "With --describe: offsets and lag. The default."),
+    _flag("members", "With --describe: the members."),
+    _optional("state", "state", "With --describe: the state. With --list: states, or only these."),
+    _optional("type", "type_", "With --list: types, or only these."),
+    _flag("verbose", "With --describe: more columns."),
+)
+EXECUTION = (
+    _flag("execute", "Do it: the approval of what is shown. Needs --reason."),
+    _flag("export", "Write where offsets go as CSV, for --from-file."),
+)
+# Of the other commands' options: `--from-group` the tool does not have, and these mean less here.
+WITHOUT = {"--from-group", "--group", "--topic", "--all-topics"}
+GROUP = click.option("--group", "groups", multiple=True, metavar="NAME", help="One; repeatable.")
+TOPICS = (
+    click.option(
+        "--topic",
+        "topics",
+        multiple=True,
+        metavar="TOPIC",
+        help="topic, topic:0,1,2 or topic:0-5; repeatable.",
+    ),
+    _flag("all-topics", "All that is committed."),
+)
+
+
+def _names(option: Option) -> set[str]:
+    """Return how an option is written, by giving it to a function that does nothing."""
+
+    def nothing() -> None:
+        """Take an option."""
+
+    option(nothing)
+    return {name for param in nothing.__click_params__ for name in param.opts}  # type: ignore[attr-defined] # click's own list
+
+
+OPTIONS: tuple[Option, ...] = (
+    *CONNECTION,
+    *ACTION_FLAGS,
+    GROUP,
+    *LOOKING,
+    *TOPICS,
+    *(option for option in (*MODES, *SCOPE) if not _names(option) & WITHOUT),
+    *EXECUTION,
+    *(option for option in (*APPROVAL, *ASKED) if not _names(option) & WITHOUT),
+)
+
+TARGETS = frozenset(
+    {"to_earliest", "to_latest", "to_offset", "shift_by", "to_datetime", "by_duration"}
+    | {"to_current", "from_file"}
+)
+ANYWHERE = frozenset(
+    {"bootstrap_server", "command_config", "timeout", "fleet", "cluster", "output", "quiet"}
+)
+CHANGE = frozenset({"dry_run", "execute", "approve", "reason", "overrides", "watch_s"})
+FITTING: dict[str, frozenset[str]] = {
+    "list": frozenset({"state", "type_"}),
+    "describe": frozenset({"groups", "all_groups", "offsets", "members", "state", "verbose"}),
+    "reset-offsets": TARGETS
+    | CHANGE
+    | {"groups", "all_groups", "topics", "all_topics", "new_topics", "past_end", "export"},
+    "delete-offsets": CHANGE | {"groups", "topics"},
+    "delete": CHANGE | {"groups", "all_groups"},
+    "validate-regex": frozenset(),
+}
+# For each action: of these sets one flag at most, of those one at least.
+AT_MOST = {
+    "describe": ({"groups", "all_groups"}, {"offsets", "members", "state"}),
+    "reset-offsets": (
+        {"groups", "all_groups"},
+        {"topics", "all_topics"},
+        TARGETS,
+        {"dry_run", "execute"},
+        {"dry_run", "approve"},
+        {"export", "output"},
+    ),
+    "delete-offsets": ({"dry_run", "execute"}, {"dry_run", "approve"}),
+    "delete": ({"groups", "all_groups"}, {"dry_run", "execute"}, {"dry_run", "approve"}),
+}
+AT_LEAST = {
+    "describe": ({"groups", "all_groups"},),
+    "reset-offsets": (
+        {"groups", "all_groups"},
+        TARGETS,
+        {"topics", "all_topics", "from_file"},
+    ),
+    "delete-offsets": ({"groups"}, {"topics"}),
+    "delete": ({"groups", "all_groups"},),
+}
+WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override"}
+
+
+def check_flags(given: Collection[str]) -> str:
+    """Return the one action that is asked for; raises UsageError where flags do not fit."""
+    actions = [action for action in FITTING if action.replace("-", "_") in given]
+    if len(actions) != 1:
+        said = f"{_spoken(actions)} exclude each other" if actions else "what is to be done?"
+        raise UsageError(said, hint=f"exactly one of {_spoken(FITTING)}")
+    (action,) = actions
+    fitting = FITTING[action] | ANYWHERE | {action.replace("-", "_")}
+    if lost := set(given) - fitting:
+        raise UsageError(f"{_spoken(lost)} does not go with --{action}", hint="leave it out")
+    for flags in AT_MOST.get(action, ()):
+        if len(both := flags & set(given)) > 1:
+            raise UsageError(f"{_spoken(both)} exclude each other", hint="give one of them")
+    for flags in AT_LEAST.get(action, ()):
+        if not flags & set(given):
+            raise UsageError(f"--{action} needs one of {_spoken(flags)}", hint="add it")
+    return action
+
+
+def _spoken(flags: Collection[str]) -> str:
+    names = (WRITTEN.get(flag, flag).rstrip("_").replace("_", "-") for flag in flags)
+    return ", ".join(f"--{name}" for name in sorted(names))

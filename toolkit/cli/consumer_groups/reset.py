@@ -1,0 +1,111 @@
+"""`--reset-offsets`: move the committed offsets of idle groups."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from toolkit.cli.consumer_groups.carrying import Carrying, carry
+from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
+from toolkit.cli.consumer_groups.flags import TARGETS
+from toolkit.cli.consumer_groups.groups import choose, named
+from toolkit.cli.consumer_groups.new_offsets import NewOffsets
+from toolkit.cli.facts import read_facts
+from toolkit.cli.planner import Planned
+from toolkit.errors import UsageError
+from toolkit.plan import Plan, Severity
+from toolkit.planning.by_time import ToDatetime
+from toolkit.planning.modes import WITHOUT_VALUE, parse_target
+from toolkit.planning.reset import plan_reset
+from toolkit.planning.scope import TopicScope, parse_topics
+from toolkit.planning.targets import Target
+from toolkit.planning.written_offsets import FromOffsets, from_offsets
+
+if TYPE_CHECKING:
+    from toolkit.model import Snapshot
+
+
+def run(given: dict[str, Any]) -> int:
+    """Reset offsets, or show where they would go; the exit code."""
+    scopes = parse_topics(given["topics"])
+    target = _target(given)
+    cluster = cluster_of(given)
+    facts = read_facts(
+        asked_of(given),
+        cluster,
+        groups=named(given["groups"]),
+        topics=sorted(_topics(scopes, target)),
+        at=target.at if isinstance(target, ToDatetime) else None,
+    )
+    chosen = choose(facts, given, meant=_meant(facts, scopes, target, given))
+    plan = plan_reset(
+        facts,
+        target,
+        groups=named(chosen.ids),
+        topics=given["topics"],
+        new_topics=given["new_topics"],
+    )
+    if given["all_groups"]:
+        plan = _without_strangers(plan)
+    offsets = NewOffsets(plan, facts, target, scopes, frozenset(chosen.ids))
+    write = offsets.write_table
+    if given["export"]:
+        write = offsets.write_rows if _is_of_one_group(given) else offsets.write_group_rows
+    return carry(Carrying(Planned(plan, cluster, facts), write, chosen.passed_over), given)
+
+
+def _target(given: dict[str, Any]) -> Target:
+    (name,) = (name for name in TARGETS if given[name] is not None and given[name] is not False)
+    if name == "from_file":
+        return _from_file(given)
+    mode = name.replace("_", "-")
+    text = "" if mode in WITHOUT_VALUE else str(given[name])
+    return parse_target(mode, text, now=datetime.now(UTC), past_end=given["past_end"])
+
+
+def _from_file(given: dict[str, Any]) -> FromOffsets:
+    from toolkit.storage.offsets_files import read_offsets
+
+    path = given["from_file"]
+    saved = read_offsets(path, group=given["groups"][0] if _is_of_one_group(given) else None)
+    if not saved.names_groups:
+        raise UsageError(
+            f"offsets file {path} does not say which group each line is for",
+            hint="write group,topic,partition,offset, or name one group",
+        )
+    return from_offsets(saved.rows, source=f"from-file {path}")
+
+
+def _is_of_one_group(given: dict[str, Any]) -> bool:
+    """Whether a CSV is of one group, and has three columns."""
+    return len(set(given["groups"])) == 1
+
+
+def _topics(scopes: Sequence[TopicScope], target: Target) -> set[str]:
+    """Return the topics that are named, on the command line or in a file."""
+    rows = target.rows.values() if isinstance(target, FromOffsets) else ()
+    in_file = {partition.topic for offsets in rows for partition in offsets}
+    return {scope.topic for scope in scopes} | in_file
+
+
+def _meant(
+    facts: Snapshot, scopes: Sequence[TopicScope], target: Target, given: dict[str, Any]
+) -> Collection[str] | None:
+    """Return the groups that --all-groups means: in the file, or with a commit on a topic."""
+    if isinstance(target, FromOffsets):
+        return {name for name in target.rows if name is not None}
+    if not scopes or given["new_topics"]:
+        return None
+    topics = {scope.topic for scope in scopes}
+    return {commit.group_id for commit in facts.commits if commit.topic in topics}
+
+
+def _without_strangers(plan: Plan) -> Plan:
+    """Let a topic that some of all groups never used be no reason to stop; they are left alone."""
+    findings = (
+        replace(found, severity=Severity.NOTE) if found.rule == "topic-never-used" else found
+        for found in plan.findings
+    )
+    return replace(plan, findings=tuple(findings))

@@ -1,0 +1,30 @@
+"""Tables as the tool writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import click
+
+from toolkit.cli.output import printable
+
+MISSING = "-"
+NARROW = {"PARTITION": 10}
+WIDE = {"ASSIGNMENT-STRATEGY": 20, "CURRENT-ASSIGNMENT": 20, "STATE": 20, "COORDINATOR (ID)": 25}
+USUAL = 15
+
+Cell = str | int | None
+
+
+def write_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
+    """Write columns with two blanks at least between them; None is a dash, as in the tool."""
+    cells = [tuple(columns), *(tuple(map(_shown, row)) for row in rows)]
+    least = [{**NARROW, **WIDE}.get(column, USUAL) for column in columns]
+    widths = [max(w, *(len(row[i]) for row in cells)) for i, w in enumerate(least)]
+    for row in cells:
+        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(" ".join(padded).rstrip())
+
+
+def _shown(cell: Cell) -> str:
+    return MISSING if cell is None or cell == "" else printable(cell)

@@ -28,6 +28,7 @@ from toolkit.planning.restore import plan_restore
 
 IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY)
 ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
+OTHER_BYTES = b64encode(b"\x07" + 8 * b"\x02").decode()
 STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
 
 
@@ -164,6 +165,11 @@ LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
             Position(4, 0, STREAM_TIME),
             Position(5, 0),
             f"moved to the log start 5: 4 is before it; {STREAM_TIME_CLEARED}",
+        ),
+        (
+            Position(4, 0, OTHER_BYTES),
+            Position(5, 0, OTHER_BYTES),
+            "moved to the log start 5: 4 is before it",
         ),
         (
             Position(30, 9, "m"),

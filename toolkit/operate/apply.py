@@ -165,12 +165,7 @@ def _is_young(plan: Plan, step: Step) -> bool:
 
 def _was_left_unfinished(plan: Plan, state: Path) -> bool:
     """Whether the last run that touched these groups was of this plan, and did a part of it."""
-    groups = set(plan.group_ids)
-    last = None
-    for entry in audit.read(state):
-        touched = {step.group_id for step in entry.steps}
-        if entry.cluster_id == plan.cluster_id and touched & groups:
-            last = entry
+    last = audit.last_run(state, plan.cluster_id, plan.group_ids)
     if last is None or last.fingerprint != plan.fingerprint:
         return False
     made = any(c.status is Status.DONE for step in last.steps for c in step.changes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.commits import read_commits
@@ -15,6 +15,8 @@ from toolkit.plan import Action, Change, Plan, Position, Result, Status, Step, S
 
 Held = Mapping[TopicPartition, Position]  # what a group has committed
 OnStep = Callable[[StepOutcome], None]
+
+LARGEST_BATCH = 64
 
 
 def carry_out(
@@ -30,54 +32,83 @@ def carry_out(
     ended = ""
     try:
         with Connection(cluster) as connection:
-            worker = _Worker(connection, finishing=finishing)
+            worker = _Worker(connection, finishing=finishing, stopped=stopped)
             worker.writer.look_up(plan.group_ids)
-            for step in plan.steps:
-                ended = ended or stopped()
-                outcome = _not_tried(step, ended) if ended else worker.take(step)
-                outcomes.append(outcome)
-                on_step(outcome)
-                ended = ended or worker.lost
+            for batch in _batches(plan.steps):
+                taken = worker.take(batch)
+                outcomes += taken
+                for outcome in taken:
+                    on_step(outcome)
+                ended = worker.ended
     except ToolkitError as exc:  # before the first step: no connection, no coordinator
         ended = ended or str(exc)
     outcomes += [_not_tried(step, ended) for step in plan.steps[len(outcomes) :]]
     return tuple(outcomes), ended
 
 
+def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """
+    Cut steps into batches that are checked and read back together: 1, 2, 4 and so on.
+
+    The first step goes alone, so that what is wrong with all of them shows at one. A step that
+    needs another one begins a batch, because it must have been read back by then.
+    """
+    batch: list[Step] = []
+    size = 1
+    for step in steps:
+        groups = {other.group_id for other in batch}
+        if len(batch) == size or {step.needs, step.group_id} & groups:
+            yield batch
+            batch, size = [], min(2 * size, LARGEST_BATCH)
+        batch.append(step)
+    if batch:
+        yield batch
+
+
 class _Worker:
     """Takes the steps of one plan over one connection."""
 
-    def __init__(self, connection: Connection, *, finishing: bool) -> None:
+    def __init__(
+        self, connection: Connection, *, finishing: bool, stopped: Callable[[], str]
+    ) -> None:
         self.connection = connection
         self.writer = GroupWriter(connection)
         self.finishing = finishing
-        self.lost = ""  # why the cluster cannot be reached any more
+        self.stopped = stopped
+        self.ended = ""  # why no further step is tried
         self.unfinished: set[str] = set()  # groups of which a step was not done
 
-    def take(self, step: Step) -> StepOutcome:
-        """Take one step, unless one that it needs was not done."""
-        if step.needs in self.unfinished:
-            outcome = _not_tried(step, f"{step.needs} was not done")
-        else:
-            try:
-                outcome = self._take(step)
-            except ToolkitError as exc:
-                self.lost = str(exc) if isinstance(exc, ClusterUnreachable) else ""
-                outcome = _refused(step, str(exc))
-        if outcome.status is not Status.DONE:
-            self.unfinished.add(step.group_id)
-        return outcome
+    def take(self, steps: Sequence[Step]) -> list[StepOutcome]:
+        """Look at what the groups hold, carry the steps out, and look again."""
+        before = self._held(steps)
+        if all(isinstance(held, str) for held in before.values()):
+            self.ended = self.ended or str(next(iter(before.values())))
+        answers = {step.group_id: self._answer(step, before) for step in steps}
+        tried = [step for step in steps if isinstance(answers[step.group_id], Answered)]
+        after, there = self._held(tried), self._there(tried)
+        outcomes = []
+        for step in steps:
+            answered = answers[step.group_id]
+            if isinstance(answered, StepOutcome):
+                outcomes.append(answered)
+            else:
+                pair = before[step.group_id], after[step.group_id]
+                outcomes.append(_read_back(step, answered, *pair, is_there=step.group_id in there))
+        self.unfinished |= {o.group_id for o in outcomes if o.status is not Status.DONE}
+        return outcomes
 
-    def _take(self, step: Step) -> StepOutcome:
-        held = self._held(step)
+    def _answer(self, step: Step, before: Mapping[str, Held | str]) -> Answered | StepOutcome:
+        """Send a step's request and return its answer, or why it was not sent."""
+        self.ended = self.ended or self.stopped()
+        held = before[step.group_id]
+        if self.ended or step.needs in self.unfinished:
+            return _not_tried(step, self.ended or f"{step.needs} was not done")
+        if isinstance(held, str):
+            return _not_tried(step, f"what it committed could not be read: {held}")
         if moved := _moved(step, held, finishing=self.finishing):
             return _refused(step, moved)
         todo = [c for c in step.changes if not (self.finishing and _is_made(c, held))]
-        if self.finishing and not todo and step.changes:
-            answered = Answered()
-        else:
-            answered = self._write(step, todo)
-        return self._read_back(step, held, answered)
+        return self._write(step, todo) if todo or not step.changes else Answered()
 
     def _write(self, step: Step, changes: Sequence[Change]) -> Answered:
         """Send the step's request; an answer that never came is an answer to be read back."""
@@ -93,43 +124,64 @@ class _Worker:
                 case Action.REJOIN:
                     rejoin(self.connection, self._listed(step.group_id))
                     return Answered()
-        except ClusterUnreachable as exc:
-            self.lost = str(exc)
-            return Answered(str(exc))
         except ToolkitError as exc:
+            self._note(exc)
             return Answered(str(exc))
 
-    def _read_back(self, step: Step, before: Held, answered: Answered) -> StepOutcome:
+    def _held(self, steps: Sequence[Step]) -> dict[str, Held | str]:
+        """Return what each group has committed, or why that could not be read."""
+        ids = [step.group_id for step in steps]
+        if not steps:
+            return {}
         try:
-            held = self._held(step)
-            still_there = step.action is Action.DELETE_GROUP and self._exists(step.group_id)
+            commits, problems = read_commits(self.connection, ids)
         except ToolkitError as exc:
-            why = f"{answered.error or 'the broker took it'}; it could not be read back: {exc}"
-            self.lost = self.lost or (str(exc) if isinstance(exc, ClusterUnreachable) else "")
-            results = tuple(Result(c.partition, Status.FAILED, why) for c in step.changes)
-            return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
-        results = tuple(_result(c, before, held, answered) for c in step.changes)
-        if still_there and not answered.error:
-            why = "the broker took it, yet the group is there"
-            return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
-        status = _status(results, answered.error, gone=not still_there)
-        why = "" if status is Status.DONE else answered.error
-        return StepOutcome(step.group_id, step.action, status, why, results)
+            self._note(exc)
+            return dict.fromkeys(ids, str(exc))
+        held: dict[str, dict[TopicPartition, Position]] = {group_id: {} for group_id in ids}
+        for commit in commits:
+            partition = TopicPartition(commit.topic, commit.partition)
+            held[commit.group_id][partition] = Position.of(commit)
+        unread = {p.group_id: p.why for p in problems if p.group_id}
+        return {group_id: unread.get(group_id, held[group_id]) for group_id in ids}
 
-    def _held(self, step: Step) -> dict[TopicPartition, Position]:
-        commits, problems = read_commits(self.connection, [step.group_id])
-        if problems:
-            raise BrokerRefused(f"reading what {step.group_id} committed: {problems[0].why}")
-        return {TopicPartition(c.topic, c.partition): Position.of(c) for c in commits}
+    def _there(self, steps: Sequence[Step]) -> set[str]:
+        """Return which of the groups that were to be deleted are still there, or may be."""
+        deleted = {step.group_id for step in steps if step.action is Action.DELETE_GROUP}
+        if not deleted:
+            return set()
+        try:
+            listed, problems = list_groups(self.connection)
+        except ToolkitError as exc:
+            self._note(exc)
+            return deleted
+        return deleted if problems else deleted & {group.group_id for group in listed}
 
-    def _exists(self, group_id: str) -> bool:
-        return any(group.group_id == group_id for group in list_groups(self.connection)[0])
+    def _note(self, exc: ToolkitError) -> None:
+        if isinstance(exc, ClusterUnreachable):
+            self.ended = self.ended or str(exc)
 
     def _listed(self, group_id: str) -> Group:
         for group in list_groups(self.connection)[0]:
             if group.group_id == group_id:
                 return group
         raise BrokerRefused(f"group {group_id} is not there any more")
+
+
+def _read_back(
+    step: Step, answered: Answered, before: Held | str, held: Held | str, *, is_there: bool
+) -> StepOutcome:
+    if isinstance(held, str) or isinstance(before, str):
+        why = f"{answered.error or 'the broker took it'}; it could not be read back: {held}"
+        results = tuple(Result(c.partition, Status.FAILED, why) for c in step.changes)
+        return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
+    results = tuple(_result(c, before, held, answered) for c in step.changes)
+    if is_there and not answered.error:
+        why = "the broker took it, yet the group may still be there"
+        return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
+    status = _status(results, answered.error, gone=not is_there)
+    why = "" if status is Status.DONE else answered.error
+    return StepOutcome(step.group_id, step.action, status, why, results)
 
 
 def _moved(step: Step, held: Held, *, finishing: bool) -> str:
@@ -140,6 +192,8 @@ def _moved(step: Step, held: Held, *, finishing: bool) -> str:
         if not (finishing and _is_made(change, held)):
             topic, number = change.partition
             return f"{topic} partition {number} moved since it was checked; nothing was changed"
+    if step.action is Action.DELETE_GROUP and held.keys() - {c.partition for c in step.changes}:
+        return "it has committed more since it was checked; nothing was changed"
     return ""
 
 

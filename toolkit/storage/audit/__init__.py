@@ -17,7 +17,7 @@ from toolkit.storage.audit.entry import (
     intent_entry,
     outcome_entry,
 )
-from toolkit.storage.audit.log import append, read, unfinished
+from toolkit.storage.audit.log import append, last_run, read, unfinished
 from toolkit.storage.audit.verification import verify
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "append",
     "found_entry",
     "intent_entry",
+    "last_run",
     "outcome_entry",
     "read",
     "unfinished",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import NamedTuple
+
 from toolkit.plan import Action, Intent, Status
 from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, Run
 from toolkit.storage.json_records import Fields, utc_text
@@ -15,6 +18,25 @@ ENTRY_FIELDS = frozenset(
 )
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
+
+
+class RunHead(NamedTuple):
+    """What the start of a line tells, without its steps, which may be many."""
+
+    run_id: str
+    event: str
+    cluster_id: str
+
+
+def read_head_of(line: bytes) -> RunHead | None:
+    """Return what a line begins with; None where it is torn. Whether it holds is not checked."""
+    # Quotes inside of texts are escaped, so this is the first of the steps and nothing else.
+    start, found, _ = line.partition(b',"steps":')
+    try:
+        content = json.loads(start + b"}") if found else {}
+        return RunHead(content["run"], content["event"], content["cluster_id"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def entry_content(entry: AuditEntry) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from toolkit.storage.audit.chain import (
     seal,
 )
 from toolkit.storage.audit.entry import AuditEntry, Event
-from toolkit.storage.audit.lines import entry_content, read_entry
+from toolkit.storage.audit.lines import entry_content, read_entry, read_head_of
 from toolkit.storage.whole_files import (
     exclusively,
     file_name,
@@ -76,21 +76,42 @@ def unfinished(state: Path) -> list[AuditEntry]:
 
     Such a run was cut off or is still going on: only who holds the cluster's lock can tell.
     """
-    intents: dict[object, Line] = {}
-    for line in _lines(state):
-        run = line.content.get("run")
-        if line.content.get("event") == Event.INTENT:
-            intents[run] = line
+    intents: dict[str, bytes] = {}
+    for raw in _raw_lines(state):
+        if (run := read_head_of(raw)) is None:
+            continue
+        if run.event == Event.INTENT:
+            intents[run.run_id] = raw
         else:
-            intents.pop(run, None)
-    return [_entry(state, line) for line in intents.values()]
+            intents.pop(run.run_id, None)
+    lines = (open_line(raw) for raw in intents.values())
+    return [_entry(state, line) for line in lines if line]
+
+
+def last_run(state: Path, cluster_id: str, groups: Collection[str]) -> AuditEntry | None:
+    """Return the newest entry about a cluster whose run touched any of these groups."""
+    raws = [
+        raw
+        for raw in _raw_lines(state)
+        if (run := read_head_of(raw)) is not None and run.cluster_id == cluster_id
+    ]
+    for raw in reversed(raws):
+        if line := open_line(raw):
+            entry = _entry(state, line)
+            if any(step.group_id in groups for step in entry.steps):
+                return entry
+    return None
 
 
 def _lines(state: Path) -> Iterator[Line]:
+    yield from filter(None, map(open_line, _raw_lines(state)))
+
+
+def _raw_lines(state: Path) -> Iterator[bytes]:
     path = state / LOG
     try:
         with path.open("rb") as log:
-            yield from filter(None, (open_line(raw.removesuffix(b"\n")) for raw in log))
+            yield from (raw.removesuffix(b"\n") for raw in log)
     except FileNotFoundError:
         return
     except OSError as exc:

@@ -57,12 +57,7 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
     is_approved = bool(given["execute"] or given["approve"])
     only_shows = given["dry_run"] or not (is_approved or carrying.asks)
     is_last = bool(stopping) or only_shows or not planned.plan.steps
-    if asked.output != "table":
-        shows_plan = is_last
-    else:
-        # Where it should have been done and is blocked, the tool's table would look like done.
-        shows_plan = not is_approved or (is_last and not stopping)
-    if shows_plan:
+    if _shows_plan(asked, is_last=is_last, is_approved=is_approved, is_blocked=bool(stopping)):
         _show(carrying, asked, None)
     if stopping:
         _tell_blocked(stopping)
@@ -74,6 +69,14 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
     outcome = apply_approved(planned, asked, approval)
     _show(carrying, asked, outcome)
     return tell_outcome(outcome) or code
+
+
+def _shows_plan(asked: Asked, *, is_last: bool, is_approved: bool, is_blocked: bool) -> bool:
+    """Whether the plan is written to stdout, and not only what was done by it."""
+    if asked.output != "table":
+        return is_last  # for programs one frame: the outcome where there is one
+    # The tool's table of what was to be done and is blocked would look like one of what was done.
+    return not is_approved or (is_last and not is_blocked)
 
 
 def _show(carrying: Carrying, asked: Asked, outcome: Outcome | None) -> None:

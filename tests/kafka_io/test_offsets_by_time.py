@@ -45,7 +45,7 @@ def test_first_record_at_or_after(
     """The first record at or after the instant is found; past the last one, or in none, nothing."""
     partitions = [TopicPartition(timed, 0), TopicPartition(timed, 1)]
     with Connection(apps.cluster) as connection:
-        found, problems = read_offsets_at(connection, partitions, at)
+        found, problems = read_offsets_at(connection, dict.fromkeys(partitions, at))
 
     assert found == {partitions[0]: expected, partitions[1]: None}
     assert problems == []
@@ -55,7 +55,9 @@ def test_what_does_not_exist(apps: Any, timed: str) -> None:
     """A partition that does not exist costs only itself."""
     gone = [TopicPartition(timed, 7), TopicPartition("no-such-topic", 0)]
     with Connection(apps.cluster) as connection:
-        found, problems = read_offsets_at(connection, [TopicPartition(timed, 0), *gone], NOON)
+        found, problems = read_offsets_at(
+            connection, dict.fromkeys([TopicPartition(timed, 0), *gone], NOON)
+        )
 
     assert found == {TopicPartition(timed, 0): TimedOffset(0, NOON)}
     assert set(problems) == {
@@ -74,7 +76,7 @@ def test_more_partitions_than_a_request_holds(apps: Any, monkeypatch: pytest.Mon
         produce(apps, topic, [at], partition=number)
         expected[TopicPartition(topic, number)] = TimedOffset(0, at)
     with Connection(apps.cluster) as connection:
-        found, problems = read_offsets_at(connection, expected, NOON)
+        found, problems = read_offsets_at(connection, dict.fromkeys(expected, NOON))
 
     assert problems == []
     assert found == expected

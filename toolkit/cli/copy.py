@@ -18,14 +18,38 @@ OPTIONS = (
         metavar="TOPIC",
         help="topic, topic:0,1,2 or topic:0-5; repeatable. Default: all that is committed.",
     ),
+    click.option("--to-cluster", "mirror", metavar="NAME", help="Another cluster: a mirror."),
+    click.option(
+        "--by",
+        type=click.Choice(["offset", "time"]),
+        default="time",
+        show_default=True,
+        help="To a mirror: equal offsets, or the record of the same time. By time no record is "
+        "skipped; some that were read may come again.",
+    ),
+    click.option(
+        "--topic-prefix",
+        "prefix",
+        default="",
+        metavar="TEXT",
+        help="What the mirror puts before the names of topics, such as 'eu.'.",
+    ),
 )
 
 
-def make(asked: Asked, *, target: str, topics: tuple[str, ...]) -> Planned:
-    """Plan a copy within a cluster."""
+def make(
+    asked: Asked, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
+) -> Planned:
+    """Plan a copy within a cluster, or to a mirror."""
     from toolkit.planning.copy import plan_copy
 
     source = _source(asked)
+    if mirror is not None:
+        from toolkit.cli.mirror import copy_to_mirror
+        from toolkit.planning.mirror import Pair
+
+        pair = Pair(source, target, way["prefix"])
+        return copy_to_mirror(asked, pair, mirror=mirror, by=way["by"], topics=topics)
     cluster = choose_cluster(asked)
     facts = read_facts(asked, cluster, groups=[source, target])
     plan = plan_copy(facts, source=source, target=target, topics=topics)
@@ -49,7 +73,7 @@ def _source(asked: Asked) -> str:
     return groups[0]
 
 
-HELP = "Copy the offsets of --group to a new or idle group."
+HELP = "Copy the offsets of --group to a new or idle group, here or on a mirror."
 RENAME_HELP = (
     "Copy the offsets of the idle --group to a new name, verify, and delete the old group."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -90,16 +90,17 @@ def _edge_requests(
     partitions: Sequence[TopicPartition],
 ) -> Iterator[tuple[_Edge, ListOffsetsRequest]]:
     for edge in EDGES:
-        yield edge, list_offsets_request(partitions, edge.timestamp, isolation=edge.isolation)
+        at = dict.fromkeys(partitions, edge.timestamp)
+        yield edge, list_offsets_request(at, isolation=edge.isolation)
 
 
 def list_offsets_request(
-    partitions: Sequence[TopicPartition], timestamp: int, *, isolation: int = READ_UNCOMMITTED
+    times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
 ) -> ListOffsetsRequest:
-    """Return the request for where logs stand at a time in ms, or at one of the special times."""
+    """Return the request for where logs stand at times in ms, or at one of the special times."""
     topic_type = ListOffsetsRequest.ListOffsetsTopic
     by_topic: dict[str, list[Any]] = defaultdict(list)
-    for topic, partition in partitions:
+    for (topic, partition), timestamp in times.items():
         by_topic[topic].append(
             topic_type.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         )

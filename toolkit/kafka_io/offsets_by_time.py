@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from kafka.protocol.consumer import ListOffsetsRequest
@@ -17,10 +17,10 @@ NO_OFFSET = -1
 
 
 def read_offsets_at(
-    connection: Connection, partitions: Iterable[TopicPartition], at: datetime
+    connection: Connection, at: Mapping[TopicPartition, datetime]
 ) -> tuple[dict[TopicPartition, TimedOffset | None], list[Problem]]:
     """
-    Return for each partition its first record at or after an instant, None where there is none.
+    Return for each partition its first record at or after its instant, None where there is none.
 
     The record has the lowest offset of those, which need not be the oldest of them: producers
     choose timestamps. Records of open and aborted transactions count. One request a leader and
@@ -28,9 +28,9 @@ def read_offsets_at(
     """
 
     def requests(chunk: Sequence[TopicPartition]) -> Iterator[tuple[None, ListOffsetsRequest]]:
-        yield None, list_offsets_request(chunk, to_ms(at))
+        yield None, list_offsets_request({partition: to_ms(at[partition]) for partition in chunk})
 
-    leaders, failed = find_leaders(connection, set(partitions))
+    leaders, failed = find_leaders(connection, at.keys())
     found: dict[TopicPartition, TimedOffset | None] = {}
     for _, partition, entry in ask_leaders(connection, leaders, requests):
         if isinstance(entry, str):

@@ -44,7 +44,7 @@ def read_plan_facts(
         untimed: list[Problem] = []
         if at is not None:
             on_progress(Progress("offsets by time", 0, len(logs)))
-            at_time, untimed = read_offsets_at(connection, logs, at)
+            at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
     problems = (*snapshot.problems, *missing, *unread, *unled, *untimed)
     return replace(
         snapshot, logs=logs, at=at, at_time=at_time, problems=tuple(dict.fromkeys(problems))

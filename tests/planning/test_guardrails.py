@@ -132,7 +132,10 @@ EXAMPLES = {
         ("g", "orders", 0),
     ),
     "topic-never-used": Example(
-        case(plan(step(change(None, 0, BILLS)))),
+        case(
+            plan(step(change(None, 0, BILLS))),
+            facts(commits=(commit(), commit(at=BILLS, group="another"))),
+        ),
         "the group never committed this topic",
         case(plan(step(change(None, 0, OTHERS)))),
         ("g", "bills", None),
@@ -162,17 +165,17 @@ EXAMPLES = {
             plan(step(), step(group_id="h"), step(group_id="h")),
             policy=Policy(max_groups=1),
         ),
-        "2 groups; max_groups allows 1",
+        "2 groups; max_groups is 1",
         case(plan(step(), step()), policy=Policy(max_groups=1)),
     ),
     "too-many-partitions": Example(
         limited(max_partitions=1),
-        "2 partitions; max_partitions allows 1",
+        "2 partitions; max_partitions is 1",
         limited(max_partitions=2),
     ),
     "too-many-records": Example(
         limited(max_records_skipped=4),
-        "5 records skipped; max_records_skipped allows 4",
+        "5 records skipped; max_records_skipped is 4",
         limited(max_records_skipped=5, max_records_repeated=5),
     ),
     "unreadable": Example(
@@ -308,8 +311,8 @@ def test_two_limits_that_are_passed_are_both_told() -> None:
     about = limited(max_records_skipped=4, max_records_repeated=3)
 
     assert [
-        "5 records skipped; max_records_skipped allows 4",
-        "5 records repeated; max_records_repeated allows 3",
+        "5 records skipped; max_records_skipped is 4",
+        "5 records repeated; max_records_repeated is 3",
     ] == [finding.why for finding in found("too-many-records", about)]
 
 

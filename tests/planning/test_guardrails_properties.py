@@ -239,8 +239,8 @@ def test_records_are_counted_as_one_by_one(about: Case) -> None:
         (f.group_id, f.why[: len("0 records that")]) for f in found("skips-unread-records", about)
     ]
     assert [
-        f"{lost.total()} records skipped; max_records_skipped allows -1",
-        f"{again} records repeated; max_records_repeated allows -1",
+        f"{lost.total()} records skipped; max_records_skipped is -1",
+        f"{again} records repeated; max_records_repeated is -1",
     ] == [finding.why for finding in found("too-many-records", strict)]
 
 

@@ -72,4 +72,4 @@ def over(what: str, count: int, most: int) -> Iterator[Objection]:
     """Object where a count is over its limit, whose name in the fleet file is `max_` and `what`."""
     if count > most:
         words = what.replace("_", " ")
-        yield Objection(f"{count:,} {words}; max_{what} allows {most:,}")
+        yield Objection(f"{count:,} {words}; max_{what} is {most:,}")

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit.errors import ToolkitError
+    from toolkit.errors import ToolkitError, UsageError
     from toolkit.kafka_io.plan_facts import read_plan_facts
     from toolkit.kafka_io.snapshot import read_snapshot
     from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
@@ -27,19 +27,35 @@ if TYPE_CHECKING:
     from toolkit.planning.preview import findings_frame, review_frame
     from toolkit.planning.preview import summary as plan_summary
     from toolkit.planning.reset import plan_reset
-    from toolkit.planning.undo import plan_undo
+    from toolkit.planning.times import parse_duration
+    from toolkit.planning.undo import Moved, plan_undo
     from toolkit.planning.unsubscribed import find_unsubscribed
     from toolkit.report.audit import changes_frame, runs_frame
     from toolkit.report.charts import show_lag_chart, show_leftover_chart
+    from toolkit.report.plan_chart import show_plan_chart
     from toolkit.report.tables import show_problems, show_table
     from toolkit.runbook import conclude, run_notebook
+    from toolkit.runbook.changes import (
+        apply_decided,
+        conclude_change,
+        leave_plan,
+        run_command,
+        show_decision,
+        show_outcome,
+        show_undo,
+    )
+    from toolkit.runbook.decision import Consent
+    from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
     from toolkit.spark.fleet_lag import fleet_lag
     from toolkit.spark.session import start_session
     from toolkit.storage.audit import read as read_audit
+    from toolkit.storage.audit import unfinished as unfinished_audit
     from toolkit.storage.audit import verify as verify_audit
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
     from toolkit.storage.plan_files import read_plan, write_plan
     from toolkit.storage.runs import read_undo_record
+    from toolkit.storage.sightings import empty_since as read_sightings
+    from toolkit.storage.sightings import record as record_sightings
     from toolkit.storage.state_dir import state_dir
 
 # name: where it is; after a colon, what it is called there.
@@ -48,29 +64,36 @@ _HOME = {
     "Change": "plan",
     "Cluster": "model",
     "Commit": "model",
+    "Consent": "runbook.decision",
     "Finding": "plan",
     "Group": "model",
     "GroupState": "model",
     "GroupType": "model",
     "Member": "model",
+    "Moved": "planning.undo",
     "Outcome": "plan",
     "Plan": "plan",
     "Snapshot": "model",
     "ToolkitError": "errors",
+    "UsageError": "errors",
+    "apply_decided": "runbook.changes",
     "apply_plan": "operate",
     "blocking": "planning.guardrails",
     "changes_frame": "report.audit",
     "check_plan": "operate",
     "choose_clusters": "storage.fleet_file",
     "conclude": "runbook",
+    "conclude_change": "runbook.changes",
     "find_unsubscribed": "planning.unsubscribed",
     "findings_frame": "planning.preview",
     "fleet_lag": "spark.fleet_lag",
     "groups_frame": "planning.frames",
     "lag_by_group": "planning.lag",
+    "leave_plan": "runbook.changes",
     "load_fleet": "storage.fleet_file",
     "offsets_frame": "planning.frames",
     "outcome_frame": "planning.outcomes",
+    "parse_duration": "planning.times",
     "parse_target": "planning.modes",
     "plan_delete_groups": "planning.delete_groups",
     "plan_delete_offsets": "planning.delete_offsets",
@@ -80,19 +103,30 @@ _HOME = {
     "plan_undo": "planning.undo",
     "problems_frame": "planning.frames",
     "read_audit": "storage.audit:read",
+    "read_facts_of": "runbook.look",
     "read_plan": "storage.plan_files",
     "read_plan_facts": "kafka_io.plan_facts",
+    "read_reset_facts": "runbook.look",
+    "read_sightings": "storage.sightings:empty_since",
     "read_snapshot": "kafka_io.snapshot",
+    "read_times_of": "runbook.look",
     "read_undo_record": "storage.runs",
+    "record_sightings": "storage.sightings:record",
     "review_frame": "planning.preview",
+    "run_command": "runbook.changes",
     "run_notebook": "runbook",
     "runs_frame": "report.audit",
+    "show_decision": "runbook.changes",
     "show_lag_chart": "report.charts",
     "show_leftover_chart": "report.charts",
+    "show_outcome": "runbook.changes",
+    "show_plan_chart": "report.plan_chart",
     "show_problems": "report.tables",
     "show_table": "report.tables",
+    "show_undo": "runbook.changes",
     "start_session": "spark.session",
     "state_dir": "storage.state_dir",
+    "unfinished_audit": "storage.audit:unfinished",
     "verify_audit": "storage.audit:verify",
     "with_lag": "planning.lag",
     "write_plan": "storage.plan_files",
@@ -103,29 +137,36 @@ __all__ = [
     "Change",
     "Cluster",
     "Commit",
+    "Consent",
     "Finding",
     "Group",
     "GroupState",
     "GroupType",
     "Member",
+    "Moved",
     "Outcome",
     "Plan",
     "Snapshot",
     "ToolkitError",
+    "UsageError",
+    "apply_decided",
     "apply_plan",
     "blocking",
     "changes_frame",
     "check_plan",
     "choose_clusters",
     "conclude",
+    "conclude_change",
     "find_unsubscribed",
     "findings_frame",
     "fleet_lag",
     "groups_frame",
     "lag_by_group",
+    "leave_plan",
     "load_fleet",
     "offsets_frame",
     "outcome_frame",
+    "parse_duration",
     "parse_target",
     "plan_delete_groups",
     "plan_delete_offsets",
@@ -135,19 +176,30 @@ __all__ = [
     "plan_undo",
     "problems_frame",
     "read_audit",
+    "read_facts_of",
     "read_plan",
     "read_plan_facts",
+    "read_reset_facts",
+    "read_sightings",
     "read_snapshot",
+    "read_times_of",
     "read_undo_record",
+    "record_sightings",
     "review_frame",
+    "run_command",
     "run_notebook",
     "runs_frame",
+    "show_decision",
     "show_lag_chart",
     "show_leftover_chart",
+    "show_outcome",
+    "show_plan_chart",
     "show_problems",
     "show_table",
+    "show_undo",
     "start_session",
     "state_dir",
+    "unfinished_audit",
     "verify_audit",
     "with_lag",
     "write_plan",

@@ -79,7 +79,7 @@ def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
     }
     return {
         "status": status,
-        "status_text": _STATUS_TEXT.get(status, status),
+        "status_text": _status_text(result),
         "summary": visible(result["summary"]),
         "error": error and {"where": visible(where), "reason": visible(error["reason"])},
         "counts": [_count(name, value) for name, value in result["counts"].items()],
@@ -92,6 +92,13 @@ def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
         "footer": f"Made by offsetbook {result['version']} from the notebook {result['notebook']}. "
         "This file is complete: it asks the network for nothing.",
     }
+
+
+def _status_text(result: Mapping[str, Any]) -> str:
+    status = str(result.get("status", ""))
+    if status == "done" and result["parameters"].get("dry_run") is True:
+        return "Dry run: nothing was changed"
+    return _STATUS_TEXT.get(status, status)
 
 
 def _arrange_code(cell: Any, page: Page, *, after_failure: bool) -> None:

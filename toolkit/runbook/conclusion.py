@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from html import escape
 from pathlib import Path
@@ -58,16 +58,27 @@ def conclude(
     if unknown:
         raise UsageError(f"conclude() counts {', '.join(COUNTS)}; not {', '.join(unknown)}")
     ending = ending or (Ending.INCOMPLETE if counts.get("problems") else Ending.DONE)
-    content = {
-        "summary": " ".join(summary.split()),
-        "ending": str(Ending(ending)),
-        "undo": undo,
-        # A count is often a numpy integer, which JSON does not know.
-        "counts": {name: int(counts[name]) for name in COUNTS if name in counts},
-    }
+    # A count is often a numpy integer, which JSON does not know.
+    counted = {name: int(counts[name]) for name in COUNTS if name in counts}
+    show_conclusion(Conclusion(" ".join(summary.split()), Ending(ending), counted, undo))
+
+
+def show_conclusion(conclusion: Conclusion) -> None:
+    """Show what a notebook concluded, and hand it to the runner."""
+    hand_over(conclusion)
+    _show(conclusion.summary)
+
+
+def hand_over(conclusion: Conclusion) -> None:
+    """Give the runner, where there is one, a conclusion that stands until the next one."""
     if path := os.environ.get(FILE_VARIABLE):
-        write_whole(Path(path), json.dumps(content))
-    _show(str(content["summary"]))
+        write_whole(Path(path), json.dumps(asdict(conclusion)))
+
+
+def run_folder() -> Path | None:
+    """Return the folder in which this run leaves its report; None without a runner."""
+    path = os.environ.get(FILE_VARIABLE)
+    return Path(path).parent if path else None
 
 
 def read_conclusion(path: Path) -> Conclusion:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from toolkit.errors import UsageError
 
-# Beside the working directory, or beside the package where it runs from its own repository.
-_FOLDERS = (Path("notebooks"), Path(__file__).resolve().parents[2] / "notebooks")
+# Beside the working directory, beside the package where it runs from its own repository, or, as
+# for a kernel of JupyterLab, in the working directory.
+_FOLDERS = (Path("notebooks"), Path(__file__).resolve().parents[2] / "notebooks", Path())
 
 
 def find_notebook(name: str, *, folders: tuple[Path, ...] = _FOLDERS) -> Path:

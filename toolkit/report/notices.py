@@ -1,0 +1,34 @@
+"""A notice that is not overlooked: what was decided, and the command that goes on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+
+from toolkit.report.display import Role, is_headless, put
+from toolkit.report.live import style
+from toolkit.report.names import in_html, visible
+
+
+class Tone(StrEnum):
+    """How a notice looks."""
+
+    NOTE = "note"
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+
+
+def show_notice(
+    title: str, lines: Sequence[str] = (), *, command: str = "", tone: Tone = Tone.NOTE
+) -> None:
+    """Show a title, some sentences and a command to copy; every one of them as text."""
+    said = "".join(f"<p>{in_html(line)}</p>" for line in lines if line)
+    code = f"<pre><code>{in_html(command)}</code></pre>" if command else ""
+    head = f'<p class="ob-notice-title">{in_html(title)}</p>'
+    html = f'<div class="ob-notice ob-{tone}" role="status">{head}{said}{code}</div>'
+    text = "\n".join(visible(part) for part in (title, *lines, command) if part)
+    put({"text/html": html, "text/plain": text})
+    if not is_headless():
+        sheet = f"<style>{style('notices.css')}</style>"
+        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)

@@ -1,0 +1,169 @@
+"""The picture of a plan: within its log, where each committed offset is and where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+
+from toolkit.model import Snapshot
+from toolkit.plan import Change, Plan, Step
+from toolkit.report.figures import COLOURS, show_figure
+from toolkit.report.names import plain
+
+ROW_PX = 30
+FRAME_PX = 170
+GREY = "#7b8794"
+LOG_GREY = "rgba(128,128,128,0.28)"
+# How a change is called in the legend, and its colour.
+BACK, FORWARD, FIRST, REMOVED, SAME = (
+    ("goes back: records are read again", COLOURS[0]),
+    ("goes forward: records are skipped", COLOURS[1]),
+    ("committed for the first time", COLOURS[2]),
+    ("removed", COLOURS[3]),
+    ("stays where it is", COLOURS[2]),
+)
+
+
+class Row(NamedTuple):
+    """One change, every place from 0 to 1 on the line of its partition."""
+
+    label: str
+    words: tuple[str, str, str]
+    kind: tuple[str, str]
+    start: float
+    end: float
+    before: float | None
+    after: float | None
+
+
+def show_plan_chart(plan: Plan, facts: Snapshot, *, most: int = 30) -> None:
+    """
+    Show within its log where each committed offset is and where it goes.
+
+    One line a partition, as long as its log whatever the number of records; at most `most` of them,
+    those that go furthest. A partition whose log is not known is not drawn.
+    """
+    changes = sorted(plan.changes, key=lambda pair: _distance(pair[1]), reverse=True)
+    rows = [row for pair in changes[:most] if (row := _row(*pair, facts))]
+    if not rows:
+        return
+    title = "Where the offsets are within their logs, and where they go"
+    if len(changes) > len(rows):
+        title += f": {len(rows)} of {len(changes):,}"
+    figure = go.Figure([_logs(rows), _before(rows), *_after(rows)])
+    figure.update_layout(
+        title=title,
+        height=FRAME_PX + ROW_PX * len(rows),
+        xaxis={
+            "title": "the log, from its oldest record to its newest",
+            "range": [-0.03, 1.03],
+            "showticklabels": False,
+            "showgrid": False,
+            "zeroline": False,
+        },
+        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
+        hovermode="closest",
+        legend={"x": 0, "y": -0.12, "yref": "container", "yanchor": "bottom"},
+    )
+    show_figure(figure)
+
+
+def _distance(change: Change) -> int:
+    if change.before is None or change.after is None:
+        return 0
+    return abs(change.after.offset - change.before.offset)
+
+
+def _row(step: Step, change: Change, facts: Snapshot) -> Row | None:
+    log = facts.logs.get(change.partition)
+    if log is None or log.log_start is None or log.log_end is None:
+        return None
+    before = change.before.offset if change.before else None
+    after = change.after.offset if change.after else None
+    # An offset that is outside of its log makes the line longer than the log.
+    places = [log.log_start, log.log_end, *(p for p in (before, after) if p is not None)]
+    low, span = min(places), max(max(places) - min(places), 1)
+    topic, partition = change.partition
+    moves = " → ".join("nothing" if p is None else f"{p:,}" for p in (before, after))
+    ends = f"the log: {log.log_start:,} to {log.log_end:,}"
+    return Row(
+        label=plain(f"{topic} {partition} · {step.group_id}"),
+        words=(plain(step.group_id), plain(f"{topic} {partition}: {moves}"), ends),
+        kind=_kind(before, after),
+        start=(log.log_start - low) / span,
+        end=(log.log_end - low) / span,
+        before=None if before is None else (before - low) / span,
+        after=None if after is None else (after - low) / span,
+    )
+
+
+def _kind(before: int | None, after: int | None) -> tuple[str, str]:
+    if after is None:
+        return REMOVED
+    if before is None:
+        return FIRST
+    if after == before:
+        return SAME
+    return FORWARD if after > before else BACK
+
+
+def _logs(rows: list[Row]) -> go.Bar:
+    return go.Bar(
+        name="the log",
+        y=[row.label for row in rows],
+        base=[row.start for row in rows],
+        x=[row.end - row.start for row in rows],
+        orientation="h",
+        width=0.36,
+        marker={"color": LOG_GREY},
+        hoverinfo="skip",
+    )
+
+
+def _before(rows: list[Row]) -> go.Scatter:
+    there = [row for row in rows if row.before is not None]
+    return go.Scatter(
+        name="committed now",
+        mode="markers",
+        x=[row.before for row in there],
+        y=[row.label for row in there],
+        marker={"symbol": "circle-open", "size": 12, "color": GREY, "line": {"width": 2}},
+        **_hover(there),
+    )
+
+
+def _after(rows: list[Row]) -> Iterator[go.Scatter]:
+    """Yield for each kind of change the ways and where they end."""
+    for kind in dict.fromkeys(row.kind for row in rows):
+        name, colour = kind
+        those = [row for row in rows if row.kind == kind]
+        # A gap after each way, so that it does not lead on to the next partition.
+        xs = [x for row in those for x in (row.before, row.after, None)]
+        ys = [y for row in those for y in (row.label, row.label, None)]
+        yield go.Scatter(
+            mode="lines",
+            x=xs,
+            y=ys,
+            line={"color": colour, "width": 3},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+        yield go.Scatter(
+            name=name,
+            mode="markers",
+            x=[row.before if row.after is None else row.after for row in those],
+            y=[row.label for row in those],
+            marker={
+                "symbol": "x" if kind == REMOVED else "diamond",
+                "size": 11,
+                "color": colour,
+            },
+            **_hover(those),
+        )
+
+
+def _hover(rows: list[Row]) -> dict[str, object]:
+    lines = "<br>".join(f"%{{customdata[{number}]}}" for number in range(3))
+    return {"customdata": [row.words for row in rows], "hovertemplate": f"{lines}<extra></extra>"}

@@ -1,0 +1,40 @@
+"""What a notebook reads before it plans, and beside its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.kafka_io.record_times import read_record_times
+from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.plan import Plan
+from toolkit.planning.by_time import ToDatetime
+from toolkit.planning.scope import parse_topics
+from toolkit.planning.targets import Target
+
+
+def read_reset_facts(
+    cluster: Cluster, target: Target, *, groups: Sequence[str], topics: Sequence[str] = ()
+) -> Snapshot:
+    """Read what a reset to a target is planned from; `topics` as in `topic:0-5`."""
+    at = target.at if isinstance(target, ToDatetime) else None
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    return read_plan_facts(cluster, groups=groups, topics=names, at=at)
+
+
+def read_facts_of(plan: Plan, cluster: Cluster) -> Snapshot:
+    """Read the groups and topics of a plan that was made before."""
+    topics = sorted({change.partition.topic for _, change in plan.changes})
+    return read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
+
+
+def read_times_of(plan: Plan, cluster: Cluster) -> dict[tuple[TopicPartition, int], datetime]:
+    """Return when the records were written that a plan's offsets lead to, of the first changes."""
+    wanted = [
+        (change.partition, position.offset)
+        for _, change in plan.changes
+        for position in (change.before, change.after)
+        if position
+    ]
+    return read_record_times(cluster, wanted)

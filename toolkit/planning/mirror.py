@@ -28,7 +28,7 @@ from toolkit.plan import NEW_GROUP, Intent, Plan, Position
 from toolkit.planning.copy import about_source, is_new, why_no_source
 from toolkit.planning.epochs import leader_epoch_at
 from toolkit.planning.landing import STREAM_TIME_CLEARED, is_stream_time, land
-from toolkit.planning.scope import choose_partitions, parse_topics, scopes_of
+from toolkit.planning.scope import TopicScope, choose_partitions, parse_topics, scopes_of
 from toolkit.planning.steps import Facts, Part, block, commit_step, plan_of
 
 MARKERS = 2  # so many transaction markers may lie between a commit and the record before it
@@ -136,37 +136,45 @@ def plan_copy_between(
         )
     scopes = parse_topics(topics)
     here, there = Facts.of(source), Facts.of(mirror)
-
-    def parts() -> Iterator[Part]:
-        refusals = tuple(why_no_source(here, pair.source))
-        yield from refusals
-        if refusals:
-            return
-        chosen = choose_partitions(here.index, pair.source, scopes)
-        yield from chosen.findings
-        yield from about_source(here, pair.source, chosen.partitions)
-        committed = here.commits(pair.source)
-        mirrored = {pair.mirrored(p): p for p in chosen.partitions if p in committed}
-        if not mirrored:
-            return
-        yield from is_new(there, pair.target)
-        found = choose_partitions(there.index, pair.target, scopes_of(mirrored), new_topics=True)
-        yield from found.findings
-        wanted = {}
-        for partition in found.partitions:
-            origin = mirrored[partition]
-            logs = source.logs[origin], mirror.logs[partition]
-            position, why = by.place(Both(committed[origin], logs[0], partition, logs[1]))
-            if position is None:
-                yield block("unreadable", why, pair.target, partition)
-            else:
-                wanted[partition] = (position, why)
-        yield from commit_step(there, pair.target, wanted)
-
     ends = f"{pair.source} of {source.cluster} to {pair.target} of {mirror.cluster}"
     request = ", ".join([f"copy {ends}", *map(str, scopes), by.words])
-    allows = frozenset({NEW_GROUP})
-    return plan_of(mirror, parts(), intent=Intent.COPY, request=request, allows=allows)
+    return plan_of(
+        mirror,
+        _copied(here, there, pair=pair, by=by, scopes=scopes),
+        intent=Intent.COPY,
+        request=request,
+        allows=frozenset({NEW_GROUP}),
+    )
+
+
+def _copied(
+    here: Facts, there: Facts, *, pair: Pair, by: ByOffset | ByTime, scopes: Sequence[TopicScope]
+) -> Iterator[Part]:
+    refusals = tuple(why_no_source(here, pair.source))
+    yield from refusals
+    if refusals:
+        return
+    chosen = choose_partitions(here.index, pair.source, scopes)
+    yield from chosen.findings
+    yield from about_source(here, pair.source, chosen.partitions)
+    committed = here.commits(pair.source)
+    mirrored = {pair.mirrored(p): p for p in chosen.partitions if p in committed}
+    if not mirrored:
+        return
+    yield from is_new(there, pair.target)
+    found = choose_partitions(there.index, pair.target, scopes_of(mirrored), new_topics=True)
+    yield from found.findings
+    here_logs, there_logs = here.index.snapshot.logs, there.index.snapshot.logs
+    wanted = {}
+    for partition in found.partitions:
+        origin = mirrored[partition]
+        both = Both(committed[origin], here_logs[origin], partition, there_logs[partition])
+        position, why = by.place(both)
+        if position is None:
+            yield block("unreadable", why, pair.target, partition)
+        else:
+            wanted[partition] = (position, why)
+    yield from commit_step(there, pair.target, wanted)
 
 
 class _Dated(NamedTuple):

@@ -329,6 +329,18 @@ def test_a_lost_head_is_told(tmp_path: Path) -> None:
     assert [] == audit.verify(tmp_path)
 
 
+def test_another_size_in_the_head_is_found(tmp_path: Path) -> None:
+    """Every digit of the head counts."""
+    written(tmp_path, "a")
+    head = tmp_path / "audit.head"
+    size = (tmp_path / "audit.jsonl").stat().st_size
+    head.write_text(head.read_text().replace(str(size), str(size - 1)))
+
+    assert ["audit.head does not lead to the last line: one of them was replaced"] == (
+        audit.verify(tmp_path)
+    )
+
+
 def test_a_full_disk_stops_an_entry(tmp_path: Path) -> None:
     """Where the log takes no byte more, the change it announces does not start."""
     (tmp_path / "audit.jsonl").symlink_to("/dev/full")

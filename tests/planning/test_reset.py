@@ -179,6 +179,13 @@ def test_latest_stops_at_an_open_transaction() -> None:
     assert "a transaction is open; the log ends at 100" in change.why
 
 
+def test_latest_is_the_log_end_where_nothing_else_is_known() -> None:
+    """Without a last stable offset the log end is all there is to go by."""
+    change = only(plan_reset(facts(AT_50, log=LogOffsets(0, 100)), ToLatest(), groups=["g"]))
+
+    assert Position(100, None, "mine") == change.after
+
+
 @pytest.mark.parametrize("target", [ShiftBy(5), ToCurrent()])
 def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
     """It is no failure of its group, whose other partitions are planned (R13, R23b)."""

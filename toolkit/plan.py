@@ -139,13 +139,12 @@ class Plan:
         When it was planned, findings and reasons are left out: the same changes of the same facts
         have the same fingerprint.
         """
-        digest = hashlib.sha256(f"offsetbook plan 1 {self.cluster_id} {self.intent}".encode())
+        scope = ("offsetbook plan 1", self.cluster_id, self.intent, sorted(self.allows))
+        digest = hashlib.sha256(json.dumps(scope).encode())
         for step in self.steps:
             head = (step.group_id, step.action, step.type, step.state, step.needs)
-            digest.update(json.dumps(head).encode())
-            for change in step.changes:
-                values = (*change.partition, _bare(change.before), _bare(change.after))
-                digest.update(json.dumps(values).encode())
+            changes = [(*c.partition, _bare(c.before), _bare(c.after)) for c in step.changes]
+            digest.update(json.dumps((head, changes)).encode())
         return digest.hexdigest()[:16]
 
 

@@ -99,7 +99,7 @@ def test_json_is_readable(path: Path) -> None:
 
 
 @given(commit_lists)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=list(HealthCheck), deadline=None)  # each writes to the disk
 def test_every_commit_comes_back(path: Path, saved: list[Commit]) -> None:
     """JSON brings back everything, CSV of four columns all that it can hold."""
     write_json(path, SavedOffsets(tuple(saved), "eu", "id", NOON))
@@ -202,7 +202,7 @@ def test_wrong_csv_names_the_line(path: Path, what: str) -> None:
 
 
 @given(st.binary() | st.text("{}\"',0123\nt \r", max_size=20).map(str.encode))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=list(HealthCheck), deadline=None)  # each writes to the disk
 def test_any_file_at_all(path: Path, content: bytes) -> None:
     """Whatever is in a file, it is offsets or a UsageError that names the file."""
     path.write_bytes(content)

@@ -133,7 +133,7 @@ def test_a_plan_file_is_readable(path: Path) -> None:
 
 
 @given(plans)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=list(HealthCheck), deadline=None)  # each writes to the disk
 def test_every_plan_comes_back_as_it_was(path: Path, plan: Plan) -> None:
     """What is read is equal to what was written, whatever is in it, and the file is ASCII."""
     write_plan(path, plan)

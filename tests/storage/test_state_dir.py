@@ -109,6 +109,19 @@ def test_a_holder_that_has_not_signed_yet(tmp_path: Path) -> None:
             pass
 
 
+def test_what_an_earlier_holder_left(tmp_path: Path) -> None:
+    """A name in the lock file of somebody who was killed is not mixed with the next one's."""
+    (tmp_path / "locks").mkdir()
+    (tmp_path / "locks/cluster-1.lock").write_text("x" * 500)
+
+    with (
+        locked(tmp_path, "cluster-1", "ada"),
+        pytest.raises(Blocked, match="is being changed by ada"),
+        locked(tmp_path, "cluster-1", "bob"),
+    ):
+        pass
+
+
 def test_no_place_for_a_lock(tmp_path: Path) -> None:
     """Where no lock file can be made, nothing is changed."""
     (tmp_path / "locks").touch()

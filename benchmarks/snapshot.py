@@ -78,9 +78,9 @@ def main() -> None:
         # Python keeps compiled modules, as it does unless a machine is set up otherwise.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(directory) / "pycache")
-        broker = start_broker(Path(directory) / "benchmark", on_step=_say)
+        broker = start_broker(Path(directory) / "benchmark", on_step=say)
         try:
-            _say(f"making {options.groups} groups with {options.commits} commits each")
+            say(f"making {options.groups} groups with {options.commits} commits each")
             fill(broker.address, options.groups, options.commits)
             fleet = Path(directory) / "fleet.yaml"
             fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {broker.address}\n")
@@ -136,7 +136,7 @@ def agree(cases: Sequence[Case], output: Path) -> tuple[int, int]:
     """Run every case once, unmeasured; return the rows and sum of lag that all of them found."""
     found = {}
     for case in cases:
-        _run(case, output)
+        run_once(case, output)
         found[case.name] = case.count(output)
     if len(set(found.values())) != 1:
         sys.exit(f"the ways to read do not agree on (rows, sum of lag): {found}")
@@ -150,18 +150,19 @@ def measure_in_turns(cases: Sequence[Case], rounds: int, output: Path) -> dict[s
         for case in cases:
             # The tool writes every cell by a call of its own, which takes it up to 10 s more where
             # that goes into a file; so that it is not measured, nobody reads what is written.
-            run = _run(case, output if case.times_itself else Path(os.devnull))
-            _say(f"round {number}: {case.name} {run.wall_s:.2f} s")
+            run = run_once(case, output if case.times_itself else Path(os.devnull))
+            say(f"round {number}: {case.name} {run.wall_s:.2f} s")
             runs[case.name].append(run)
     return runs
 
 
 def report(runs: dict[str, list[Run]], options: argparse.Namespace, found: tuple[int, int]) -> str:
     """Return the result as Markdown."""
-    return "\n".join([*_surroundings(options, found), "", *_table(runs)])
+    told = f"every way found {found[0]:,} rows and {found[1]:,} records of lag"
+    return "\n".join([*surroundings(options, told), "", *table(runs)])
 
 
-def _run(case: Case, output: Path) -> Run:
+def run_once(case: Case, output: Path) -> Run:
     words = Path(f"{output}.words") if output != Path(os.devnull) else output
     began = time.perf_counter()
     with output.open("wb") as file, words.open("wb") as errors:
@@ -215,7 +216,7 @@ def _count_json(output: Path) -> tuple[int, int]:
     return told["rows"], told["lag"]
 
 
-def _table(runs: dict[str, list[Run]]) -> Iterator[str]:
+def table(runs: dict[str, list[Run]]) -> Iterator[str]:
     yield "| | wall s | CPU s | peak RSS MiB | wall, tool = 1 |"
     yield "|---|---|---|---|---|"
     tool = median(run.wall_s for run in runs["tool"])
@@ -233,7 +234,7 @@ def _spread(values: Sequence[float], digits: int) -> str:
     return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
 
 
-def _surroundings(options: argparse.Namespace, found: tuple[int, int]) -> Iterator[str]:
+def surroundings(options: argparse.Namespace, found: str) -> Iterator[str]:
     java = subprocess.run(
         [str(find_java()), "-version"], capture_output=True, text=True, check=True
     ).stderr.splitlines()[0]
@@ -242,8 +243,8 @@ def _surroundings(options: argparse.Namespace, found: tuple[int, int]) -> Iterat
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     yield (
         f"{options.groups} groups with {options.commits} commits each, {TOPICS} topics of "
-        f"{PARTITIONS} partitions; every way found {found[0]:,} rows and {found[1]:,} records of "
-        f"lag. Median (lowest–highest) of {options.rounds} runs, {datetime.now(UTC):%Y-%m-%d}."
+        f"{PARTITIONS} partitions; {found}. "
+        f"Median (lowest–highest) of {options.rounds} runs, {datetime.now(UTC):%Y-%m-%d}."
     )
     yield ""
     yield (
@@ -263,7 +264,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _say(words: str) -> None:
+def say(words: str) -> None:
     print(words, file=sys.stderr)
 
 

@@ -1,0 +1,133 @@
+"""
+Resetting many idle groups: offsetbook beside `kafka-consumer-groups`, on one real broker.
+
+Starts its own broker, fills it, and in turns resets every group to another offset, each time in a
+fresh process; after each run all committed offsets are read back and must be where they should be:
+
+    tool      kafka-consumer-groups --reset-offsets --all-groups --to-offset N --execute
+    command   offsetbook consumer-groups with the same flags, and its overrides
+    apply     toolkit.apply_plan alone, of a plan that was made before
+
+The tool writes. The other two look again, save what was there, record, write, read back and record.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
+
+from toolkit.java import find_java
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster
+from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.jars import kafka_jars
+
+OFFSETS = (1, 3, 2)  # every run moves every offset, which is at another one of these
+OVERRIDES = ("skips-unread-records", "too-many-groups", "too-many-partitions")
+# Prints what applying took, apart from starting Python, importing, reading and planning.
+APPLY = """
+import json, sys, time
+from datetime import timedelta
+from pathlib import Path
+import toolkit
+address, offset, state, *overrides = sys.argv[1:]
+cluster = toolkit.Cluster("benchmark", address)
+facts = toolkit.read_plan_facts(cluster, groups=["*"])
+target = toolkit.parse_target("to-offset", offset, now=facts.taken_at)
+plan = toolkit.plan_reset(facts, target, groups=["*"])
+approval = toolkit.Approval(plan.fingerprint, "benchmark", overrides, timedelta(0))
+began, cpu = time.perf_counter(), time.process_time()
+outcome = toolkit.apply_plan(plan, cluster, approval, state=Path(state))
+took = {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
+assert outcome.is_done, outcome
+print(json.dumps(took))
+"""
+
+
+class Way(NamedTuple):
+    """One way to reset every group, and whether it tells its own times."""
+
+    name: str
+    command: Sequence[str]  # with OFFSET where the offset goes
+    times_itself: bool = False
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name:
+        directory = Path(name)
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(directory / "pycache")
+        broker = start_broker(directory / "benchmark", on_step=say)
+        try:
+            say(f"making {options.groups} groups with {options.commits} commits each")
+            fill(broker.address, options.groups, options.commits)
+            runs = _measure(broker.address, directory, options)
+        finally:
+            broker.stop()
+    found = f"{options.groups * options.commits:,} offsets were moved and read back in every run"
+    print("\n".join([*surroundings(options, found), "", *table(runs)]))
+
+
+def _measure(address: str, directory: Path, options: argparse.Namespace) -> dict[str, list[Run]]:
+    ways = _ways(address, directory)
+    runs: dict[str, list[Run]] = {way.name: [] for way in ways}
+    offsets = itertools.cycle(OFFSETS)
+    for number in range(options.rounds + 1):  # the first round warms up and is not counted
+        for way, offset in zip(ways, offsets, strict=False):
+            command = [word.replace("OFFSET", str(offset)) for word in way.command]
+            case = Case(way.name, command, count=lambda _: (0, 0), times_itself=way.times_itself)
+            run = run_once(case, directory / "output")
+            _check(address, offset, options)
+            say(f"round {number}: {way.name} {run.wall_s:.2f} s")
+            if number:
+                runs[way.name].append(run)
+    return runs
+
+
+def _check(address: str, offset: int, options: argparse.Namespace) -> None:
+    commits = read_snapshot(Cluster("benchmark", address)).commits
+    if [offset] * (options.groups * options.commits) != [commit.offset for commit in commits]:
+        sys.exit(f"not every committed offset is {offset}")
+
+
+def _ways(address: str, directory: Path) -> list[Way]:
+    flags = ["--reset-offsets", "--all-groups", "--all-topics", "--to-offset", "OFFSET"]
+    # Warnings only, as in the configuration that Kafka ships for its tools.
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    jars = f"{kafka_jars(VERSION)}/*"
+    tool = [str(find_java()), logging, "-cp", jars, TOOL, "--bootstrap-server", address]
+    fleet = directory / "fleet.yaml"
+    fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {address}\nstate: state\n")
+    ours = [str(Path(sys.executable).parent / "offsetbook"), "consumer-groups"]
+    ours += ["--fleet", str(fleet), *flags, "--execute", "--reason", "benchmark", "--watch", "0"]
+    for rule in OVERRIDES:
+        ours += ["--override", rule]
+    alone = [sys.executable, "-c", APPLY, address, "OFFSET", str(directory / "alone"), *OVERRIDES]
+    return [
+        Way("tool", [*tool, *flags, "--execute"]),
+        Way("command", ours),
+        Way("apply", alone, times_itself=True),
+    ]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", type=int, default=1000)
+    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""
+An operator's process: apply a plan file, and after each step wait for a line on standard input.
+
+    python apply_by_steps.py BOOTSTRAP_SERVERS PLAN_FILE STATE_FOLDER
+
+Says on standard output what it did: a line for each step, then how it ended.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from toolkit.errors import ToolkitError
+from toolkit.model import Cluster
+from toolkit.operate import Approval, apply_plan, in_words
+from toolkit.plan import StepOutcome
+from toolkit.storage.plan_files import read_plan
+
+
+def on_step(outcome: StepOutcome) -> None:
+    """Say what became of a step, and wait to be told to go on; nobody tells at the end of input."""
+    sys.stdout.write(f"{outcome.group_id}: {outcome.status}\n")
+    sys.stdout.flush()
+    sys.stdin.readline()
+
+
+def main(servers: str, plan_file: str, state: str) -> int:
+    """Apply the plan and return the exit code of a command."""
+    plan = read_plan(Path(plan_file))
+    approval = Approval(plan.fingerprint, "a test", watch=timedelta(milliseconds=50))
+    cluster = Cluster(plan.cluster, servers)
+    try:
+        outcome = apply_plan(plan, cluster, approval, state=Path(state), on_step=on_step)
+    except ToolkitError as exc:
+        sys.stdout.write(f"{type(exc).__name__}: {exc}\n")
+        return exc.exit_code
+    sys.stdout.write(f"{in_words(outcome)}; {outcome.interrupted}\n")
+    return 0 if outcome.is_done else 4
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

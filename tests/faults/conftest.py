@@ -1,0 +1,167 @@
+"""A broker that may be broken, and operators in processes of their own."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from applications import Applications, eventually
+from desks import Desk
+
+from toolkit.model import Cluster, TopicPartition
+from toolkit.plan import Plan
+from toolkit.sandbox.broker import Broker, start_broker
+from toolkit.storage.plan_files import write_plan
+
+PROGRAM = Path(__file__).parent / "apply_by_steps.py"
+
+
+@dataclass(frozen=True)
+class Breakable:
+    """A broker whose process is killed, frozen and started again."""
+
+    broker: Broker
+
+    def kill(self) -> None:
+        """End the broker's process as a power cut would, and wait until it is over."""
+        os.kill(self.broker.pid or 0, signal.SIGKILL)
+        eventually(lambda: self.broker.pid is None)
+        self.broker.stop()
+
+    def start(self) -> None:
+        """Start the broker again, at its address and with its data."""
+        start_broker(self.broker.directory)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Have the broker answer nobody."""
+        pid = self.broker.pid or 0
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+
+@pytest.fixture(scope="session")
+def _breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breakable]:
+    broker = start_broker(tmp_path_factory.mktemp("breakable"))
+    try:
+        yield Breakable(broker)
+    finally:
+        broker.stop()
+
+
+@pytest.fixture
+def breakable(_breakable: Breakable) -> Iterator[Breakable]:
+    """Return a broker that may be broken, and runs."""
+    _breakable.start()
+    yield _breakable
+    # The client leaves sockets that could not connect to the garbage collector, which warns of
+    # them: here, where a test that breaks something expects it.
+    gc.collect()
+
+
+@pytest.fixture
+def desk(breakable: Breakable, tmp_path: Path) -> Desk:
+    """Return a desk at the breakable cluster."""
+    return Desk(Cluster("breakable", breakable.broker.address), tmp_path / "state")
+
+
+@pytest.fixture
+def apps(applications: Callable[[Cluster], Applications], desk: Desk) -> Applications:
+    """Return the applications on the breakable cluster."""
+    return applications(desk.cluster)
+
+
+@pytest.fixture
+def orders(apps: Applications) -> TopicPartition:
+    """Return the partition of a topic, with 10 records."""
+    return TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
+
+
+@pytest.fixture
+def groups(desk: Desk, apps: Applications, orders: TopicPartition) -> list[str]:
+    """Return four idle groups that have read 7 records, in the order of plans."""
+    names = sorted(apps.name("payments") for _ in range(4))
+    for name in names:
+        desk.commit(name, {orders: 7})
+    return names
+
+
+class Operator:
+    """An operator in a process of its own, who applies a plan step by step."""
+
+    def __init__(self, desk: Desk, plan: Plan, folder: Path) -> None:
+        """Start; `folder` takes the plan file and what the process says."""
+        write_plan(folder / "plan.json", plan)
+        self.said = folder / "said"
+        arguments = (desk.cluster.bootstrap_servers, folder / "plan.json", desk.state)
+        with self.said.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, PROGRAM, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=output,  # what goes wrong before it begins goes to the test's own stderr
+            )
+
+    @property
+    def lines(self) -> list[str]:
+        """What the process has said so far."""
+        return self.said.read_text("utf-8").splitlines()
+
+    def after_step(self, number: int) -> None:
+        """Tell the process to go on until it has taken so many steps."""
+        for taken in range(1, number + 1):
+            if taken > 1:
+                self._tell("\n")
+            eventually(lambda wanted=taken: self._has_said(wanted))
+
+    def _has_said(self, lines: int) -> bool:
+        said = len(self.lines) >= lines
+        assert said or self.process.poll() is None, self.lines
+        return said
+
+    def _tell(self, words: str) -> None:
+        assert self.process.stdin
+        self.process.stdin.write(words.encode())
+        self.process.stdin.flush()
+
+    def end(self) -> tuple[int, str]:
+        """Let the process run to its end; return its exit code and its last words."""
+        if self.process.stdin:
+            self.process.stdin.close()
+        code = self.process.wait(60)
+        return code, (self.lines or [""])[-1]
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send the process a signal."""
+        self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End the process as a power cut would."""
+        self.process.kill()
+        self.end()
+
+
+@pytest.fixture
+def operators(tmp_path: Path) -> Iterator[Callable[[Desk, Plan], Operator]]:
+    """Return a function that starts operators, whose processes end with the test."""
+    started: list[Operator] = []
+
+    def start(desk: Desk, plan: Plan) -> Operator:
+        folder = tmp_path / f"operator-{len(started)}"
+        folder.mkdir()
+        started.append(Operator(desk, plan, folder))
+        return started[-1]
+
+    yield start
+    for operator in started:
+        operator.kill()

@@ -1,0 +1,179 @@
+"""What is left when the process that applies a plan is killed, and how the next one goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from applications import eventually
+from desks import Desk
+
+from toolkit.errors import Blocked
+from toolkit.model import TopicPartition
+from toolkit.operate import in_words, settle
+from toolkit.plan import Position
+from toolkit.storage import audit
+from toolkit.storage.runs import list_runs, read_undo_record
+from toolkit.storage.whole_files import exclusively
+
+# Of sockets that could not connect: see the fixture `breakable`.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+THERE, BACK = Position(7), Position(0, 0)
+Operators = Callable[..., Any]
+
+
+def events(desk: Desk) -> list[str]:
+    """Return what the audit log tells of, in its order."""
+    return [str(entry.event) for entry in desk.log]
+
+
+def killed_after_intent(desk: Desk, breakable: Any, operators: Operators, plan: Any) -> None:
+    """Kill an operator who has recorded what is about to be done, and has done nothing."""
+    desk.state.mkdir()
+    with exclusively(desk.state / "audit.lock"):
+        operator = operators(desk, plan)
+        eventually(lambda: list_runs(desk.state))  # written after all checks
+        frozen = breakable.frozen()
+        frozen.__enter__()
+    try:
+        eventually(lambda: audit.unfinished(desk.state))
+        operator.kill()
+    finally:
+        frozen.__exit__(None, None, None)
+
+
+def test_before_its_intent(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """A run that never announced itself changed nothing and is in nobody's way."""
+    plan = desk.reset(*groups)
+    desk.state.mkdir()
+    with exclusively(desk.state / "audit.lock"):
+        operator = operators(desk, plan)
+        eventually(lambda: list_runs(desk.state))
+        operator.kill()
+
+    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+    assert [] == events(desk)
+    assert [] == settle(desk.cluster, desk.state)
+    assert desk.apply(plan).is_done
+
+
+def test_after_its_intent(
+    desk: Desk, breakable: Any, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """The next apply says once that a run was cut off which did nothing, then it may go on."""
+    plan = desk.reset(*groups)
+    killed_after_intent(desk, breakable, operators, plan)
+    (run_id,) = list_runs(desk.state)
+
+    with pytest.raises(Blocked, match=f"run {run_id} was cut off: 4 not tried"):
+        desk.apply(plan)
+
+    assert ["intent", "found"] == events(desk)
+    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+    assert desk.apply(plan).is_done
+    assert ["intent", "found", "intent", "outcome"] == events(desk)
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_in_the_middle_and_finished(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition, steps: int
+) -> None:
+    """The same plan finds what was done, does the rest, and writes nothing twice."""
+    plan = desk.reset(*groups)
+    operator = operators(desk, plan)
+    operator.after_step(steps)
+    operator.kill()
+    before = desk.facts(*groups[:steps]).commits
+
+    outcome = desk.apply(plan)
+
+    assert (True, "4 done") == (outcome.is_done, in_words(outcome))
+    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
+    assert before == desk.facts(*groups[:steps]).commits
+    assert all(commit.committed_at for commit in before)
+    assert ["intent", "found", "intent", "outcome"] == events(desk)
+    told = [str(step.status) for step in desk.log[1].steps]
+    assert ["done"] * steps + ["not tried"] * (4 - steps) == told
+
+
+def test_in_the_middle_and_undone(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """What was done is told once; undo of the run takes exactly that back."""
+    operator = operators(desk, desk.reset(*groups))
+    operator.after_step(1)
+    operator.kill()
+
+    (cut_off,) = settle(desk.cluster, desk.state)
+    undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
+
+    assert "3 not tried, 1 done" == in_words(cut_off.outcome)
+    assert [] == settle(desk.cluster, desk.state)
+    assert (groups[0],) == undo.group_ids
+    assert desk.apply(undo).is_done
+    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+
+
+def test_another_plan_for_its_groups(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """Whoever comes with another plan for one of the groups is told first, and only once."""
+    operator = operators(desk, desk.reset(*groups))
+    operator.after_step(1)
+    operator.kill()
+    (run_id,) = list_runs(desk.state)
+    other = desk.reset(groups[3], to=5)
+
+    with pytest.raises(Blocked, match=f"run {run_id} was cut off: 3 not tried, 1 done") as told:
+        desk.apply(other)
+
+    assert f"offsetbook undo {run_id}" in told.value.hint
+    assert desk.apply(other).is_done
+    assert {orders: Position(5, 0)} == desk.held(groups[3])[groups[3]]
+
+
+def test_a_plan_for_other_groups(desk: Desk, operators: Operators, groups: list[str]) -> None:
+    """Whoever comes with a plan for other groups is not held up, and the run is settled."""
+    operator = operators(desk, desk.reset(*groups[:2]))
+    operator.after_step(1)
+    operator.kill()
+
+    assert desk.apply(desk.reset(groups[3])).is_done
+    assert ["intent", "found", "intent", "outcome"] == events(desk)
+
+
+def test_after_all_was_done(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """A run that only lacks its outcome turns out to have done everything."""
+    plan = desk.reset(*groups)
+    operator = operators(desk, plan)
+    operator.after_step(4)
+    operator.kill()
+
+    with pytest.raises(Blocked, match="was cut off: 4 done"):
+        desk.apply(plan)
+
+    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
+    assert "facts-moved" in desk.refusal(plan).problem
+    assert ["intent", "found"] == events(desk)
+
+
+def test_with_its_broker(
+    desk: Desk, breakable: Any, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """Where the broker went down too, it is asked only once it knows its groups again."""
+    operator = operators(desk, desk.reset(*groups))
+    operator.after_step(1)
+    breakable.kill()
+    operator.kill()
+    breakable.start()
+
+    (cut_off,) = settle(desk.cluster, desk.state)
+
+    assert "3 not tried, 1 done" == in_words(cut_off.outcome)
+    assert THERE == desk.held(groups[3])[groups[3]][orders]

@@ -1,0 +1,102 @@
+"""A broker that dies between two groups of an apply loses nothing that was done or saved."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from applications import eventually
+from desks import Desk
+
+from toolkit.model import TopicPartition
+from toolkit.operate import in_words
+from toolkit.plan import Outcome, Plan, Position, Status
+from toolkit.storage import audit
+from toolkit.storage.runs import read_undo_record
+
+# Of sockets that could not connect: see the fixture `breakable`.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+THERE, BACK = Position(7), Position(0, 0)
+
+
+def cut(desk: Desk, breakable: Any, plan: Plan) -> Outcome:
+    """Apply a plan while its broker is killed after the first step, and start it again."""
+    first = plan.steps[0].group_id
+
+    def on_step(outcome: Any) -> None:
+        if outcome.group_id == first:
+            breakable.kill()
+
+    try:
+        return desk.apply(plan, on_step=on_step)
+    finally:
+        breakable.start()
+        # A broker lists no group before it has read what they committed.
+        eventually(lambda: not desk.facts(*plan.group_ids).problems)
+
+
+def test_what_is_said_and_recorded(
+    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
+) -> None:
+    """Each change is done, or not tried with the reason; it is in the log, and undo is saved."""
+    plan = desk.reset(*groups)
+
+    outcome = cut(desk, breakable, plan)
+
+    done, *rest = outcome.steps
+    assert (Status.DONE, "") == (done.status, done.why)
+    assert [Status.NOT_TRIED] * 3 == [step.status for step in rest]
+    assert {outcome.interrupted} == {result.why for step in rest for result in step.results}
+    assert "no answer" in outcome.interrupted
+    assert (False, True) == (outcome.is_done, outcome.changed_anything)
+    intent, ended = desk.log
+    assert [step.status for step in outcome.steps] == [step.status for step in ended.steps]
+    assert outcome.interrupted == ended.interrupted
+    assert plan == read_undo_record(desk.state, intent.run.run_id)
+    held = desk.held(*groups)
+    assert [BACK, THERE, THERE, THERE] == [held[group][orders] for group in groups]
+
+
+def test_the_same_plan_finishes_it(
+    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
+) -> None:
+    """Applied again, the plan does what was not done and does not write the rest again."""
+    plan = desk.reset(*groups)
+    cut(desk, breakable, plan)
+    (before,) = desk.facts(groups[0]).commits
+
+    outcome = desk.apply(plan)
+
+    assert (True, "4 done") == (outcome.is_done, in_words(outcome))
+    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
+    assert (before,) == desk.facts(groups[0]).commits
+    assert before.committed_at
+    assert [audit.Event.INTENT, audit.Event.OUTCOME] * 2 == [entry.event for entry in desk.log]
+
+
+def test_the_part_that_was_done_is_undone(
+    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
+) -> None:
+    """Undo takes back the group that was changed and leaves the others alone."""
+    run = cut(desk, breakable, desk.reset(*groups))
+
+    undo = desk.undo(read_undo_record(desk.state, run.run_id))
+
+    assert (groups[0],) == undo.group_ids
+    assert desk.apply(undo).is_done
+    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+
+
+def test_a_plan_that_was_not_finished_is_not_forced(
+    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
+) -> None:
+    """Where an offset of the part that is left has moved since, finishing is refused whole."""
+    plan = desk.reset(*groups)
+    cut(desk, breakable, plan)
+    desk.commit(groups[3], {orders: 8})
+
+    refusal = desk.refusal(plan)
+
+    assert f"facts-moved ({groups[3]}): 8 is committed now" in refusal.problem
+    assert groups[0] not in refusal.problem

@@ -1,0 +1,140 @@
+"""Members that join and operators that act while a plan is applied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from applications import Applications, eventually
+from desks import Desk
+
+from toolkit.model import TopicPartition
+from toolkit.operate import in_words
+from toolkit.plan import Plan, Position, Status, StepOutcome
+from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.storage.runs import list_runs
+from toolkit.storage.whole_files import exclusively
+
+THERE, BACK = Position(7), Position(0, 0)
+Operators = Callable[..., Any]
+
+
+def after_first(plan: Plan, act: Callable[[], object]) -> Callable[[StepOutcome], None]:
+    """Return what acts once the first step of a plan is done."""
+
+    def on_step(outcome: StepOutcome) -> None:
+        if outcome.group_id == plan.steps[0].group_id:
+            act()
+
+    return on_step
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_joins_between_check_and_write(
+    desk: Desk, apps: Applications, groups: list[str], orders: TopicPartition, protocol: str
+) -> None:
+    """The group that has become live is refused; the others are done, and the run is partly."""
+    plan = desk.reset(*groups)
+    join = after_first(plan, lambda: apps.join(groups[2], [orders.topic], protocol=protocol))
+
+    outcome = desk.apply(plan, on_step=join)
+
+    assert [Status.DONE, Status.DONE, Status.REFUSED, Status.DONE] == [
+        step.status for step in outcome.steps
+    ]
+    assert "the group has members" in outcome.steps[2].results[0].why
+    assert (False, True, "") == (outcome.is_done, outcome.changed_anything, outcome.interrupted)
+    held = desk.held(*groups)
+    assert [BACK, BACK, THERE, BACK] == [held[group][orders] for group in groups]
+
+
+def test_a_commit_between_check_and_write(
+    desk: Desk, groups: list[str], orders: TopicPartition
+) -> None:
+    """An offset that moves after the check is not written over."""
+    plan = desk.reset(*groups)
+    commit = after_first(plan, lambda: desk.commit(groups[2], {orders: 8}))
+
+    outcome = desk.apply(plan, on_step=commit)
+
+    assert "3 done, 1 refused" == in_words(outcome)
+    assert "moved since it was checked" in outcome.steps[2].results[0].why
+    assert {orders: Position(8)} == desk.held(groups[2])[groups[2]]
+
+
+def test_a_new_commit_before_a_deletion(
+    desk: Desk, apps: Applications, groups: list[str], orders: TopicPartition
+) -> None:
+    """A group is not deleted with an offset that undo would not know."""
+    other = TopicPartition(apps.create_topic(apps.name("other")), 0)
+    plan = plan_delete_groups(desk.facts(*groups), groups=groups)
+    commit = after_first(plan, lambda: desk.commit(groups[2], {other: 0}))
+
+    outcome = desk.apply(plan, on_step=commit)
+
+    assert "3 done, 1 refused" == in_words(outcome)
+    assert {groups[2]: {orders: THERE, other: Position(0)}} == desk.held(*groups)
+
+
+def test_two_operators_one_after_the_other(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """While one is at work the other is refused whole, and told who it is."""
+    plan = desk.reset(*groups)
+    first = operators(desk, plan)
+    first.after_step(1)
+
+    refusal = desk.refusal(plan)
+    code, said = operators(desk, plan).end()
+
+    assert f"(process {first.process.pid} on " in refusal.problem
+    assert 3 == code
+    assert said.startswith("Blocked: ")
+    assert (0, "4 done; ") == first.end()
+    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
+    assert 2 == len(desk.log)
+
+
+def test_two_operators_at_once(
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
+) -> None:
+    """Whoever comes first does everything, the other nothing."""
+    plan = desk.reset(*groups)
+
+    both = [operators(desk, plan), operators(desk, plan)]
+    ended = sorted(operator.end() for operator in both)
+
+    assert (0, "4 done; ") == ended[0]
+    assert 3 == ended[1][0]
+    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
+    assert 2 == len(desk.log)
+    assert 1 == len(list_runs(desk.state))
+
+
+@pytest.mark.parametrize("offset", [0, 5])
+def test_two_operators_with_records_of_their_own(
+    desk: Desk, operators: Operators, groups: list[str], offset: int
+) -> None:
+    """
+    Operators who do not share a state folder do not see each other, but never undo one another.
+
+    Here one has passed every check when the other applies the same plan, or another one: the look
+    at each group right before it is written shows that it has moved.
+    """
+    plan, other = desk.reset(*groups), replace(desk, state=desk.state.with_name("other"))
+    desk.state.mkdir()
+    with exclusively(desk.state / "audit.lock"):
+        first = operators(desk, plan)
+        eventually(lambda: list_runs(desk.state))  # written after all checks
+        assert other.apply(other.reset(*groups, to=offset)).is_done
+    before = desk.facts(*groups).commits
+
+    code, said = first.end()
+
+    assert (4, "4 refused; ") == (code, said)
+    assert before == desk.facts(*groups).commits
+    assert all(commit.committed_at and commit.offset == offset for commit in before)
+    assert {Status.REFUSED} == {step.status for step in desk.log[-1].steps}
+    assert [2, 2] == [len(desk.log), len(other.log)]

@@ -12,9 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.errors import Blocked
-from toolkit.kafka_io.plan_facts import read_plan_facts
-from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.errors import Blocked, BrokerRefused
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.listing import list_groups
+from toolkit.model import Cluster, TopicPartition
 from toolkit.operate.operator import Operator
 from toolkit.plan import Action, Change, Outcome, Plan, Position, Result, Status, Step, StepOutcome
 from toolkit.storage import audit
@@ -33,7 +35,8 @@ def settle(cluster: Cluster, state: Path) -> list[CutOff]:
     """
     Return what every run on a cluster did that was cut off; each is told only once.
 
-    A run that is still going on is not one of them. Raises ClusterUnreachable and RecordFailed.
+    A run that is still going on is not one of them. Raises ClusterUnreachable, BrokerRefused where
+    it cannot be seen what a run did, and RecordFailed.
     """
     ids = {entry.cluster_id for entry in audit.unfinished(state) if entry.cluster == cluster.name}
     settled: list[CutOff] = []
@@ -47,27 +50,41 @@ def settle(cluster: Cluster, state: Path) -> list[CutOff]:
 
 
 def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> list[CutOff]:
-    """Settle the runs on the cluster whose lock the caller holds."""
-    settled = []
-    for intent in audit.unfinished(state):
-        if intent.cluster_id != cluster_id:
-            continue
-        plan = read_undo_record(state, intent.run.run_id)
-        facts = read_plan_facts(cluster, groups=plan.group_ids)
-        if facts.cluster_id != cluster_id:
-            continue  # another cluster has the name now; its facts say nothing about this run
-        outcome = _compare(intent, plan, facts)
-        here = Operator.here()
-        audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
-        settled.append(CutOff(plan, outcome))
+    """
+    Settle the runs on the cluster whose lock the caller holds.
+
+    Raises BrokerRefused where a coordinator does not tell what its groups hold: then nothing is
+    known of what the run did to them.
+    """
+    intents = [entry for entry in audit.unfinished(state) if entry.cluster_id == cluster_id]
+    settled: list[CutOff] = []
+    if not intents:
+        return settled
+    with Connection(cluster) as connection:
+        if connection.cluster_id != cluster_id:
+            return settled  # another cluster has the name now, which says nothing about these runs
+        for intent in intents:
+            plan = read_undo_record(state, intent.run.run_id)
+            outcome = _compare(intent, plan, connection)
+            here = Operator.here()
+            audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
+            settled.append(CutOff(plan, outcome))
     return settled
 
 
-def _compare(intent: audit.AuditEntry, plan: Plan, facts: Snapshot) -> Outcome:
-    held = {
-        (c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in facts.commits
-    }
-    exists = {group.group_id for group in facts.groups}
+def _compare(intent: audit.AuditEntry, plan: Plan, connection: Connection) -> Outcome:
+    # In this order: a broker that has just started lists no group before it has read what they
+    # committed, while a coordinator that is asked for that says that it is still reading.
+    commits, problems = read_commits(connection, plan.group_ids)
+    listed, unlisted = list_groups(connection)
+    if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, plan.steps)) else [])]:
+        raise BrokerRefused(
+            f"run {intent.run.run_id} was cut off, and what it did cannot be seen now: "
+            f"{unknown[0].what}: {unknown[0].why}",
+            hint="try again when every broker is up",
+        )
+    held = {(c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits}
+    exists = {group.group_id for group in listed}
     return Outcome(
         run_id=intent.run.run_id,
         fingerprint=plan.fingerprint,
@@ -78,13 +95,18 @@ def _compare(intent: audit.AuditEntry, plan: Plan, facts: Snapshot) -> Outcome:
     )
 
 
+def _tells_by_absence(step: Step) -> bool:
+    """Whether only the list of groups tells that a step was done."""
+    return step.action is Action.DELETE_GROUP and not step.changes
+
+
 def _step(
     step: Step, held: Mapping[tuple[str, TopicPartition], Position], *, is_there: bool
 ) -> StepOutcome:
     results = tuple(_result(c, held.get((step.group_id, c.partition))) for c in step.changes)
     kinds = {result.status for result in results}
     status = kinds.pop() if len(kinds) == 1 else Status.FAILED
-    if step.action is Action.DELETE_GROUP and not step.changes:
+    if _tells_by_absence(step):
         status = Status.NOT_TRIED if is_there else Status.DONE
     if step.action is Action.REJOIN:
         status = Status.NOT_TRIED

@@ -38,6 +38,7 @@ from toolkit.planning.guardrails import (
     check,
     check_overrides,
 )
+from toolkit.planning.guardrails.policy import narrowed
 
 HOUR = timedelta(hours=1)
 READER = live("g", member("orders"))
@@ -74,7 +75,7 @@ EXAMPLES = {
         case(now=facts(cluster="another name")),
     ),
     "protected-group": Example(
-        case(policy=Policy(protected_groups=("f*", "[f-h]"))),
+        case(policy=Policy(protected_groups=("f*", "[f-h]", "g"))),
         "the fleet file protects groups that match '[f-h]'",
         case(policy=Policy(protected_groups=("f*", "gg", "G"))),
         ("g", None, None),
@@ -314,6 +315,45 @@ def test_two_limits_that_are_passed_are_both_told() -> None:
         "5 records skipped; max_records_skipped is 4",
         "5 records repeated; max_records_repeated is 3",
     ] == [finding.why for finding in found("too-many-records", about)]
+
+
+def test_a_note_about_another_partition_stays() -> None:
+    """What a rule says of one partition is not said of its neighbour."""
+    note = Finding("facts-moved", Severity.NOTE, "as planned", "g", *OTHERS)
+    about = case(plan(step(change()), findings=(note,)), facts(commits=(commit(11),)))
+
+    assert [(Severity.BLOCK, 0), (Severity.NOTE, 1)] == [
+        (finding.severity, finding.partition) for finding in check(about)
+    ]
+
+
+def test_a_protected_group_is_named_literally_too() -> None:
+    """A name that looks like a pattern protects the group that has it."""
+    odd = plan(step(group_id="pay[1]"))
+
+    assert ["protected-group"] == rules(
+        case(
+            odd,
+            facts(replace(IDLE, group_id="pay[1]")),
+            policy=Policy(protected_groups=("pay[1]",)),
+        )
+    )
+
+
+def test_clocks_may_differ_a_little() -> None:
+    """Who planned on a host whose clock is ahead need not wait for it."""
+    assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
+
+
+def test_limits_of_an_approval_only_narrow_those_of_the_cluster() -> None:
+    """An approval cannot allow more than the fleet file, nor limit what nobody knows."""
+    policy = Policy(max_groups=10, max_partitions=10)
+
+    assert replace(policy, max_groups=2) == narrowed(
+        policy, {"max_groups": 2, "max_partitions": 99}
+    )
+    with pytest.raises(UsageError, match="there is no limit 'max_group'"):
+        narrowed(policy, {"max_group": 2})
 
 
 def test_what_is_found_twice_is_told_once() -> None:

@@ -219,16 +219,16 @@ def test_one_group_that_cannot_be_judged_does_not_hide_the_others() -> None:
     ]
 
 
-def test_many_unknown_facts_are_counted() -> None:
+@pytest.mark.parametrize(
+    ("count", "named", "more"), [(3, 3, ""), (4, 3, "; and 1 more"), (1003, 3, "; and 1,000 more")]
+)
+def test_many_unknown_facts_are_counted(count: int, named: int, more: str) -> None:
     """The first three are named."""
-    made = plan(*[step(change(at=BILLS._replace(partition=n))) for n in range(1, 6)])
+    made = plan(step(*[change(at=BILLS._replace(partition=n)) for n in range(1, count + 1)]))
     (finding,) = found("skips-unread-records", case(made))
+    logs = [f"where the log of bills partition {n + 1} starts and ends" for n in range(named)]
 
-    assert (
-        "cannot be judged without knowing: where the log of bills partition 1 starts and ends; "
-        "where the log of bills partition 2 starts and ends; "
-        "where the log of bills partition 3 starts and ends; and 2 more"
-    ) == finding.why
+    assert f"cannot be judged without knowing: {'; '.join(logs)}{more}" == finding.why
 
 
 def watched(*commits: Commit, seconds: float, group: Group = IDLE, **fields: object) -> Case:
@@ -257,7 +257,7 @@ LATELY = {"last_commit_at": NOON - 30 * SECOND}
         # A broker whose clock is ahead does not make a group look quiet.
         (watched(commit(age=-90), seconds=0, last_commit_at=NOON + 90 * SECOND), True),
         (watched(seconds=0), True),
-        (watched(seconds=0, group=live("g")), False),
+        (watched(seconds=0, group=live("g", state=GroupState.PREPARING_REBALANCE)), False),
     ],
 )
 def test_an_idle_group_that_committed_lately_is_looked_at_twice(
@@ -304,6 +304,9 @@ def test_what_was_committed_since_keeps_a_group_from_being_deleted() -> None:
     """Somebody uses it; that holds also while a deletion is finished."""
     since = facts(commits=(commit(), commit(at=BILLS)))
 
+    others = facts(commits=(commit(), commit(at=BILLS, group="h")))
+
+    assert [] == found("facts-moved", case(DELETION, others))
     for about in (case(DELETION, since), case(DELETION, since, finishing=True)):
         (finding,) = found("facts-moved", about)
         assert ("committed since the plan was made", "bills") == (finding.why, finding.topic)
@@ -354,6 +357,7 @@ def test_the_last_offsets_are_counted_over_all_steps() -> None:
 
     assert ["last-offsets"] == rules(case(plan(*steps, intent=Intent.DELETE_OFFSETS), now))
     assert [] == rules(case(plan(*steps[1:], intent=Intent.DELETE_OFFSETS), now))
+    assert [] == found("last-offsets", case(plan(*steps), facts(commits=())))
 
 
 def test_an_empty_plan_is_harmless() -> None:

@@ -48,7 +48,12 @@ def show_table(
         put({"text/html": table_script(), "text/plain": ""}, role=Role.LIVE_ONLY)
 
 
-def show_problems(problems: pd.DataFrame | Iterable[Any]) -> None:
+def show_problems(
+    problems: pd.DataFrame | Iterable[Any],
+    *,
+    caption_text: str = "",
+    empty_text: str = "Everything that was asked for could be read.",
+) -> None:
     """
     Show what could not be read, one row each; the report repeats it at its top.
 
@@ -56,11 +61,12 @@ def show_problems(problems: pd.DataFrame | Iterable[Any]) -> None:
     """
     frame = problems if isinstance(problems, pd.DataFrame) else _frame(problems)
     if frame.empty:
-        put(_bundle(frame, "", "Everything that was asked for could be read."))
+        put(_bundle(frame, "", empty_text))
         return
     frame = frame.dropna(axis="columns", how="all")
     count = "1 thing" if len(frame) == 1 else f"{len(frame):,} things"
-    put(_bundle(frame, f"{count} could not be read", ""), role=Role.PROBLEMS)
+    caption = caption_text or f"{count} could not be read"
+    put(_bundle(frame, caption, ""), role=Role.PROBLEMS)
 
 
 def _frame(records: Iterable[Any]) -> pd.DataFrame:

@@ -1,0 +1,290 @@
+"""The notebooks that change something, run headlessly against a real broker."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from applications import Applications
+from click.testing import CliRunner
+from desks import Desk, Held
+
+from toolkit.cli.run import command
+from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.plan import Action, Change, Intent, Plan, Position, Step
+from toolkit.runbook import RunResult, read_parameters, run_notebook
+from toolkit.storage import audit
+from toolkit.storage.plan_files import write_plan
+
+NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
+HOSTILE = "<img src=x onerror=alert(1)>"
+TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
+SHOWN_COMMAND = re.compile(r"<pre><code>(offsetbook run .*?)</code></pre>", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where an operator runs notebooks on a cluster: a fleet file, a state folder and reports."""
+
+    desk: Desk
+    apps: Applications
+    folder: Path
+
+    @property
+    def fleet_file(self) -> Path:
+        """The fleet file, which knows the cluster as `test`."""
+        path = self.folder / "fleet.yaml"
+        address = self.desk.cluster.bootstrap_servers
+        path.write_text(f"clusters:\n  test:\n    bootstrap.servers: {address}\n")
+        return path
+
+    def run(self, notebook: str, **parameters: Any) -> RunResult:
+        """Run a notebook on the cluster, with the state folder of the desk."""
+        given = {
+            "cluster": "test",
+            "fleet_file": str(self.fleet_file),
+            "state": str(self.desk.state),
+            **parameters,
+        }
+        path = NOTEBOOKS / f"{notebook}.ipynb"
+        return run_notebook(path, parameters=given, output_dir=self.folder / "runs")
+
+    def invoke(self, shown: str, reason: str) -> dict[str, Any]:
+        """Run a command that a report shows, with a reason, and return its result."""
+        words = shlex.split(shown.replace("reason=...", f"'reason={reason}'"))[2:]
+        words += ["--output", "json", "--quiet", "--output-dir", str(self.folder / "runs")]
+        done = CliRunner().invoke(command, words, catch_exceptions=False)
+        result: dict[str, Any] = json.loads(done.stdout)
+        assert done.exit_code == result["exit_code"]
+        return result
+
+    def group(self, stem: str = "payments", *, offset: int = 7) -> str:
+        """Return an idle group that committed an offset and a note in both of two partitions."""
+        topic = self.apps.create_topic(self.apps.name("orders"), partitions=2, records=10)
+        group = self.apps.name(stem)
+        both = {TopicPartition(topic, number): Position(offset, 0, "a note") for number in (0, 1)}
+        self.desk.commit(group, both)
+        return group
+
+
+@pytest.fixture
+def room(desk: Desk, apps: Applications, tmp_path: Path) -> Room:
+    """Return a room at the quiet cluster."""
+    return Room(desk, apps, tmp_path)
+
+
+def report(result: RunResult) -> str:
+    """Return the report of a run as it stands in the file."""
+    return (result.folder / "report.html").read_text("utf-8")
+
+
+def shown_command(result: RunResult) -> str:
+    """Return the command that a report shows."""
+    (found,) = SHOWN_COMMAND.findall(report(result))
+    return unescape(found)
+
+
+def at(held: Held, offset: int) -> Held:
+    """Return what groups hold, with every offset replaced."""
+    return {
+        group: {p: replace(position, offset=offset) for p, position in positions.items()}
+        for group, positions in held.items()
+    }
+
+
+@pytest.mark.parametrize("number", [50, 60, 61, 70])
+def test_it_is_a_dry_run_until_told_otherwise(number: int) -> None:
+    """Out of the box no notebook changes anything, and nothing is approved or may be passed over."""
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    defaults = {p.name: p.default for p in read_parameters(path)}
+
+    safe = {"dry_run": True, "approve": "", "overrides": [], "max_groups": 0, "max_partitions": 0}
+    assert safe == {name: defaults[name] for name in safe}
+
+
+def test_a_reset_from_dry_run_to_undo(room: Room) -> None:
+    """The dry run changes nothing and shows a command that does it; an undo puts all back."""
+    group = room.group(HOSTILE)
+    before = room.desk.held(group)
+
+    dry = room.run("50_reset_offsets", groups=[group], mode="to-offset", value="2")
+
+    assert ("done", 0, {"findings": 0, "planned": 2}) == (dry.status, dry.exit_code, dry.counts)
+    assert dry.summary.startswith("Dry run: nothing was changed.")
+    assert (before, []) == (room.desk.held(group), room.desk.log)
+    assert "Dry run: nothing was changed</span>" in report(dry)
+    assert HOSTILE not in report(dry)
+
+    done = room.invoke(shown_command(dry), "a test")
+
+    assert ("done", at(before, 2)) == (done["status"], room.desk.held(group))
+    assert {"findings": 0, "planned": 2, "changed": 2, "refused": 0} == done["counts"]
+    assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
+
+    undone = room.run(
+        "70_undo",
+        run=done["undo"],
+        dry_run=False,
+        approve="within limits",
+        reason="a mistake",
+        max_groups=1,
+        max_partitions=2,
+    )
+
+    assert ("done", before) == (undone.status, room.desk.held(group))
+    assert undone.undo not in {None, done["undo"]}
+
+
+def test_another_plans_fingerprint_approves_nothing(room: Room) -> None:
+    """An approval that names another plan is blocked with exit code 3, and nothing is recorded."""
+    group = room.group()
+    before = room.desk.held(group)
+    approval = {"dry_run": False, "approve": "0123456789abcdef", "reason": "a test"}
+
+    result = room.run("50_reset_offsets", groups=[group], mode="to-earliest", **approval)
+
+    assert ("blocked", 3, None) == (result.status, result.exit_code, result.undo)
+    assert "the approval is for 0123456789abcdef" in result.summary
+    assert (before, []) == (room.desk.held(group), room.desk.log)
+
+
+def test_a_live_group_is_not_reset(room: Room) -> None:
+    """A group with members blocks the plan with exit code 3, and its member is named."""
+    group = room.group()
+    (topic, _), *_ = room.desk.held(group)[group]
+    room.apps.join(group, [topic])
+
+    result = room.run("50_reset_offsets", groups=[group], mode="to-earliest")
+
+    assert ("blocked", 3) == (result.status, result.exit_code)
+    assert "Blocked by group-live: nothing was changed." in result.summary
+    assert f"{group}-client" in report(result)
+
+
+@pytest.mark.parametrize(
+    ("refused", "ending"), [((1,), ("partly-applied", 4)), ((0, 1), ("failed", 1))]
+)
+def test_what_a_broker_refuses(
+    room: Room, refused: tuple[int, ...], ending: tuple[str, int]
+) -> None:
+    """Where a part is done the exit code is 4 and can be undone; where nothing is, it is 1."""
+    group = room.group()
+    (step,) = room.desk.reset(group).steps
+    changes = [
+        replace(c, after=Position(0, None, TOO_LONG)) if c.partition.partition in refused else c
+        for c in step.changes
+    ]
+    plan = replace(room.desk.reset(group), steps=(replace(step, changes=tuple(changes)),))
+    write_plan(room.folder / "plan.json", plan)
+
+    result = room.run(
+        "50_reset_offsets",
+        plan_file=str(room.folder / "plan.json"),
+        dry_run=False,
+        approve=plan.fingerprint,
+        reason="a test",
+    )
+
+    assert ending == (result.status, result.exit_code)
+    assert (2 - len(refused), len(refused)) == (result.counts["changed"], result.counts["refused"])
+    assert (result.undo is not None) == (len(refused) == 1)
+    assert "code 12" in report(result)
+
+
+def test_offsets_that_a_live_group_left_are_deleted(room: Room) -> None:
+    """Only what no member subscribes to goes; more than the limits allow is not touched."""
+    group = room.group()
+    before = room.desk.held(group)
+    read = room.apps.create_topic(room.apps.name("read"))
+    room.apps.commit(group, {TopicPartition(read, 0): 0})
+    room.apps.join(group, [read])
+    standing = {"dry_run": False, "approve": "within limits", "reason": "nightly", "max_groups": 1}
+
+    over = room.run("60_delete_offsets", groups=[group], **standing, max_partitions=1)
+
+    assert ("blocked", 3) == (over.status, over.exit_code)
+    assert over.error is not None
+    assert "too-many-partitions" in over.error.reason
+    assert {*before[group], (read, 0)} == set(room.desk.held(group)[group])
+
+    done = room.run("60_delete_offsets", groups=[group], **standing, max_partitions=2)
+
+    assert ("done", 2) == (done.status, done.counts["changed"])
+    assert {(read, 0)} == set(room.desk.held(group)[group])
+
+
+def test_a_deleted_group_comes_back(room: Room) -> None:
+    """A group is deleted as its dry run showed it, and the undo brings back all it committed."""
+    group = room.group()
+    before = room.desk.held(group)
+
+    dry = room.run("61_delete_groups", groups=[group])
+
+    assert (0, before) == (dry.exit_code, room.desk.held(group))
+    done = room.invoke(shown_command(dry), "a test")
+    assert ("done", {}) == (done["status"], room.desk.held(group))
+
+    dry = room.run("70_undo", run=done["undo"][:-4])
+    assert (0, {}) == (dry.exit_code, room.desk.held(group))
+    undone = room.invoke(shown_command(dry), "a mistake")
+    assert ("done", before) == (undone["status"], room.desk.held(group))
+
+
+def test_an_age_that_is_not_known_deletes_nothing(room: Room) -> None:
+    """With an age, a group that was used a moment ago is left out, and there is nothing to do."""
+    group = room.group()
+
+    result = room.run("61_delete_groups", groups=[group], empty_for="1d", dry_run=False)
+
+    assert ("done", 0) == (result.status, result.exit_code)
+    assert result.summary.startswith("Nothing to do.")
+    assert "too-young" in report(result)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return a state folder whose audit log has two runs without an outcome."""
+    change = Change(TopicPartition("orders", 0), Position(7), None)
+    step = Step(HOSTILE, Action.DELETE_OFFSETS, (change,), GroupType.SIMPLE, GroupState.EMPTY)
+    now = datetime.now(UTC)
+    plan = Plan(Intent.DELETE_OFFSETS, "delete offsets", "eu", "c1", now, (step,))
+    for name, overrides in (("run-1", ("last-offsets",)), ("run-2", ())):
+        run = audit.Run(name, "alice", "desk", f"why {name}", overrides)
+        audit.append(tmp_path, audit.intent_entry(plan, run, now))
+    return tmp_path
+
+
+def review(state: Path, **parameters: Any) -> RunResult:
+    """Run the audit review."""
+    path = NOTEBOOKS / "80_audit_review.ipynb"
+    given = {"state": str(state), **parameters}
+    return run_notebook(path, parameters=given, output_dir=state / "runs")
+
+
+def test_the_review_finds_what_did_not_end(log: Path) -> None:
+    """Runs without an outcome and overridden rules are findings; the log itself is intact."""
+    result = review(log, cluster="eu", groups=[HOSTILE])
+
+    assert ("done", {"findings": 3, "problems": 0}) == (result.status, result.counts)
+    assert "without an outcome: 2; with overrides: 1; the audit log is intact" in result.summary
+    for words in ("last-offsets", "why run-2", "alice"):
+        assert words in report(result)
+    assert HOSTILE not in report(result)
+
+
+def test_the_review_finds_a_changed_line(log: Path) -> None:
+    """A log that was changed is not called done: the report says at its top which line it is."""
+    path = log / "audit.jsonl"
+    path.write_text(path.read_text().replace("why run-1", "why not"))
+
+    result = review(log)
+
+    assert ("incomplete", 4) == (result.status, result.exit_code)
+    assert "line 1 was changed" in report(result)

@@ -7,23 +7,19 @@ from typing import Any
 
 import click
 
-from toolkit.cli.planner import APPROVAL, Asked
+from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
+from toolkit.cli.planner import Asked, approval_options
 from toolkit.errors import UsageError
 
 
 @click.command("apply")
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--run", "run_id", metavar="RUN", help="The plan of a run that was cut off.")
-@click.option(
-    "--fleet",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
-)
-@click.option("--cluster", metavar="NAME", help="Default: the cluster that the plan names.")
-@click.option(
-    "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
-)
-@click.option("--quiet", is_flag=True, help="On stderr only what went wrong.")
+@FLEET
+@CLUSTER
+@OUTPUT
+@QUIET
+@approval_options
 def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **given: Any) -> None:
     """
     Apply a plan that 'offsetbook plan' wrote, once its fingerprint is approved.
@@ -48,7 +44,3 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     topics = sorted({change.partition.topic for _, change in plan.changes})
     facts = read_facts(asked, cluster, groups=plan.group_ids, topics=topics)
     change(Planned(plan, cluster, facts), asked, Consent(**given))
-
-
-for _option in reversed(APPROVAL):
-    command = _option(command)

@@ -8,11 +8,8 @@ from typing import Any
 
 import click
 
-FLEET = click.option(
-    "--fleet",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Fleet file, which may say where the records are.",
-)
+from toolkit.cli.options import FLEET, OUTPUT
+
 STATE = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
@@ -32,9 +29,7 @@ def command() -> None:
 @click.option("--cluster", metavar="NAME", help="Only changes of this cluster.")
 @click.option("--group", "groups", multiple=True, metavar="NAME", help="Only runs that touched it.")
 @click.option("--changes", is_flag=True, help="One row a change, instead of one a run.")
-@click.option(
-    "--output", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
-)
+@OUTPUT
 def list_runs(*, changes: bool, output: str, **given: Any) -> None:
     """List runs, newest first: who, why, what became of them, and the name to undo them by."""
     from toolkit.cli.output import write_frame

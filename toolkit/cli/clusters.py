@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster
 
 
 @click.command("clusters")
-@scope_options
-def command(scope: Scope) -> None:
+@FLEET
+@CLUSTERS
+@OUTPUT
+def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> None:
     """Show the clusters of the fleet file and whether they answer."""
     from concurrent.futures import ThreadPoolExecutor
 
@@ -24,10 +27,10 @@ def command(scope: Scope) -> None:
     from toolkit.cli.output import write_frame
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-    chosen = choose_clusters(load_fleet(scope.fleet), scope.clusters)
+    chosen = choose_clusters(load_fleet(fleet), clusters)
     with ThreadPoolExecutor(max_workers=8) as pool:
         rows = list(pool.map(_knock, chosen))
-    write_frame(pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"}), scope.output)
+    write_frame(pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"}), output)
     failed = sum(1 for row in rows if row["problem"])
     sys.exit(0 if not failed else 1 if failed == len(rows) else 4)
 

@@ -5,19 +5,14 @@ from __future__ import annotations
 import click
 
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.options import topics_option
 from toolkit.cli.planner import Asked, Planned, Planner, change_command
 from toolkit.errors import UsageError
 
 TO = click.option("--to", "target", required=True, metavar="GROUP", help="The group to copy to.")
 OPTIONS = (
     TO,
-    click.option(
-        "--topic",
-        "topics",
-        multiple=True,
-        metavar="TOPIC",
-        help="topic, topic:0,1,2 or topic:0-5; repeatable. Default: all that is committed.",
-    ),
+    topics_option(" Default: all that is committed."),
     click.option("--to-cluster", "mirror", metavar="NAME", help="Another cluster: a mirror."),
     click.option(
         "--by",

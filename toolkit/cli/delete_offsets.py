@@ -5,16 +5,11 @@ from __future__ import annotations
 import click
 
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.options import topics_option
 from toolkit.cli.planner import Asked, Planned, Planner, change_command
 
 OPTIONS = (
-    click.option(
-        "--topic",
-        "topics",
-        multiple=True,
-        metavar="TOPIC",
-        help="topic, topic:0,1,2 or topic:0-5; repeatable.",
-    ),
+    topics_option(),
     click.option("--all-topics", is_flag=True, help="Everything that an idle group committed."),
     click.option(
         "--unsubscribed",

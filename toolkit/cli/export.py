@@ -8,25 +8,16 @@ from typing import Any
 
 import click
 
+from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 from toolkit.cli.planner import Asked
 
 PARTLY = 4
 
 
 @click.command("export")
-@click.option(
-    "--fleet",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
-)
-@click.option("--cluster", metavar="NAME", help="May be left out where there is only one.")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    metavar="NAME",
-    help="A group's name or a pattern such as 'pay*'; repeatable.",
-)
+@FLEET
+@CLUSTER
+@groups_option()
 @click.option(
     "--format",
     "form",
@@ -35,7 +26,7 @@ PARTLY = 4
     show_default=True,
     help="JSON keeps cluster, metadata and leader epochs; CSV is what Kafka's own tool reads.",
 )
-@click.option("--quiet", is_flag=True, help="On stderr only what went wrong.")
+@QUIET
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 def command(*, form: str, out: Path, **given: Any) -> None:
     """Save the committed offsets of groups in any state to the file OUT."""

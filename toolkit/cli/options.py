@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -22,39 +22,53 @@ class Scope:
     quiet: bool
 
 
-OPTIONS = (
-    click.option(
-        "--fleet",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
-    ),
-    click.option(
-        "--cluster",
-        "clusters",
-        multiple=True,
-        metavar="NAME",
-        help="Only this cluster; repeatable. Default: every cluster of the fleet.",
-    ),
-    click.option(
-        "--group",
-        "groups",
-        multiple=True,
-        metavar="NAME",
-        help="A group's name or a pattern such as 'pay*'; repeatable. Default: all groups.",
-    ),
-    click.option(
-        "--output",
-        type=click.Choice(["table", "json", "csv"]),
-        default="table",
-        show_default=True,
-        help="How to write the result to stdout.",
-    ),
-    click.option(
-        "--quiet",
-        is_flag=True,
-        help="On stderr only what went wrong.",
-    ),
+Option = Callable[[Callable[..., None]], Callable[..., None]]
+
+FLEET: Option = click.option(
+    "--fleet",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
 )
+CLUSTERS: Option = click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME",
+    help="Only this cluster; repeatable. Default: every cluster of the fleet.",
+)
+CLUSTER: Option = click.option(
+    "--cluster", metavar="NAME", help="The cluster; may be left out where there is only one."
+)
+OUTPUT: Option = click.option(
+    "--output",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="How to write the result to stdout.",
+)
+QUIET: Option = click.option("--quiet", is_flag=True, help="On stderr only what went wrong.")
+
+
+def groups_option(default: str = "") -> Option:
+    """Return --group, which takes names and patterns; `default` says what none means."""
+    text = f"A group's name or a pattern such as 'pay*'; repeatable.{default}"
+    return click.option("--group", "groups", multiple=True, metavar="NAME", help=text)
+
+
+def topics_option(default: str = "") -> Option:
+    """Return --topic, which takes scopes; `default` says what none means."""
+    text = f"topic, topic:0,1,2 or topic:0-5; repeatable.{default}"
+    return click.option("--topic", "topics", multiple=True, metavar="TOPIC", help=text)
+
+
+def with_options(command: Callable[..., None], options: Iterable[Option]) -> Callable[..., None]:
+    """Give a command options, which its help shows in this order."""
+    for option in reversed(list(options)):
+        command = option(command)
+    return command
+
+
+OPTIONS = (FLEET, CLUSTERS, groups_option(" Default: all groups."), OUTPUT, QUIET)
 
 
 def scope_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -72,7 +86,4 @@ def scope_options(command: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         command(Scope(fleet, clusters, groups, output, quiet), **own)
 
-    decorated: Callable[..., None] = call
-    for option in reversed(OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return with_options(call, OPTIONS)

@@ -14,6 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolkit.cli.options import (
+    CLUSTER,
+    FLEET,
+    OUTPUT,
+    QUIET,
+    Option,
+    groups_option,
+    with_options,
+)
+
 if TYPE_CHECKING:
     from toolkit.model import Cluster, Snapshot
     from toolkit.plan import Plan
@@ -39,9 +49,6 @@ class Planned:
     facts: Snapshot
 
 
-Option = Callable[[Callable[..., None]], Callable[..., None]]
-
-
 @dataclass(frozen=True)
 class Planner:
     """How one kind of plan is made: its command's name, help, options, and the function."""
@@ -52,31 +59,7 @@ class Planner:
     options: tuple[Option, ...] = ()
 
 
-ASKED = (
-    click.option(
-        "--fleet",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="Fleet file. Default: $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.",
-    ),
-    click.option(
-        "--cluster", metavar="NAME", help="The cluster; may be left out where there is only one."
-    ),
-    click.option(
-        "--group",
-        "groups",
-        multiple=True,
-        metavar="NAME",
-        help="A group's name or a pattern such as 'pay*'; repeatable.",
-    ),
-    click.option(
-        "--output",
-        type=click.Choice(["table", "json", "csv"]),
-        default="table",
-        show_default=True,
-        help="How to write the plan's changes to stdout.",
-    ),
-    click.option("--quiet", is_flag=True, help="On stderr only what went wrong."),
-)
+ASKED = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
 APPROVAL = (
     click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
     click.option("--approve", metavar="FINGERPRINT", help="Apply the plan with this fingerprint."),
@@ -98,6 +81,11 @@ APPROVAL = (
         help="How far apart two looks at a group that committed lately must be.",
     ),
 )
+
+
+def approval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options by which a change is approved."""
+    return with_options(command, APPROVAL)
 
 
 def plan_command(planner: Planner) -> click.Command:
@@ -140,6 +128,4 @@ def _asked(given: dict[str, Any]) -> tuple[Asked, dict[str, Any]]:
 def _command(
     planner: Planner, run: Callable[..., None], options: tuple[Option, ...]
 ) -> click.Command:
-    for option in reversed(options):
-        run = option(run)
-    return click.command(planner.name, help=planner.help)(run)
+    return click.command(planner.name, help=planner.help)(with_options(run, options))

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.options import topics_option
 from toolkit.cli.planner import Asked, Planned, Planner, change_command
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import TopicPartition
@@ -36,13 +37,7 @@ FLAGS = (
     click.option("--from-group", metavar="NAME", help="To the offsets of another group."),
 )
 SCOPE = (
-    click.option(
-        "--topic",
-        "topics",
-        multiple=True,
-        metavar="TOPIC",
-        help="topic, topic:0,1,2 or topic:0-5; repeatable. Default: all that is committed.",
-    ),
+    topics_option(" Default: all that is committed."),
     click.option("--all-topics", is_flag=True, help="All that is committed: the default, said."),
     click.option("--new-topics", is_flag=True, help="Also topics that the group never committed."),
     click.option(

@@ -7,17 +7,12 @@ from pathlib import Path
 import click
 
 from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.options import topics_option
 from toolkit.cli.planner import Asked, Planned, Planner, change_command
 
 OPTIONS = (
     click.argument("saved_file", type=click.Path(path_type=Path, dir_okay=False)),
-    click.option(
-        "--topic",
-        "topics",
-        multiple=True,
-        metavar="TOPIC",
-        help="topic, topic:0,1,2 or topic:0-5; repeatable. Default: all that was saved.",
-    ),
+    topics_option(" Default: all that was saved."),
     click.option(
         "--into", default="", metavar="GROUP", help="Restore a single group under a name."
     ),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from toolkit.cli.planner import APPROVAL, ASKED, Option
+from toolkit.cli.options import Option, topics_option
+from toolkit.cli.planner import APPROVAL, ASKED
 from toolkit.cli.reset import FLAGS as MODES
 from toolkit.cli.reset import SCOPE
 from toolkit.errors import UsageError
@@ -66,13 +67,7 @@ EXECUTION = (
 WITHOUT = {"--from-group", "--group", "--topic", "--all-topics"}
 GROUP = click.option("--group", "groups", multiple=True, metavar="NAME", help="One; repeatable.")
 TOPICS = (
-    click.option(
-        "--topic",
-        "topics",
-        multiple=True,
-        metavar="TOPIC",
-        help="topic, topic:0,1,2 or topic:0-5; repeatable.",
-    ),
+    topics_option(),
     _flag("all-topics", "All that is committed."),
 )
 

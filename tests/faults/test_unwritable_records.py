@@ -1,0 +1,85 @@
+"""Full disks: what cannot be recorded is not done, and what was done is found again."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from applications import eventually
+from desks import Desk
+
+from toolkit.errors import RecordFailed
+from toolkit.model import TopicPartition
+from toolkit.operate import in_words, settle
+from toolkit.plan import Position, StepOutcome
+from toolkit.storage.runs import list_runs
+from toolkit.storage.whole_files import exclusively
+
+THERE, BACK = Position(7), Position(0, 0)
+
+
+@pytest.mark.parametrize("name", [".", "locks", "runs", "audit.jsonl", "audit.reserves"])
+def test_nothing_is_changed_without_records(
+    desk: Desk, groups: list[str], orders: TopicPartition, name: str
+) -> None:
+    """Where one of the things that a run leaves behind cannot be written, it does not begin."""
+    path = desk.state / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if name == "audit.jsonl":
+        path.mkdir()
+    else:
+        path.touch()
+
+    with pytest.raises(RecordFailed, match=str(path)):
+        desk.apply(desk.reset(*groups))
+
+    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
+
+
+def test_the_intent_fits_no_more(
+    desk: Desk, operators: Callable[..., Any], groups: list[str], orders: TopicPartition
+) -> None:
+    """Where the audit log cannot take the intent, nothing is changed and the log is as it was."""
+    desk.apply(desk.reset(groups[0], to=5))
+    before, log = desk.log, desk.state / "audit.jsonl"
+    with exclusively(desk.state / "audit.lock"):
+        operator = operators(desk, desk.reset(*groups[1:]))
+        eventually(lambda: len(list_runs(desk.state)) > 1)  # about to write its intent
+        limit = log.stat().st_size + 10
+        resource.prlimit(operator.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+    code, said = operator.end()
+
+    assert 1 == code
+    assert said.startswith(f"RecordFailed: {desk.state}")
+    assert before == desk.log
+    assert {group: {orders: THERE} for group in groups[1:]} == desk.held(*groups[1:])
+    assert [] == settle(desk.cluster, desk.state)
+
+
+def test_the_outcome_fits_no_more(
+    desk: Desk, groups: list[str], orders: TopicPartition, tmp_path: Path
+) -> None:
+    """Where the disk is full when a run ends, it is named, and the next command settles it."""
+    plan = desk.reset(*groups)
+    log, kept = desk.state / "audit.jsonl", tmp_path / "kept"
+
+    def on_step(outcome: StepOutcome) -> None:
+        if outcome.group_id == groups[-1]:
+            log.rename(kept)
+            log.symlink_to("/dev/full")
+
+    with pytest.raises(RecordFailed) as failed:
+        desk.apply(plan, on_step=on_step)
+    log.unlink()
+    kept.rename(log)
+
+    (run_id,) = list_runs(desk.state)
+    assert f"run {run_id} ended (4 done), but its outcome could not be" in failed.value.problem
+    assert "No space left on device" in failed.value.problem
+    assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
+    (cut_off,) = settle(desk.cluster, desk.state)
+    assert (run_id, "4 done") == (cut_off.outcome.run_id, in_words(cut_off.outcome))
+    assert ["intent", "found"] == [str(entry.event) for entry in desk.log]

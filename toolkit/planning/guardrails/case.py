@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
-from toolkit.plan import Intent, Plan, Step
+from toolkit.plan import Intent, Plan, Position
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 AIMED = frozenset({Intent.RESET, Intent.COPY, Intent.RENAME, Intent.RESTORE})
@@ -42,6 +42,17 @@ class Objection(NamedTuple):
     partition: int | None = None
 
 
+class Jump(NamedTuple):
+    """A change that sends an offset somewhere in a log that reaches from `start` to `end`."""
+
+    group_id: str
+    partition: TopicPartition
+    before: Position | None
+    after: Position
+    start: int
+    end: int
+
+
 @dataclass(frozen=True)
 class Case:
     """
@@ -71,10 +82,22 @@ class Case:
         """What is committed now."""
         return {(c.group_id, TopicPartition(c.topic, c.partition)): c for c in self.facts.commits}
 
-    @property
-    def aimed_steps(self) -> tuple[Step, ...]:
-        """The steps that put offsets where the plan wants them."""
-        return self.plan.steps if self.plan.intent in AIMED else ()
+    @cached_property
+    def jumps(self) -> tuple[list[Jump], list[str]]:
+        """The changes that aim at a position, and which logs are not known that others aim at."""
+        jumps, unknown = [], []
+        for step in self.plan.steps if self.plan.intent in AIMED else ():
+            for change in step.changes:
+                if change.after is None:
+                    continue
+                partition, log = change.partition, self.facts.logs.get(change.partition)
+                if log is None or log.log_start is None or log.log_end is None:
+                    topic, number = partition
+                    unknown.append(f"where the log of {topic} partition {number} starts and ends")
+                else:
+                    way = (change.before, change.after, log.log_start, log.log_end)
+                    jumps.append(Jump(step.group_id, partition, *way))
+        return jumps, unknown
 
 
 Rule = Callable[[Case], Iterable[Objection]]

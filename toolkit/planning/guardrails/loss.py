@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from toolkit.model import TopicPartition
-from toolkit.plan import Action, Intent, Position
-from toolkit.planning.guardrails.case import CannotTell, Case, Objection
+from toolkit.plan import Action, Intent
+from toolkit.planning.guardrails.case import CannotTell, Case, Jump, Objection
 from toolkit.planning.guardrails.policy import over
 
 
 def skips_unread_records(case: Case) -> Iterator[Objection]:
     """Records that a group has not read are not passed over without saying so."""
-    jumps, unknown = _jumps(case)
+    jumps, unknown = case.jumps
     skipped: Counter[str] = Counter()
     for jump in jumps:
         skipped[jump.group_id] += _skipped(case, jump)
@@ -26,7 +24,7 @@ def skips_unread_records(case: Case) -> Iterator[Objection]:
 
 def too_many_records(case: Case) -> Iterator[Objection]:
     """No plan skips or repeats more records at once than the fleet file allows."""
-    jumps, unknown = _jumps(case)
+    jumps, unknown = case.jumps
     skipped = sum(_skipped(case, jump) for jump in jumps)
     repeated = sum(_repeated(jump) for jump in jumps)
     yield from over("records_skipped", skipped, case.policy.max_records_skipped)
@@ -39,7 +37,7 @@ def before_log_start(case: Case) -> Iterator[Objection]:
     for found in case.plan.findings:
         if found.rule == "before-log-start":
             yield Objection(found.why, found.group_id, found.topic, found.partition)
-    jumps, unknown = _jumps(case)
+    jumps, unknown = case.jumps
     for jump in jumps:
         wanted, start, end = jump.after.offset, jump.start, jump.end
         if not start <= wanted <= end:
@@ -65,35 +63,7 @@ def last_offsets(case: Case) -> Iterator[Objection]:
             )
 
 
-class _Jump(NamedTuple):
-    """A change that sends an offset somewhere in a log of which the bounds are known."""
-
-    group_id: str
-    partition: TopicPartition
-    before: Position | None
-    after: Position
-    start: int
-    end: int
-
-
-def _jumps(case: Case) -> tuple[list[_Jump], list[str]]:
-    """Return the changes that can be judged, and what is not known about the others."""
-    jumps, unknown = [], []
-    for step in case.aimed_steps:
-        for change in step.changes:
-            if change.after is None:
-                continue
-            partition, log = change.partition, case.facts.logs.get(change.partition)
-            if log is None or log.log_start is None or log.log_end is None:
-                topic, number = partition
-                unknown.append(f"where the log of {topic} partition {number} starts and ends")
-            else:
-                way = (change.before, change.after, log.log_start, log.log_end)
-                jumps.append(_Jump(step.group_id, partition, *way))
-    return jumps, unknown
-
-
-def _skipped(case: Case, jump: _Jump) -> int:
+def _skipped(case: Case, jump: Jump) -> int:
     """Count the records between the first that the group has not read and where it would go."""
     first = jump.start
     if jump.before is not None:
@@ -103,7 +73,7 @@ def _skipped(case: Case, jump: _Jump) -> int:
     return max(0, min(jump.after.offset, jump.end) - first)
 
 
-def _repeated(jump: _Jump) -> int:
+def _repeated(jump: Jump) -> int:
     """Count the records between where the group would go and the first that it has not read."""
     if jump.before is None:
         return 0

@@ -212,7 +212,7 @@ def unreadable(case: Case) -> Iterator[Objection]:
 
 def _needed_logs(case: Case) -> set[tuple[None, str, int | None]]:
     """Return what problems call the logs, and their topics, in which an offset would move."""
-    moves = {c.partition for _, c in case.plan.changes if c.after not in {None, c.before}}
+    moves = {c.partition for _, c in case.plan.changes if c.after and c.after != c.before}
     topics = {partition.topic for partition in moves}
     return {(None, *partition) for partition in moves} | {(None, topic, None) for topic in topics}
 

@@ -1,0 +1,150 @@
+"""What is shown of groups, row by row beside what the real tool shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from real_tool import Bench
+
+from toolkit.model import TopicPartition
+
+Row = tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+def groups(bench: Bench, still_apps: Any, applications_until: Any) -> Iterator[list[str]]:
+    """Return live groups of both protocols, one with a static member, and idle ones."""
+    names = ["live-classic", "live-consumer", "live-static", "left-consumer"]
+    with ExitStack() as ending:
+        apps = applications_until(still_apps.cluster, ending)
+        for name, protocol in (("live-classic", "classic"), ("live-consumer", "consumer")):
+            member = apps.join(name, ["ta", "tb"], protocol=protocol)
+            position = apps.position(TopicPartition("ta", 0), 5)
+            member.commit(offsets=[position], asynchronous=False)
+        # It stays in its group when it is closed.
+        apps.join("live-static", ["tempty"], **{"group.instance.id": "one"})
+        apps.join("left-consumer", ["tempty"], protocol="consumer").close()
+        idle = {
+            "healthy": {"ta": (50, 50, 50), "tb": (9, None)},
+            "lost": {"tstart": (10, 50)},
+            "beyond": {"ta": (500, None, None)},
+            "at-the-end": {"tempty": (0, 0), "ttxc": (11,)},
+            "stable-end": {"ttx": (11,)},
+        }
+        for name, offsets in idle.items():
+            bench.put(name, offsets)
+        bench.put("left-consumer", {"tb": (1, None)})
+        yield [*names, *idle]
+    bench.delete(*(name for name in (*names, *idle) if name != "live-static"))
+
+
+def rows_of(text: str) -> list[Row]:
+    """Return the rows of all tables, each with its columns' names, sorted."""
+    found: list[Row] = []
+    heading: Row = ()
+    for line in text.splitlines():
+        cells = tuple(line.split())
+        if cells[:1] == ("GROUP",):
+            heading = tuple(line.replace("COORDINATOR (ID)", "COORDINATOR").split())
+        elif cells:
+            joined = (*cells[:1], " ".join(cells[1:3]), *cells[3:]) if cells[2][0] == "(" else cells
+            found.append(tuple(f"{h}={c}" for h, c in zip(heading, joined, strict=True)))
+    return sorted(found)
+
+
+def both(bench: Bench, groups: list[str], *flags: str) -> tuple[list[Row], list[Row]]:
+    """Return the rows of the real tool and ours."""
+    given = [*flags, *(word for name in groups for word in ("--group", name))]
+    told, done = bench.tool("--describe", *given), bench.ours("--describe", *given)
+    assert 0 == done.code, done.err
+    return rows_of(told.out), rows_of(done.out)
+
+
+def differing(theirs: list[Row], mine: list[Row]) -> dict[str, tuple[str, str]]:
+    """Return the cells that differ, by group (and partition)."""
+    assert len(theirs) == len(mine)
+    return {
+        f"{one[0]} {old}": (old.split("=")[1], new.split("=")[1])
+        for one, other in zip(theirs, mine, strict=True)
+        for old, new in zip(one, other, strict=True)
+        if old != new
+    }
+
+
+@pytest.mark.parametrize("verbose", [(), ("--verbose",)], ids=["plain", "verbose"])
+def test_offsets(verbose: tuple[str, ...], bench: Bench, groups: list[str]) -> None:
+    """Rows, columns, offsets, owners and lag are the tool's, where it counts records that exist."""
+    theirs, mine = both(bench, groups, *verbose)
+
+    assert {
+        "GROUP=beyond LAG=-400": ("-400", "-"),
+        "GROUP=lost LAG=90": ("90", "60"),
+    } == differing(theirs, mine)
+
+
+def test_members(bench: Bench, groups: list[str]) -> None:
+    """Members are the tool's, with their instance ids."""
+    theirs, mine = both(bench, groups, "--members")
+
+    assert {} == differing(theirs, mine)
+    assert 3 == len(mine)
+
+
+def test_members_verbose(bench: Bench, groups: list[str]) -> None:
+    """So are their assignments and epochs; what they are about to get is not read."""
+    names = [name for name in groups if name != "live-static"]  # the tool's columns shift there
+    theirs, mine = both(bench, names, "--members", "--verbose")
+    at = "GROUP=live-consumer"
+
+    assert {"TARGET-EPOCH", "TARGET-ASSIGNMENT"} == {
+        cell.removeprefix(at).split("=")[0].strip() for cell in differing(theirs, mine)
+    }
+
+
+def test_states(bench: Bench, groups: list[str]) -> None:
+    """States, coordinators and counts are the tool's; an Empty group's assignor is not read."""
+    theirs, mine = both(bench, groups, "--state")
+
+    assert {
+        "GROUP=left-consumer ASSIGNMENT-STRATEGY=uniform": ("uniform", "-"),
+    } == differing(theirs, mine)
+
+
+def test_states_verbose(bench: Bench, groups: list[str]) -> None:
+    """Epochs of live groups are the tool's; what members are about to get is not read."""
+    theirs, mine = both(bench, groups, "--state", "--verbose")
+    cells = {cell.split("=")[1] for cell in differing(theirs, mine)}
+
+    assert {
+        "live-consumer TARGET-ASSIGNMENT-EPOCH",
+        "left-consumer ASSIGNMENT-STRATEGY",
+        "left-consumer GROUP-EPOCH",
+        "left-consumer TARGET-ASSIGNMENT-EPOCH",
+    } == cells
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("--state",),
+        ("--type",),
+        ("--type", "--state"),
+        ("--state", "Empty"),
+        ("--state", "stable,EMPTY", "--type", "consumer"),
+    ],
+    ids=" ".join,
+)
+def test_list(flags: tuple[str, ...], bench: Bench, groups: list[str]) -> None:
+    """The list is the tool's, sorted."""
+    theirs, mine = (
+        [line.split() for line in run("--list", *flags).out.splitlines() if line]
+        for run in (bench.tool, bench.ours)
+    )
+    heading = 1 if flags else 0
+
+    assert [*theirs[:heading], *sorted(theirs[heading:])] == mine
+    assert set(groups) & {row[0] for row in mine}

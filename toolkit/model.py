@@ -76,6 +76,11 @@ class Member:
     rack_id: str | None = None
     epoch: int | None = None  # KIP-848 member epoch
 
+    @property
+    def in_words(self) -> str:
+        """The member as its people know it: its client id and host."""
+        return f"{self.client_id} @ {self.host}"
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -204,6 +209,18 @@ class Snapshot:
     # record is as young as that.
     at: datetime | None = None
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
+
+    @property
+    def why_unlisted(self) -> str:
+        """Why a group that is not in it may exist all the same; "" where all could be listed."""
+        return next(
+            (
+                f"{problem.what}: {problem.why}"
+                for problem in self.problems
+                if problem.group_id is None and problem.what.startswith("groups")
+            ),
+            "",
+        )
 
 
 # A secret is never a value here: it is a reference that is resolved when a connection is made.

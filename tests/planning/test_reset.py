@@ -210,7 +210,7 @@ def test_a_live_group_is_planned_and_blocked() -> None:
 
     assert 1 == len(changes(plan))
     assert [("group-live", "block")] == rules(plan)
-    assert "it is Stable; its members: app @ /10.0.0.1" == plan.findings[0].why
+    assert "it is Stable; members: app @ /10.0.0.1" == plan.findings[0].why
 
 
 def test_many_members_are_not_all_named() -> None:

@@ -198,7 +198,7 @@ def has_terminal() -> bool:
 
 def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
-    from toolkit.planning.guardrails import blocking
+    from toolkit.planning.guardrails import OVERRIDABLE, blocking
     from toolkit.storage import plan_files
 
     tell_cut_off(planned.cluster, asked)
@@ -208,23 +208,25 @@ def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None
     path = out or Path(f"plan-{fingerprint}.json")
     plan_files.write_plan(path, planned.plan)
     click.echo(f"nothing was changed; the plan is in {path}", err=True)
-    rules = sorted({finding.rule for finding in blocking(findings, ())})
-    overrides = "".join(f" --override {rule}" for rule in rules)
-    click.echo(
-        f"offsetbook apply {path} --approve {fingerprint}{overrides} --reason TEXT", err=True
-    )
+    rules = {finding.rule for finding in blocking(findings, ())}
+    if final := sorted(rules - OVERRIDABLE):
+        click.echo(f"it cannot be applied as it is: {', '.join(final)}", err=True)
+        return
+    overrides = "".join(f" --override {rule}" for rule in sorted(rules))
+    words = f"offsetbook apply {path} --approve {fingerprint}{overrides} --reason TEXT"
+    click.echo(words, err=True)
 
 
 def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
     """Say what a run did that was cut off on this cluster, once."""
     from toolkit.operate import in_words, settle
 
-    for plan, outcome in settle(cluster, state_folder(asked)):
+    for intent, outcome in settle(cluster, state_folder(asked)):
         run_id = outcome.run_id
         click.echo(
-            f"run {run_id} ({printable(plan.request)}) was cut off: {in_words(outcome)}.\n"
+            f"run {run_id} ({printable(intent.request)}) was cut off: {in_words(outcome)}.\n"
             f"Undo it with 'offsetbook undo {run_id}'; finish it with 'offsetbook apply "
-            f"--run {run_id} --approve {plan.fingerprint} --reason TEXT'",
+            f"--run {run_id} --approve {intent.fingerprint} --reason TEXT'",
             err=True,
         )
 

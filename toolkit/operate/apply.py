@@ -175,7 +175,7 @@ def _was_left_unfinished(plan: Plan, state: Path) -> bool:
 def _refuse_after(cut_off: Collection[CutOff], plan: Plan) -> None:
     """Stop once where an earlier run was cut off that was about the same groups."""
     for earlier in cut_off:
-        if set(earlier.plan.group_ids) & set(plan.group_ids):
+        if earlier.group_ids & set(plan.group_ids):
             raise Blocked(
                 f"run {earlier.outcome.run_id} was cut off: {in_words(earlier.outcome)}",
                 hint=f"undo it with 'offsetbook undo {earlier.outcome.run_id}', finish it by "

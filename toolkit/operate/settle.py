@@ -1,8 +1,8 @@
 """
 Say what a run did that was cut off: killed, or on a machine that went down.
 
-Its intent is in the audit log and no outcome; its undo record says what it was about to change.
-Each change is compared with the cluster, and what is found goes into the audit log.
+Its intent is in the audit log, with all that it was about to change, and no outcome. Each change is
+compared with the cluster, and what is found goes into the audit log.
 """
 
 from __future__ import annotations
@@ -18,17 +18,21 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
 from toolkit.model import Cluster, TopicPartition
 from toolkit.operate.operator import Operator
-from toolkit.plan import Action, Change, Outcome, Plan, Position, Result, Status, Step, StepOutcome
+from toolkit.plan import Action, Outcome, Position, Result, Status, StepOutcome
 from toolkit.storage import audit
-from toolkit.storage.runs import read_undo_record
 from toolkit.storage.state_dir import locked
 
 
 class CutOff(NamedTuple):
     """A run that was cut off, and what it turned out to have done."""
 
-    plan: Plan
+    intent: audit.AuditEntry
     outcome: Outcome
+
+    @property
+    def group_ids(self) -> frozenset[str]:
+        """The groups that it was about to change."""
+        return frozenset(step.group_id for step in self.intent.steps)
 
 
 def settle(cluster: Cluster, state: Path) -> list[CutOff]:
@@ -64,20 +68,19 @@ def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> list[Cu
         if connection.cluster_id != cluster_id:
             return settled  # another cluster has the name now, which says nothing about these runs
         for intent in intents:
-            plan = read_undo_record(state, intent.run.run_id)
-            outcome = _compare(intent, plan, connection)
+            outcome = _compare(intent, connection)
             here = Operator.here()
             audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
-            settled.append(CutOff(plan, outcome))
+            settled.append(CutOff(intent, outcome))
     return settled
 
 
-def _compare(intent: audit.AuditEntry, plan: Plan, connection: Connection) -> Outcome:
+def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome:
     # In this order: a broker that has just started lists no group before it has read what they
     # committed, while a coordinator that is asked for that says that it is still reading.
-    commits, problems = read_commits(connection, plan.group_ids)
+    commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
     listed, unlisted = list_groups(connection)
-    if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, plan.steps)) else [])]:
+    if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, intent.steps)) else [])]:
         raise BrokerRefused(
             f"run {intent.run.run_id} was cut off, and what it did cannot be seen now: "
             f"{unknown[0].what}: {unknown[0].why}",
@@ -87,21 +90,21 @@ def _compare(intent: audit.AuditEntry, plan: Plan, connection: Connection) -> Ou
     exists = {group.group_id for group in listed}
     return Outcome(
         run_id=intent.run.run_id,
-        fingerprint=plan.fingerprint,
+        fingerprint=intent.fingerprint,
         started_at=intent.at,
         finished_at=datetime.now(UTC),
-        steps=tuple(_step(step, held, is_there=step.group_id in exists) for step in plan.steps),
+        steps=tuple(_step(step, held, is_there=step.group_id in exists) for step in intent.steps),
         interrupted="the run was cut off",
     )
 
 
-def _tells_by_absence(step: Step) -> bool:
+def _tells_by_absence(step: audit.AuditStep) -> bool:
     """Whether only the list of groups tells that a step was done."""
     return step.action is Action.DELETE_GROUP and not step.changes
 
 
 def _step(
-    step: Step, held: Mapping[tuple[str, TopicPartition], Position], *, is_there: bool
+    step: audit.AuditStep, held: Mapping[tuple[str, TopicPartition], Position], *, is_there: bool
 ) -> StepOutcome:
     results = tuple(_result(c, held.get((step.group_id, c.partition))) for c in step.changes)
     kinds = {result.status for result in results}
@@ -114,10 +117,8 @@ def _step(
     return StepOutcome(step.group_id, step.action, status, why, results)
 
 
-def _result(change: Change, found: Position | None) -> Result:
-    if (
-        change.before == change.after
-    ):  # a rescue: nothing on the cluster tells, and again is harmless
+def _result(change: audit.AuditChange, found: Position | None) -> Result:
+    if change.before == change.after:  # a rescue, which is harmless to repeat
         return Result(change.partition, Status.NOT_TRIED, "not known", found)
     if found == change.after:
         return Result(change.partition, Status.DONE, "", found)

@@ -90,8 +90,12 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
 def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
     """Yield why the committed offsets of a group to copy from are not known."""
     group = facts.groups.get(group_id)
-    if group is None and facts.why_unlisted:
-        yield block("unreadable", f"whether it exists is not known: {facts.why_unlisted}", group_id)
+    if group is None and facts.index.snapshot.why_unlisted:
+        yield block(
+            "unreadable",
+            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
+            group_id,
+        )
     elif group is None:
         yield block("no-such-group", "no group has this name", group_id)
     elif group.type is GroupType.SHARE:

@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.plan import Action, Change, Intent, Plan, Position
-from toolkit.planning.guardrails.state import members_of
 from toolkit.planning.idle import choose_groups
+from toolkit.planning.members import members_of
 from toolkit.planning.steps import Facts, Part, block, in_words, note, plan_of
 
 

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.idle import choose_groups
+from toolkit.planning.members import name_members
 from toolkit.planning.scope import TopicScope, parse_topics
 from toolkit.planning.steps import Facts, Part, block, in_words, note, plan_of
 from toolkit.planning.unsubscribed import why_left_out
 
-SHOWN_MEMBERS = 5
 TOPICS_REQUIRED = (
     "without a topic, all offsets of an idle group would be deleted: name topics, or say that all "
     "are meant"
@@ -99,15 +99,10 @@ def why_kept(group: Group, topic: str) -> Finding | None:
         if group.type is not GroupType.UNKNOWN and why != group.unreadable_subscription:
             return block("group-live", why, group.group_id)
         return block("unreadable", f"what it subscribes to is not known: {why}", group.group_id)
-    readers = {
-        f"{member.client_id} @ {member.host}"
-        for member in group.members
-        if topic in member.subscription.topics
-    }
+    readers = [member for member in group.members if topic in member.subscription.topics]
     if not readers:
         return None
-    more = len(readers) - SHOWN_MEMBERS
-    names = ", ".join(sorted(readers)[:SHOWN_MEMBERS]) + (f" and {more} more" if more > 0 else "")
+    names = name_members(readers)
     return Finding("subscribed", Severity.BLOCK, f"subscribed by {names}", group.group_id, topic)
 
 

@@ -33,7 +33,7 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     about to change the commit), owner ("client-id @ host" of the assigned member, or "").
     """
     owners = {
-        (group.group_id, *partition): f"{member.client_id} @ {member.host}"
+        (group.group_id, *partition): member.in_words
         for group in snapshot.groups
         if group.type is not GroupType.SHARE
         for member in group.members

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, Problem, select_groups
 from toolkit.plan import Finding, Severity
 from toolkit.planning.index import Index
-
-SHOWN_MEMBERS = 5
+from toolkit.planning.members import members_of
 
 
 def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
@@ -25,7 +23,7 @@ def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list
         raise UsageError("no group is named", hint="name groups or patterns; '*' means all")
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
-    unlisted = _unlisted(index)
+    unlisted = index.snapshot.why_unlisted
     findings = [_no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
     patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
     if unlisted and set(patterns) - set(missing):
@@ -50,7 +48,7 @@ def why_not_idle(index: Index, group: Group) -> Iterator[Finding]:
     if group.type is GroupType.UNKNOWN and not problems:
         yield block("unreadable", "it is a type of group this version does not know")
     if group.is_live:
-        yield block("group-live", f"it is {group.state}; {_members(group)}")
+        yield block("group-live", f"it is {group.state}; members: {members_of(group)}")
 
 
 def is_plannable(index: Index, group: Group) -> bool:
@@ -61,25 +59,6 @@ def is_plannable(index: Index, group: Group) -> bool:
 
 def _hides_commits(problem: Problem) -> bool:
     return problem.what == "committed offsets"
-
-
-def _members(group: Group) -> str:
-    if not group.described:
-        return "its members are not known"
-    names = sorted(f"{member.client_id} @ {member.host}" for member in group.members)
-    more = len(names) - SHOWN_MEMBERS
-    shown = ", ".join(names[:SHOWN_MEMBERS]) or "none is known yet"
-    return f"its members: {shown}{f' and {more} more' if more > 0 else ''}"
-
-
-def _unlisted(index: Index) -> str:
-    """Why the list of groups may lack some; "" where it is complete."""
-    reasons = (
-        f"{problem.what}: {problem.why}"
-        for problem in index.snapshot.problems
-        if problem.group_id is None and fnmatchcase(problem.what, "groups*")
-    )
-    return next(reasons, "")
 
 
 def _no_such_group(name: str, unlisted: str) -> Finding:

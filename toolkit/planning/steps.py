@@ -43,21 +43,10 @@ class Facts:
         return Position.of(commit) if commit else None
 
     def newest_commit_at(self, group_id: str) -> datetime | None:
-        """Return when a group last committed, as far as that was read."""
-        times = (commit.committed_at for commit in self.commits(group_id).values())
-        return max(filter(None, times), default=None)
-
-    @property
-    def why_unlisted(self) -> str:
-        """Why a group that is not among them may yet exist; "" where all groups were listed."""
-        return next(
-            (
-                f"{problem.what}: {problem.why}"
-                for problem in self.index.snapshot.problems
-                if problem.group_id is None and problem.what.startswith("groups")
-            ),
-            "",
-        )
+        """Return when a group last committed; None where the time of any commit is not known."""
+        times = [commit.committed_at for commit in self.commits(group_id).values()]
+        known = [at for at in times if at]
+        return max(known) if known and len(known) == len(times) else None
 
     def outside_log(self, partition: TopicPartition, offset: int) -> str:
         """Say that an offset is not in its log; "" where it is, or where that is not known."""
@@ -102,8 +91,12 @@ def commit_step(
     The group is idle or does not exist yet. One that is live is planned and blocked.
     """
     group = facts.groups.get(group_id)
-    if group is None and facts.why_unlisted:
-        yield block("unreadable", f"whether it exists is not known: {facts.why_unlisted}", group_id)
+    if group is None and facts.index.snapshot.why_unlisted:
+        yield block(
+            "unreadable",
+            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
+            group_id,
+        )
         return
     if group:
         yield from why_not_idle(facts.index, group)

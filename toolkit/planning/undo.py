@@ -84,7 +84,7 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
         why = "it had no committed offsets, with which it could come back"
         yield note("cannot-come-back", why, step.group_id)
-    if unlisted := facts.why_unlisted if group is None else "":
+    if unlisted := facts.index.snapshot.why_unlisted if group is None else "":
         yield block("unreadable", f"whether it exists is not known: {unlisted}", step.group_id)
         return
     changes = []

@@ -18,8 +18,8 @@ GREY = "#7b8794"
 LOG_GREY = "rgba(128,128,128,0.28)"
 # How a change is called in the legend, and its colour.
 BACK, FORWARD, FIRST, REMOVED, SAME = (
-    ("goes back: records are read again", COLOURS[0]),
-    ("goes forward: records are skipped", COLOURS[1]),
+    ("goes back", COLOURS[0]),
+    ("goes forward", COLOURS[1]),
     ("committed for the first time", COLOURS[2]),
     ("removed", COLOURS[3]),
     ("stays where it is", COLOURS[2]),

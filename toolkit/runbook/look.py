@@ -7,7 +7,7 @@ from datetime import datetime
 
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.record_times import read_record_times
-from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.model import Cluster, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Plan
 from toolkit.planning.by_time import ToDatetime
 from toolkit.planning.scope import parse_topics
@@ -29,12 +29,21 @@ def read_facts_of(plan: Plan, cluster: Cluster) -> Snapshot:
     return read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
 
 
-def read_times_of(plan: Plan, cluster: Cluster) -> dict[tuple[TopicPartition, int], datetime]:
+def read_times_of(
+    plan: Plan, facts: Snapshot, cluster: Cluster
+) -> dict[tuple[TopicPartition, int], datetime]:
     """Return when the records were written that a plan's offsets lead to, of the first changes."""
     wanted = [
         (change.partition, position.offset)
         for _, change in plan.changes
         for position in (change.before, change.after)
-        if position
+        if position and _is_there(facts.logs.get(change.partition), position.offset)
     ]
     return read_record_times(cluster, wanted)
+
+
+def _is_there(log: LogOffsets | None, offset: int) -> bool:
+    """Whether the log has a record at an offset: else the time would be another record's."""
+    if log is None or log.log_start is None or log.log_end is None:
+        return False
+    return log.log_start <= offset < log.log_end

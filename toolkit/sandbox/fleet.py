@@ -124,7 +124,9 @@ class Sandbox:
             if broker.pid
         }
         unfinished = self.fleet_file.with_suffix(".new")
-        unfinished.write_text(yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8")
+        unfinished.write_text(
+            yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"
+        )
         unfinished.replace(self.fleet_file)
 
 

@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType, Member
+from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.guardrails.case import CannotTell, Case, Objection
+from toolkit.planning.members import members_of, name_members
 
 # A group whose last commit is younger has to be looked at twice.
 QUIET_AFTER = timedelta(seconds=60)
@@ -48,19 +49,6 @@ def group_live(case: Case) -> Iterator[Objection]:
             yield Objection(f"it is {group.state}; members: {members_of(group)}", step.group_id)
 
 
-def members_of(group: Group) -> str:
-    """Name a group's first members as people know them: client id and host."""
-    if not group.described:
-        return "not known"
-    return _named(group.members) or "none yet"
-
-
-def _named(members: Sequence[Member], *, most: int = 3) -> str:
-    named = ", ".join(f"{m.client_id} @ {m.host}" for m in members[:most])
-    left = len(members) - most
-    return f"{named} and {left} more" if left > 0 else named
-
-
 def subscribed(case: Case) -> Iterator[Objection]:
     """Offsets of a topic that a live group subscribes to stay (the broker's error 86)."""
     unknown = []
@@ -73,7 +61,7 @@ def subscribed(case: Case) -> Iterator[Objection]:
             continue
         for topic in sorted({c.partition.topic for c in step.changes} & group.subscribed_topics):
             readers = [m for m in group.members if topic in m.subscription.topics]
-            yield Objection(f"subscribed by {_named(readers)}", step.group_id, topic)
+            yield Objection(f"subscribed by {name_members(readers)}", step.group_id, topic)
     CannotTell.where(unknown)
 
 
@@ -201,7 +189,7 @@ def unreadable(case: Case) -> Iterator[Objection]:
         if problem.group_id in groups or about in logs:
             said.add(problem.group_id)
             yield Objection(f"{problem.what}: {problem.why}", *about)
-    unlisted = _why_unlisted(case)
+    unlisted = case.facts.why_unlisted
     for name in case.plan.group_ids:
         group = case.groups.get(name)
         if group is None and unlisted:
@@ -215,11 +203,3 @@ def _needed_logs(case: Case) -> set[tuple[None, str, int | None]]:
     moves = {c.partition for _, c in case.plan.changes if c.after and c.after != c.before}
     topics = {partition.topic for partition in moves}
     return {(None, *partition) for partition in moves} | {(None, topic, None) for topic in topics}
-
-
-def _why_unlisted(case: Case) -> str:
-    """Say why the list of groups may lack some; "" where it is complete."""
-    for problem in case.facts.problems:
-        if problem.group_id is None and problem.what.startswith("groups"):
-            return f"{problem.what}: {problem.why}"
-    return ""

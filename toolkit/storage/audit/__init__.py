@@ -18,7 +18,7 @@ from toolkit.storage.audit.entry import (
     outcome_entry,
 )
 from toolkit.storage.audit.log import append, last_run, read, unfinished
-from toolkit.storage.audit.verification import verify
+from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
     "AuditChange",
@@ -29,6 +29,7 @@ __all__ = [
     "append",
     "found_entry",
     "intent_entry",
+    "is_harmless",
     "last_run",
     "outcome_entry",
     "read",

@@ -20,6 +20,13 @@ from toolkit.storage.audit.chain import (
 )
 from toolkit.storage.whole_files import undisturbed
 
+TORN = " is torn: its writer was stopped; no entry is lost by it"
+
+
+def is_harmless(flaw: str) -> bool:
+    """Whether a flaw is only a line that a killed writer left, and no entry was lost."""
+    return flaw.endswith(TORN)
+
 
 def verify(state: Path) -> list[str]:
     """
@@ -50,7 +57,7 @@ class _Walk:
     def torn(self) -> Iterator[str]:
         """Say that the doubtful lines are no entries: the chain goes on around them."""
         for number in self.doubtful:
-            yield f"line {number} is torn: its writer was stopped; no entry is lost by it"
+            yield f"line {number}{TORN}"
         self.doubtful.clear()
 
     def lost(self, until: int, where: str) -> Iterator[str]:

@@ -1,0 +1,24 @@
+"""A group's members in words, for whoever has to find and stop them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from toolkit.model import Group, Member
+
+SHOWN_MEMBERS = 5
+
+
+def members_of(group: Group) -> str:
+    """Name a group's first members, or say that they are not known."""
+    if not group.described:
+        return "not known"
+    return name_members(group.members) or "none is known yet"
+
+
+def name_members(members: Iterable[Member]) -> str:
+    """Name the first few members and count the others."""
+    names = sorted({member.in_words for member in members})
+    more = len(names) - SHOWN_MEMBERS
+    shown = ", ".join(names[:SHOWN_MEMBERS])
+    return f"{shown} and {more} more" if more > 0 else shown

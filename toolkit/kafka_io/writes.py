@@ -2,7 +2,8 @@
 The requests that change a group; `toolkit.operate` is the only caller.
 
 Each answer is what the broker said, which is not yet the truth: read back afterwards. A coordinator
-that moved or is loading has done nothing and is asked again; any other error is an answer.
+that moved or is loading has done nothing and is asked again, and so is the one that took over from
+a coordinator that does not answer; any other error is an answer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 from kafka.protocol.admin import DeleteGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 
-from toolkit.errors import BrokerRefused
+from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.chunks import in_chunks
 from toolkit.kafka_io.connect import Connection
@@ -109,7 +110,13 @@ class GroupWriter:
             if group_id not in self._coordinators:
                 self.look_up([group_id])
             node_id = self._coordinators.get(group_id)
-            answer = None if node_id is None else self._connection.send(request, to=node_id)
+            try:
+                answer = None if node_id is None else self._connection.send(request, to=node_id)
+            except ClusterUnreachable:
+                # If the silent one did as it was asked, doing the same again changes nothing.
+                if not self._has_moved(group_id, node_id):
+                    raise
+                continue
             if answer is not None and code_of(answer) not in ASK_AGAIN:
                 return answer
             if time.monotonic() >= give_up_at:
@@ -121,6 +128,12 @@ class GroupWriter:
                 )
             self._coordinators.pop(group_id, None)
             time.sleep(RETRY_PAUSE_S)
+
+    def _has_moved(self, group_id: str, node_id: int | None) -> bool:
+        """Look for a group's coordinator again, and return whether it is another one now."""
+        del self._coordinators[group_id]
+        self.look_up([group_id])
+        return self._coordinators.get(group_id, node_id) != node_id
 
 
 def _chunks(

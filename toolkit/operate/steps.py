@@ -179,7 +179,10 @@ def _read_back(
     if is_there and not answered.error:
         why = "the broker took it, yet the group may still be there"
         return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
-    status = _status(results, answered.error, gone=not is_there)
+    # A group that is gone was deleted, if not by this request then by one whose answer was lost.
+    is_delete = step.action is Action.DELETE_GROUP
+    is_so = not is_there if is_delete else bool(results) or not answered.error
+    status = _status(results, is_so=is_so)
     why = "" if status is Status.DONE else answered.error
     return StepOutcome(step.group_id, step.action, status, why, results)
 
@@ -213,13 +216,12 @@ def _result(change: Change, before: Held, held: Held, answered: Answered) -> Res
     return Result(change.partition, Status.FAILED, f"{why}; {shown} was read back", found)
 
 
-def _status(results: Sequence[Result], error: str, *, gone: bool) -> Status:
+def _status(results: Sequence[Result], *, is_so: bool) -> Status:
+    """Return what results amount to; `is_so` is what else must hold for a step to be done."""
     kinds = {result.status for result in results}
-    if kinds == {Status.DONE} and gone:  # also where the answer got lost
+    if kinds <= {Status.DONE} and is_so:
         return Status.DONE
-    if not kinds:
-        return Status.REFUSED if error else Status.DONE
-    return Status.REFUSED if kinds == {Status.REFUSED} else Status.FAILED
+    return Status.REFUSED if kinds <= {Status.REFUSED} else Status.FAILED
 
 
 def _refused(step: Step, why: str) -> StepOutcome:

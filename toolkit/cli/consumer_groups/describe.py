@@ -21,7 +21,7 @@ from toolkit.cli.consumer_groups.listing import is_consumer_group
 from toolkit.cli.consumer_groups.tables import write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.cli.reading import ProgressLine
-from toolkit.errors import NotFound
+from toolkit.errors import NotFound, UsageError
 from toolkit.model import Cluster, Group, Snapshot
 
 PARTLY = 4
@@ -29,6 +29,8 @@ PARTLY = 4
 
 def run(given: dict[str, Any]) -> int:
     """Describe groups; 4 where one is missing or something could not be read."""
+    if given["state"]:
+        raise UsageError("with --describe, --state takes no value", hint="a value goes with --list")
     cluster = cluster_of(given)
     snapshot = _read(cluster, given)
     missing = exactly(snapshot, given["groups"])

@@ -1,0 +1,77 @@
+"""The command with the real tool's flags, on groups of a quiet cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from toolkit.cli import cli
+from toolkit.errors import ToolkitError
+from toolkit.model import TopicPartition
+
+Ran = CompletedProcess[str]
+Held = dict[TopicPartition, int]
+EXECUTE = ("--execute", "--reason", "a test", "--watch", "0")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Where commands are called, and the groups and topics that they are about."""
+
+    apps: Any
+    desk: Any
+
+    def __call__(self, *arguments: str, address: str = "", **environment: str) -> Ran:
+        """Run `offsetbook consumer-groups` on the cluster's address."""
+        given = ("--bootstrap-server", address or self.apps.address, *arguments)
+        return self.offsetbook("consumer-groups", *given, **environment)
+
+    def offsetbook(self, *arguments: str, **environment: str) -> Ran:
+        """Run any command; an error is what `main` makes of it."""
+        settings = {"OFFSETBOOK_STATE": str(self.desk.state), **environment}
+        done = CliRunner().invoke(cli, arguments, env=settings)
+        code, err = done.exit_code, done.stderr
+        if isinstance(done.exception, ToolkitError):
+            code, err = done.exception.exit_code, f"{err}error: {done.exception}\n"
+        elif done.exception and not isinstance(done.exception, SystemExit):
+            raise done.exception
+        return CompletedProcess(arguments, code, done.stdout, err)
+
+    def topic(self, partitions: int = 3, records: int = 20) -> str:
+        """Make a topic."""
+        name = self.apps.name("topic")
+        return str(self.apps.create_topic(name, partitions=partitions, records=records))
+
+    def group(self, offsets: Mapping[tuple[str, int], int]) -> str:
+        """Make a simple group that holds these offsets."""
+        name = self.apps.name("group")
+        places = {TopicPartition(*at): offset for at, offset in offsets.items()}
+        self.apps.commit(name, places)
+        return str(name)
+
+    def held(self, group: str) -> Held | None:
+        """Return what a group has committed; None where there is no such group."""
+        found = self.desk.held(group).get(group)
+        return None if found is None else {at: place.offset for at, place in found.items()}
+
+    @property
+    def runs(self) -> int:
+        """How many changes were begun, by the audit log, which must be intact."""
+        return sum(1 for entry in self.desk.log if entry.event == "intent")
+
+
+@pytest.fixture
+def shell(apps: Any, desk: Any) -> Shell:
+    """Return a shell at the quiet cluster, with a state folder of its own."""
+    return Shell(apps, desk)
+
+
+@pytest.fixture
+def execute() -> tuple[str, ...]:
+    """Return the flags with which a change is made at once."""
+    return EXECUTE

@@ -1,0 +1,190 @@
+"""Changes through the real tool's flags: approved, recorded, told, and taken back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+
+from toolkit.model import TopicPartition
+
+
+def test_execute_is_recorded_and_can_be_undone(shell: Any, execute: tuple[str, ...]) -> None:
+    """What --execute did on a bare address is undone without a fleet file."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5, (topic, 1): 6})
+    before = shell.held(group)
+    done = shell("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", *execute)
+    after = shell.held(group)
+    (_, outcome) = shell.desk.log
+    assert 1 == shell.runs
+    approve = ("--approve", "0" * 16, "--reason", "a test")
+    refused = shell.offsetbook("undo", outcome.run.run_id, *approve)
+    fingerprint = refused.stderr.split("fingerprint is ")[1].split(",")[0]
+    flags = ("--approve", fingerprint, "--reason", "a slip", "--watch", "0")
+    undone = shell.offsetbook("undo", outcome.run.run_id, *flags)
+
+    assert (0, {0}) == (done.returncode, set(after.values()))
+    assert ("a test", shell.apps.address) == (outcome.run.reason, outcome.cluster)
+    assert (0, before) == (undone.returncode, shell.held(group)), undone.stderr
+
+
+def test_what_was_read_back_is_shown(shell: Any, execute: tuple[str, ...]) -> None:
+    """The table of --execute has the tool's columns, a row for each partition meant, in order."""
+    topic = shell.topic()
+    group = shell.group({(topic, 2): 5, (topic, 0): 3})
+    done = shell(
+        "--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3", *execute
+    )
+
+    assert "" == done.stdout.splitlines()[0]
+    assert [
+        ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"],
+        [group, topic, "0", "3"],
+        [group, topic, "2", "3"],
+    ] == [line.split() for line in done.stdout.splitlines()[1:]]
+
+
+def test_nothing_is_shown_as_done_that_was_blocked(shell: Any, execute: tuple[str, ...]) -> None:
+    """The rule is named with the flag that goes on; with it the change is made."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-latest")
+    blocked = shell(*flags, *execute)
+    override = "--override skips-unread-records"
+    done = shell(*flags, *execute, *override.split())
+
+    assert (3, "", True) == (blocked.returncode, blocked.stdout, override in blocked.stderr)
+    assert (0, {TopicPartition(topic, 0): 20}) == (done.returncode, shell.held(group))
+
+
+@pytest.mark.parametrize(
+    "action", ["--reset-offsets --all-topics --to-earliest", "--delete", "--delete-offsets"]
+)
+def test_a_reason_is_required(shell: Any, action: str) -> None:
+    """--execute without a reason is exit 3 where nobody can be asked, and names the flag."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5, (topic, 1): 5})
+    more = ("--topic", f"{topic}:0") if action == "--delete-offsets" else ()
+    done = shell(*action.split(), "--group", group, *more, "--execute", "--watch", "0")
+
+    assert (3, True) == (done.returncode, "Try: add --reason TEXT" in done.stderr)
+    assert (2, 0) == (len(shell.held(group)), shell.runs)
+
+
+def test_neither_flag_is_a_dry_run(shell: Any) -> None:
+    """As under the tool, a reset without --execute shows what it would do, and says so."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    done = shell("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+
+    assert [group, topic, "0", "0"] == done.stdout.splitlines()[-1].split()
+    assert (0, True) == (
+        done.returncode,
+        "nothing was changed: that needs --execute" in done.stderr,
+    )
+    assert {TopicPartition(topic, 0): 5} == shell.held(group)
+
+
+def test_a_fingerprint_approves_one_plan(shell: Any) -> None:
+    """--approve in the place of --execute makes exactly the change that was looked at."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+    fingerprint = shell(*flags, "--dry-run").stderr.split("Fingerprint: ")[1].strip()
+    reason = ("--reason", "a test", "--watch", "0")
+    wrong = shell(*flags, "--approve", "f" * 16, *reason)
+    done = shell(*flags, "--approve", fingerprint, *reason)
+
+    assert (3, 0) == (wrong.returncode, done.returncode)
+    assert {TopicPartition(topic, 0): 0} == shell.held(group)
+
+
+def test_delete(shell: Any, execute: tuple[str, ...]) -> None:
+    """Groups are deleted with the tool's words, and are gone."""
+    topic = shell.topic()
+    one, two = shell.group({(topic, 0): 5}), shell.group({(topic, 0): 5})
+    done = shell("--delete", "--group", one, "--group", two, *execute)
+
+    assert 0 == done.returncode, done.stderr
+    assert f"Deletion of requested consumer groups ('{one}', '{two}') was successful.\n" == (
+        done.stdout
+    )
+    assert [None, None] == [shell.held(one), shell.held(two)]
+
+
+def test_delete_offsets(shell: Any, execute: tuple[str, ...]) -> None:
+    """Offsets are deleted per partition, in the tool's table."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5, (topic, 1): 5, (topic, 2): 5})
+    done = shell("--delete-offsets", "--group", group, "--topic", f"{topic}:0,1", *execute)
+
+    assert (0, {TopicPartition(topic, 2): 5}) == (done.returncode, shell.held(group))
+    assert [
+        [],
+        ["TOPIC", "PARTITION", "STATUS"],
+        [topic, "0", "Successful"],
+        [topic, "1", "Successful"],
+    ] == [line.split() for line in done.stdout.splitlines()]
+
+
+def test_delete_offsets_of_a_live_group(shell: Any, execute: tuple[str, ...]) -> None:
+    """O01, O02: of a live group, offsets of a topic that nobody subscribes to are deleted."""
+    read, left = shell.topic(), shell.topic()
+    group = shell.apps.name("live")
+    member = shell.apps.join(group, [read])
+    places = [shell.apps.position(TopicPartition(topic, 0), 5) for topic in (read, left)]
+    member.commit(offsets=places, asynchronous=False)
+    refused = shell("--delete-offsets", "--group", group, "--topic", read, *execute)
+    done = shell("--delete-offsets", "--group", group, "--topic", left, *execute)
+
+    assert (3, True) == (refused.returncode, f"{group}-client @ /127.0.0.1" in refused.stderr)
+    assert (0, {TopicPartition(read, 0): 5}) == (done.returncode, shell.held(group)), done.stderr
+
+
+def test_delete_offsets_of_a_topic_that_is_not_there(shell: Any, execute: tuple[str, ...]) -> None:
+    """O06, O08: a missing topic or partition blocks the others, which the tool deletes."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5, (topic, 1): 5})
+    flags = ("--delete-offsets", "--group", group, "--topic", f"{topic}:0,9", "--topic", "nowhere")
+    done = shell(*flags, *execute)
+
+    assert (3, "", 2) == (done.returncode, done.stdout, len(shell.held(group)))
+    assert f"{topic}: the partition does not exist: 9" in done.stderr
+    assert "nowhere: the topic does not exist" in done.stderr
+
+
+@pytest.mark.parametrize("output", ["json", "csv"])
+def test_programs_get_one_frame(shell: Any, output: str, execute: tuple[str, ...]) -> None:
+    """With --output stdout has the plan where nothing is done, and the outcome where it is."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+    plan, outcome = (
+        _rows(shell(*flags, *more, "--output", output).stdout, output)
+        for more in (("--dry-run",), execute)
+    )
+
+    assert [(group, "5", "0")] == [(r["group"], str(r["before"]), str(r["after"])) for r in plan]
+    assert [("done", "0")] == [(row["status"], str(row["found"])) for row in outcome]
+
+
+def _rows(text: str, output: str) -> list[dict[str, Any]]:
+    if output == "json":
+        return list(json.loads(text))
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_export_leaves_errors_on_stderr(shell: Any) -> None:
+    """R37f: with a live group beside an idle one, stdout has CSV and nothing else."""
+    topic = shell.topic()
+    idle, live = shell.group({(topic, 0): 5}), shell.apps.name("live")
+    shell.apps.join(live, [topic])
+    given = ("--group", idle, "--group", live, "--all-topics", "--to-current", "--export")
+    done = shell("--reset-offsets", *given, "--dry-run")
+
+    assert (3, f"{idle},{topic},0,5\n") == (done.returncode, done.stdout)
+    assert f"block: group-live: {live}" in done.stderr

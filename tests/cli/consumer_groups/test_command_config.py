@@ -1,0 +1,100 @@
+"""What a client's Java properties file means here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit.cli.consumer_groups.command_config import SECRETS, read_command_config
+from toolkit.errors import UsageError
+
+LOGIN = "org.apache.kafka.common.security.{0}LoginModule required username={1} password={2};"
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave no secret in the environment of other tests."""
+    for name in SECRETS.values():
+        monkeypatch.setenv(name, "")
+
+
+def read(tmp_path: Path, text: str) -> dict[str, str]:
+    """Read a file with this text."""
+    path = tmp_path / "client.properties"
+    path.write_text(text, "utf-8")
+    return read_command_config(path)
+
+
+def test_a_login(tmp_path: Path) -> None:
+    """Protocol, mechanism and user are taken over; of the password there is only a reference."""
+    login = LOGIN.format("scram.Scram", '"reader"', '"s3 cr=t;"')
+    settings = read(
+        tmp_path,
+        "# for the tool\nsecurity.protocol=SASL_SSL\nsasl.mechanism : SCRAM-SHA-512\n"
+        f"bootstrap.servers=ignored:9092\nsasl.jaas.config={login}\n",
+    )
+
+    assert {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "reader",
+        "sasl.password": f"${{env:{SECRETS['sasl.password']}}}",
+    } == settings
+    assert "s3 cr=t;" == os.environ[SECRETS["sasl.password"]]
+
+
+def test_certificates(tmp_path: Path) -> None:
+    """PEM stores become files of certificates and keys."""
+    settings = read(
+        tmp_path,
+        "ssl.truststore.type=PEM\nssl.truststore.location=/etc/ca.pem\nssl.keystore.type=PEM\n"
+        "ssl.keystore.location=/etc/me.pem\nssl.key.password=s3cret\n"
+        "ssl.endpoint.identification.algorithm=https\n",
+    )
+
+    assert {
+        "ssl.ca.location": "/etc/ca.pem",
+        "ssl.certificate.location": "/etc/me.pem",
+        "ssl.key.location": "/etc/me.pem",
+        "ssl.key.password": f"${{env:{SECRETS['ssl.key.password']}}}",
+    } == settings
+
+
+def test_java_grammar(tmp_path: Path) -> None:
+    """Lines may be continued, blanks and escapes mean what they mean in Java."""
+    text = (
+        "! a comment\n\n  client.id = one\\\n    two\n"
+        "security\\.protocol PLAINTEXT\nclient.id=na\\u00efve\\ \\=x\n"
+    )
+
+    assert {"security.protocol": "PLAINTEXT", "client.id": "naïve =x"} == read(tmp_path, text)
+
+
+REFUSED = {
+    "sasl.oauthbearer.token.endpoint.url=http://s3cret": "sasl.oauthbearer.token.endpoint.url",
+    "sasl.mechanism=GSSAPI": "sasl.mechanism GSSAPI is not spoken here",
+    "ssl.truststore.location=/etc/trust.jks": "names a Java key store",
+    "ssl.truststore.password=s3cret": "ssl.truststore.password cannot be used",
+    "ssl.endpoint.identification.algorithm=": "ssl.endpoint.identification.algorithm cannot be",
+    "sasl.jaas.config=com.sun.Krb5LoginModule required password=s3cret;": "another form",
+    "sasl.jaas.config=a.PlainLoginModule required password=s3cret;": "another form",
+    "=value": "a line has no key",
+}
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_has_no_meaning_here(tmp_path: Path, line: str) -> None:
+    """What cannot be taken over is refused by its name, without its value."""
+    with pytest.raises(UsageError) as caught:
+        read(tmp_path, f"{line}\n")
+
+    assert REFUSED[line] in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    with pytest.raises(UsageError, match="nowhere"):
+        read_command_config(tmp_path / "nowhere")

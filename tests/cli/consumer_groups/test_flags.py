@@ -1,0 +1,157 @@
+"""The flags as the real tool takes them: what goes together, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
+from toolkit.errors import UsageError
+
+# Refused by the real tool too, unless it says otherwise.
+REFUSED = {
+    "no action": ("", "what is to be done?"),
+    "F04 two actions": ("--list --describe --group g", "--describe, --list exclude each other"),
+    "L04": ("--list --state bogus", "--state does not know 'bogus'"),
+    "L07": ("--list --type bogus", "--type does not know 'bogus'"),
+    "list of a group": ("--list --group g", "--group does not go with --list"),
+    "F07, the tool ignores it": ("--list --export", "--export does not go with --list"),
+    "F09, the tool ignores it": (
+        "--describe --group g --execute",
+        "--execute does not go with --describe",
+    ),
+    "D22": ("--describe", "--describe needs one of --all-groups, --group"),
+    "D23": (
+        "--describe --group g --members --offsets",
+        "--members, --offsets exclude each other",
+    ),
+    "describe a state": ("--describe --group g --state Empty", "--state takes no value"),
+    "both, which the tool takes": (
+        "--describe --group g --all-groups",
+        "--all-groups, --group exclude each other",
+    ),
+    "R04": (
+        "--reset-offsets --group g --all-topics --to-latest --execute --dry-run",
+        "--dry-run, --execute exclude each other",
+    ),
+    "R45": ("--reset-offsets --group g --to-latest", "needs one of --all-topics, --from-file"),
+    "R47": (
+        "--reset-offsets --group g --all-topics --to-latest --to-earliest",
+        "--to-earliest, --to-latest exclude each other",
+    ),
+    "R48": ("--reset-offsets --group g --all-topics", "needs one of --by-duration"),
+    "R49": ("--reset-offsets --all-topics --to-latest", "needs one of --all-groups, --group"),
+    "O11": ("--delete-offsets --group g --group h --topic t", "takes one --group"),
+    "O12": ("--delete-offsets --group g", "--delete-offsets needs one of --topic"),
+    "O17": ("--delete-offsets --all-groups --topic t", "--all-groups does not go with"),
+    "X06": ("--delete --group g --topic t", "--topic does not go with --delete"),
+    "X07": ("--delete", "--delete needs one of --all-groups, --group"),
+    "F01": ("--lst", "No such option"),
+    "F08 an abbreviation": ("--desc --group g", "No such option"),
+    "two forms of output": (
+        "--reset-offsets --group g --all-topics --to-latest --export --output csv",
+        "--export, --output exclude each other",
+    ),
+    "not a rule": (
+        "--delete --group g --override reason",
+        "rule 'reason' does not exist",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_go_together(shell: Any, case: str) -> None:
+    """A call that cannot be meant is refused with exit 2, and stdout stays empty."""
+    flags, words = REFUSED[case]
+    done = shell(*flags.split())
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert words in done.stderr
+
+
+def test_every_flag_has_a_place() -> None:
+    """Every option goes with an action, and every name that is checked is an option."""
+
+    def nothing() -> None:
+        """Take the options."""
+
+    for option in OPTIONS:
+        option(nothing)
+    names = {option.name for option in nothing.__click_params__}  # type: ignore[attr-defined]
+    placed = {flag for flags in FITTING.values() for flag in flags}
+    actions = {action.replace("-", "_") for action in FITTING}
+    anywhere = {"bootstrap_server", "command_config", "timeout"}
+    ours = {"fleet", "cluster", "output", "quiet"}
+
+    assert names == placed | actions | anywhere | ours
+
+
+def test_the_one_action_is_returned() -> None:
+    """Flags that fit lead to their action; one that no action has is refused."""
+    assert "describe" == check_flags({"describe", "groups", "verbose", "fleet"})
+    with pytest.raises(UsageError, match="pause does not go with --list"):
+        check_flags({"list", "pause"})
+
+
+def test_state_and_type_may_stand_alone(shell: Any) -> None:
+    """--state and --type take a list, or nothing at all, wherever they stand."""
+    group = shell.group({(shell.topic(), 0): 5})
+    rows = [
+        [line.split() for line in shell(*flags.split()).stdout.splitlines()]
+        for flags in ("--list --state --type", "--type --list --state empty", "--list --type")
+    ]
+
+    assert [["GROUP", "TYPE", "STATE"]] * 2 + [["GROUP", "TYPE"]] == [table[0] for table in rows]
+    assert all([group, "Classic", "Empty"] in table for table in rows[:2])
+    assert [group, "Classic"] in rows[2]
+
+
+def test_where_the_cluster_is_said_once(shell: Any, tmp_path: Path) -> None:
+    """An address or a name of the fleet file, one of the two."""
+    assert "which cluster is meant?" in shell.offsetbook("consumer-groups", "--list").stderr
+    both = shell("--list", "--cluster", "eu")
+    assert (2, True) == (both.returncode, "--bootstrap-server and --cluster exclude" in both.stderr)
+    config = ("--command-config", str(tmp_path / "nothing"))
+    named = shell.offsetbook("consumer-groups", "--list", "--cluster", "eu", *config)
+    assert "--command-config goes with --bootstrap-server" in named.stderr
+
+
+def test_the_fleet_files_policy_holds_for_an_address(
+    shell: Any, fleet_of: Any, execute: tuple[str, ...]
+) -> None:
+    """Whoever names the address of a cluster that is read-only does not get around that."""
+    group = shell.group({(shell.topic(), 0): 5})
+    fleet = fleet_of(still=shell.apps.address)
+    fleet.write_text(
+        fleet.read_text("utf-8").replace("  still:\n", "  still:\n    read_only: true\n")
+    )
+    done = shell("--delete", "--group", group, "--fleet", str(fleet), *execute)
+
+    assert 3 == done.returncode
+    assert "cluster still is read_only in the fleet file" in done.stderr
+
+
+def test_names_are_not_patterns(shell: Any) -> None:
+    """What is a pattern for other commands is a name for the tool, which nobody has."""
+    shell.group({(shell.topic(), 0): 5})
+    done = shell("--describe", "--group", "group*")
+
+    assert (1, "") == (done.returncode, done.stdout)
+
+
+def test_patterns_of_topics(shell: Any) -> None:
+    """A pattern is judged by the rules of brokers (RE2)."""
+    valid, invalid = (shell("--validate-regex", text) for text in ("orders-.*", "(?=a)"))
+
+    assert (0, "The regular expression `orders-.*` is valid.\n") == (valid.returncode, valid.stdout)
+    assert (1, True) == (invalid.returncode, invalid.stdout.startswith("The regular expression"))
+
+
+@pytest.mark.parametrize("flag", ["--help", "--version"])
+def test_words_without_a_cluster(shell: Any, flag: str) -> None:
+    """Help and version need nothing else."""
+    done = shell.offsetbook("consumer-groups", flag)
+
+    assert (0, True) == (done.returncode, bool(done.stdout))

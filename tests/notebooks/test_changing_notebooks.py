@@ -101,7 +101,7 @@ def at(held: Held, offset: int) -> Held:
 
 @pytest.mark.parametrize("number", [50, 60, 61, 70])
 def test_it_is_a_dry_run_until_told_otherwise(number: int) -> None:
-    """Out of the box no notebook changes anything, and nothing is approved or may be passed over."""
+    """As it comes no notebook changes anything, nothing is approved, and no rule passed over."""
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
     defaults = {p.name: p.default for p in read_parameters(path)}
 

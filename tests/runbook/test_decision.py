@@ -68,6 +68,7 @@ def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
 
     assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
     assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.said
+    assert ("group-live", "skips-unread-records") == decision.blocked_by
 
 
 def test_an_override_is_part_of_the_approval() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +13,7 @@ from toolkit.errors import BrokerRefused
 from toolkit.model import Cluster
 from toolkit.operate import apply_plan, in_words
 from toolkit.plan import Outcome, Plan, Status
+from toolkit.planning.guardrails import FINAL
 from toolkit.planning.outcomes import outcome_frame
 from toolkit.planning.preview import summary
 from toolkit.report.notices import Tone, show_notice
@@ -74,8 +75,19 @@ def show_decision(decision: Decision, command: str = "") -> None:
         show_notice(title, [fingerprint, HOW_TO_APPROVE], command=command, tone=tone)
     elif decision.approval:
         show_notice(title, [fingerprint, f"Why: {decision.approval.reason}"], tone=Tone.GOOD)
+    elif decision.blocked_by:
+        show_notice(title, [_way_out(decision.blocked_by)], tone=Tone.WARN)
     else:
-        show_notice(title, tone=Tone.WARN if decision.ending is Ending.BLOCKED else Tone.GOOD)
+        show_notice(title, tone=Tone.GOOD)
+
+
+def _way_out(rules: Sequence[str]) -> str:
+    """Say what can be done about a plan that rules block."""
+    if final := [rule for rule in rules if rule in FINAL]:
+        return f"What holds always and cannot be passed over: {', '.join(final)}."
+    return (
+        f"If that is meant, set overrides = {list(rules)}; the plan is then still to be approved."
+    )
 
 
 def apply_decided(decision: Decision, cluster: Cluster, *, state: Path) -> Outcome | None:

@@ -23,6 +23,7 @@ class Decision:
     approval: Approval | None = None
     ending: Ending = Ending.DONE
     wants_approval: bool = False  # an approval is all that is missing
+    blocked_by: tuple[str, ...] = ()  # names of rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,9 @@ class Consent:
         """Return whether a plan is applied of which the guard-rails found these findings."""
         found = tuple(findings)
         if stopping := blocking(found, self.overrides):
-            rules = ", ".join(sorted({finding.rule for finding in stopping}))
-            said = f"blocked by {rules}: nothing was changed"
-            return Decision(plan, said, found, ending=Ending.BLOCKED)
+            rules = tuple(sorted({finding.rule for finding in stopping}))
+            said = f"blocked by {', '.join(rules)}: nothing was changed"
+            return Decision(plan, said, found, ending=Ending.BLOCKED, blocked_by=rules)
         if not plan.steps:
             return Decision(plan, "nothing to do", found)
         if self.dry_run:

@@ -186,3 +186,40 @@ def test_each_reads_what_the_other_exports_r37e(bench: Bench, tmp_path: Path) ->
 
     assert [COMMITTED, COMMITTED] == left
     bench.delete(group)
+
+
+def test_rows_of_some_groups_r30b(bench: Bench, tmp_path: Path) -> None:
+    """Where a file lacks one of two groups, the tool resets the other; ours does all or nothing."""
+    sides = [[bench.new_group(COMMITTED) for _ in range(2)] for _ in range(2)]
+    codes = []
+    for run, more, names in (
+        (bench.tool, ("--execute",), sides[0]),
+        (bench.ours, REASON, sides[1]),
+    ):
+        file = tmp_path / f"{names[0]}.csv"
+        file.write_text(f"{names[0]},ta,0,7\nanother,ta,0,8\n", "utf-8")
+        given = [word for name in names for word in ("--group", name)]
+        codes.append(run("--reset-offsets", *given, "--from-file", str(file), *more).code)
+    theirs, mine = ([bench.held(name) for name in names] for names in sides)
+    bench.delete(*sides[0], *sides[1])
+
+    assert [0, 3] == codes
+    assert [{"ta": (7, 50, 50), "tb": (9, None)}, COMMITTED] == theirs
+    assert [COMMITTED, COMMITTED] == mine
+
+
+def test_three_columns_for_two_groups_r31(bench: Bench, tmp_path: Path) -> None:
+    """Nobody knows whose the rows are: neither changes anything, and ours says so."""
+    names = [bench.new_group(COMMITTED) for _ in range(2)]
+    file = tmp_path / "offsets.csv"
+    file.write_text("ta,0,7\n", "utf-8")
+    given = [word for name in names for word in ("--group", name)]
+    given += ["--from-file", str(file)]
+    codes = [
+        bench.tool("--reset-offsets", *given, "--execute").code,
+        bench.ours("--reset-offsets", *given, *REASON).code,
+    ]
+    left = [bench.held(name) for name in names]
+    bench.delete(*names)
+
+    assert ([0, 2], [COMMITTED, COMMITTED]) == (codes, left)

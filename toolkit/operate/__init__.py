@@ -1,6 +1,7 @@
 """The only code that changes a cluster: `apply_plan`; and what became of runs that were cut off."""
 
-from toolkit.operate.apply import Approval, apply_plan, check_plan, in_words
+from toolkit.operate.apply import apply_plan, check_plan, in_words
+from toolkit.operate.approval import Approval
 from toolkit.operate.settle import CutOff, settle
 
 __all__ = ["Approval", "CutOff", "apply_plan", "check_plan", "in_words", "settle"]

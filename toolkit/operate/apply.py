@@ -13,27 +13,26 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Self
 
-from toolkit.errors import Blocked, RecordFailed, ToolkitError, UsageError
+from toolkit.errors import Blocked, RecordFailed, ToolkitError
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot
+from toolkit.operate.approval import Approval
 from toolkit.operate.clocks import with_clocks_checked
+from toolkit.operate.history import is_finishing, last_runs, refuse_after_a_cut_off_run
 from toolkit.operate.interrupts import held_back
 from toolkit.operate.operator import Operator
-from toolkit.operate.settle import CutOff, settle_under_lock
+from toolkit.operate.settle import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
-from toolkit.plan import Finding, Intent, Outcome, Plan, Status, Step, StepOutcome
+from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.planning.guardrails import (
     FINAL,
     QUIET_AFTER,
-    WATCH,
     Case,
     blocking,
     check,
@@ -45,39 +44,6 @@ from toolkit.storage.runs import new_run_id, write_undo_record
 from toolkit.storage.state_dir import locked
 
 SHOWN_FINDINGS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Approval:
-    """
-    Consent to exactly one plan: its fingerprint, why, and past which rules.
-
-    `watch` is how far apart two looks at an idle group must be that committed lately: a consumer
-    without a membership (assign()) is noticed only by what it commits in between. `limits` are
-    those of `Policy` by name; they can only be stricter than the cluster's.
-    """
-
-    fingerprint: str
-    reason: str
-    overrides: Collection[str] = ()
-    watch: timedelta = WATCH
-    limits: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def standing(
-        cls, plan: Plan, *, reason: str, limits: Mapping[str, int], overrides: Collection[str] = ()
-    ) -> Self:
-        """
-        Return consent to whatever plan there is, as long as it stays within limits.
-
-        For what runs unattended. Raises UsageError where groups or partitions are not limited.
-        """
-        if missing := {"max_groups", "max_partitions"} - limits.keys():
-            raise UsageError(
-                f"a standing approval needs a limit for {', '.join(sorted(missing))}",
-                hint="give limits, or approve a plan by its fingerprint",
-            )
-        return cls(plan.fingerprint, reason, overrides, limits=limits)
 
 
 def check_plan(plan: Plan, facts: Snapshot, cluster: Cluster) -> tuple[Finding, ...]:
@@ -110,29 +76,41 @@ def apply_plan(
         )
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
-        cut_off = settle_under_lock(cluster, plan.cluster_id, state)
-        finishing = _was_left_unfinished(plan, state)
-        if not finishing:
-            _refuse_after(cut_off, plan)
+        settle_under_lock(cluster, plan.cluster_id, state)
+        runs = last_runs(plan, state)
+        finishing = is_finishing(plan, runs)
+        refuse_after_a_cut_off_run(plan, runs, approval)
         case = look_again(plan, cluster, approval, finishing=finishing)
         if stopping := blocking(check(case), approval.overrides):
             raise _blocked(stopping)
-        overrides = tuple(sorted(approval.overrides))
         run_id = new_run_id(case.now, plan.fingerprint)
+        overrides = tuple(sorted(approval.overrides))
         run = audit.Run(run_id, *operator, approval.reason, overrides)
-        with held_back() as stopped:
-            write_undo_record(state, run_id, plan)
-            intent = audit.intent_entry(plan, run, case.now)
-            audit.append(state, intent)
-            steps, ended = carry_out(
-                plan, cluster, finishing=finishing, stopped=stopped, on_step=on_step
-            )
-            if plan.intent is Intent.RESCUE:
-                steps = _with_clocks(steps, case, cluster)
-            now = datetime.now(UTC)
-            outcome = Outcome(run_id, plan.fingerprint, case.now, now, steps, ended)
-            _record(outcome, intent, state)
-        return outcome
+        try:
+            return _carry_out_on_record(case, cluster, run, state=state, on_step=on_step)
+        except Exception:
+            # Whatever it was, say now what was done, as the next command would after a kill.
+            with suppress(ToolkitError):
+                settle_under_lock(cluster, plan.cluster_id, state)
+            raise
+
+
+def _carry_out_on_record(
+    case: Case, cluster: Cluster, run: audit.Run, *, state: Path, on_step: OnStep
+) -> Outcome:
+    """Carry a plan out between its undo record and intent and the outcome in the audit log."""
+    plan = case.plan
+    with held_back() as stopped:
+        write_undo_record(state, run.run_id, plan)
+        intent = audit.intent_entry(plan, run, case.now)
+        audit.append(state, intent)
+        steps, ended = carry_out(case, cluster, stopped=stopped, on_step=on_step)
+        if plan.intent is Intent.RESCUE:
+            steps = _with_clocks(steps, case, cluster)
+        now = datetime.now(UTC)
+        outcome = Outcome(run.run_id, plan.fingerprint, case.now, now, steps, ended)
+        _record(outcome, intent, state)
+    return outcome
 
 
 def look_again(
@@ -161,26 +139,6 @@ def _is_young(plan: Plan, step: Step) -> bool:
     if step.state is not GroupState.EMPTY or not step.changes:
         return False
     return step.last_commit_at is None or plan.made_at - step.last_commit_at <= QUIET_AFTER
-
-
-def _was_left_unfinished(plan: Plan, state: Path) -> bool:
-    """Whether the last run that touched these groups was of this plan, and did a part of it."""
-    last = audit.last_run(state, plan.cluster_id, plan.group_ids)
-    if last is None or last.fingerprint != plan.fingerprint:
-        return False
-    made = any(c.status is Status.DONE for step in last.steps for c in step.changes)
-    return made and any(step.status is not Status.DONE for step in last.steps)
-
-
-def _refuse_after(cut_off: Collection[CutOff], plan: Plan) -> None:
-    """Stop once where an earlier run was cut off that was about the same groups."""
-    for earlier in cut_off:
-        if earlier.group_ids & set(plan.group_ids):
-            raise Blocked(
-                f"run {earlier.outcome.run_id} was cut off: {in_words(earlier.outcome)}",
-                hint=f"undo it with 'offsetbook undo {earlier.outcome.run_id}', finish it by "
-                "applying its plan again, or make a new plan from what is there now",
-            )
 
 
 def in_words(outcome: Outcome) -> str:

@@ -10,8 +10,9 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.rejoin import rejoin
 from toolkit.kafka_io.writes import Answered, GroupWriter
-from toolkit.model import Cluster, Group, TopicPartition
-from toolkit.plan import Action, Change, Plan, Position, Result, Status, Step, StepOutcome
+from toolkit.model import Cluster, Commit, Group, TopicPartition
+from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
+from toolkit.planning.guardrails import Case
 
 Held = Mapping[TopicPartition, Position]  # what a group has committed
 OnStep = Callable[[StepOutcome], None]
@@ -20,19 +21,21 @@ LARGEST_BATCH = 64
 
 
 def carry_out(
-    plan: Plan, cluster: Cluster, *, finishing: bool, stopped: Callable[[], str], on_step: OnStep
+    case: Case, cluster: Cluster, *, stopped: Callable[[], str], on_step: OnStep
 ) -> tuple[tuple[StepOutcome, ...], str]:
     """
     Return what became of every step, and why it ended early ("" where it did not).
 
     A group that refuses costs its own steps. Once a broker does not answer, or `stopped` says so,
-    the remaining steps are not tried. `finishing` takes changes that have been made for done.
+    the remaining steps are not tried. Where the case is to finish an earlier run, changes that have
+    been made are taken for done.
     """
+    plan = case.plan
     outcomes: list[StepOutcome] = []
     ended = ""
     try:
         with Connection(cluster) as connection:
-            worker = _Worker(connection, finishing=finishing, stopped=stopped)
+            worker = _Worker(connection, case, stopped)
             worker.writer.look_up(plan.group_ids)
             for batch in _batches(plan.steps):
                 taken = worker.take(batch)
@@ -68,13 +71,13 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
 class _Worker:
     """Takes the steps of one plan over one connection."""
 
-    def __init__(
-        self, connection: Connection, *, finishing: bool, stopped: Callable[[], str]
-    ) -> None:
+    def __init__(self, connection: Connection, case: Case, stopped: Callable[[], str]) -> None:
         self.connection = connection
         self.writer = GroupWriter(connection)
-        self.finishing = finishing
+        self.case = case
+        self.finishing = case.finishing
         self.stopped = stopped
+        self.pending: set[tuple[str, TopicPartition]] = set()  # noticed only while applying
         self.ended = ""  # why no further step is tried
         self.unfinished: set[str] = set()  # groups of which a step was not done
 
@@ -107,6 +110,10 @@ class _Worker:
             return _not_tried(step, f"what it committed could not be read: {held}")
         if moved := _moved(step, held, finishing=self.finishing):
             return _refused(step, moved)
+        if any((step.group_id, change.partition) in self.pending for change in step.changes):
+            return _refused(
+                step, "an open transaction is about to commit here since it was checked"
+            )
         todo = [c for c in step.changes if not (self.finishing and _is_made(c, held))]
         return self._write(step, todo) if todo or not step.changes else Answered()
 
@@ -142,8 +149,15 @@ class _Worker:
         for commit in commits:
             partition = TopicPartition(commit.topic, commit.partition)
             held[commit.group_id][partition] = Position.of(commit)
+            self._note_pending(commit, partition)
         unread = {p.group_id: p.why for p in problems if p.group_id}
         return {group_id: unread.get(group_id, held[group_id]) for group_id in ids}
+
+    def _note_pending(self, commit: Commit, partition: TopicPartition) -> None:
+        """Remember what a transaction is about to commit, if that was not seen and overridden."""
+        known = self.case.commits.get((commit.group_id, partition))
+        if commit.pending and not (known and known.pending):
+            self.pending.add((commit.group_id, partition))
 
     def _there(self, steps: Sequence[Step]) -> set[str]:
         """Return which of the groups that were to be deleted are still there, or may be."""

@@ -52,7 +52,15 @@ RULES: dict[str, Rule] = {
 }
 # Found while planning, not by a rule here: overriding one means going on without what it is about.
 PLANNED_WITHOUT = frozenset(
-    {"missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"}
+    {
+        "missing-partition",
+        "no-leader",
+        "moved-since",
+        "other-cluster",
+        "no-row",
+        "past-end",
+        "cut-off-run",
+    }
 )
 FINAL = frozenset(
     {

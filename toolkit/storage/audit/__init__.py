@@ -17,7 +17,7 @@ from toolkit.storage.audit.entry import (
     intent_entry,
     outcome_entry,
 )
-from toolkit.storage.audit.log import append, last_run, read, unfinished
+from toolkit.storage.audit.log import append, last_runs, read, unfinished
 from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
@@ -30,7 +30,7 @@ __all__ = [
     "found_entry",
     "intent_entry",
     "is_harmless",
-    "last_run",
+    "last_runs",
     "outcome_entry",
     "read",
     "unfinished",

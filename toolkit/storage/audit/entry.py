@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import zip_longest
 
 from toolkit.model import TopicPartition
 from toolkit.plan import Action, Intent, Outcome, Plan, Position, Result, Status, StepOutcome
@@ -96,14 +97,13 @@ def intent_entry(plan: Plan, run: Run, at: datetime) -> AuditEntry:
 
 def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
     """Return what to record after it: the intent's changes, each with what became of it."""
-    became = {(step.group_id, step.action): step for step in outcome.steps}
+    # Both are in the order of the plan, which may have two steps of a kind for one group.
+    ended = zip_longest(intent.steps, outcome.steps)
     return replace(
         intent,
         event=Event.OUTCOME,
         at=outcome.finished_at,
-        steps=tuple(
-            _ended(step, became.get((step.group_id, step.action))) for step in intent.steps
-        ),
+        steps=tuple(_ended(step, became) for step, became in ended),
         interrupted=outcome.interrupted,
         notes=outcome.notes,
         seq=0,
@@ -117,8 +117,7 @@ def found_entry(intent: AuditEntry, outcome: Outcome, *, who: str, host: str) ->
 
 
 def _ended(step: AuditStep, outcome: StepOutcome | None) -> AuditStep:
-    if outcome is None:
-        outcome = StepOutcome(step.group_id, step.action, Status.NOT_TRIED)
+    outcome = outcome or StepOutcome(step.group_id, step.action, Status.NOT_TRIED)
     results = {result.partition: result for result in outcome.results}
     return replace(
         step,

@@ -20,12 +20,17 @@ STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
 
+HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted")
+
+
 class RunHead(NamedTuple):
     """What the start of a line tells, without its steps, which may be many."""
 
     run_id: str
     event: str
     cluster_id: str
+    fingerprint: str
+    interrupted: str
 
 
 def read_head_of(line: bytes) -> RunHead | None:
@@ -34,7 +39,7 @@ def read_head_of(line: bytes) -> RunHead | None:
     start, found, _ = line.partition(b',"steps":')
     try:
         content = json.loads(start + b"}") if found else {}
-        return RunHead(content["run"], content["event"], content["cluster_id"])
+        return RunHead(*(content[name] for name in HEAD_FIELDS))
     except (ValueError, KeyError, TypeError):
         return None
 

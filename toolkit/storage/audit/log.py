@@ -88,19 +88,29 @@ def unfinished(state: Path) -> list[AuditEntry]:
     return [_entry(state, line) for line in lines if line]
 
 
-def last_run(state: Path, cluster_id: str, groups: Collection[str]) -> AuditEntry | None:
-    """Return the newest entry about a cluster whose run touched any of these groups."""
-    raws = [
-        raw
-        for raw in _raw_lines(state)
-        if (run := read_head_of(raw)) is not None and run.cluster_id == cluster_id
+def last_runs(
+    state: Path, cluster_id: str, groups: Collection[str], *, fingerprint: str
+) -> list[AuditEntry]:
+    """
+    Return how the last runs ended that touched any of these groups, as far as that may matter.
+
+    It may where a run on the cluster ended early or was cut off, or was of the plan with this
+    fingerprint. Otherwise nothing is returned, without reading what every run did.
+    """
+    heads = [(head, raw) for raw in _raw_lines(state) if (head := read_head_of(raw))]
+    ends = [(h, raw) for h, raw in heads if h.cluster_id == cluster_id and h.event != Event.INTENT]
+    matters = [
+        bool(head.event == Event.FOUND or head.interrupted or head.fingerprint == fingerprint)
+        for head, _ in ends
     ]
-    for raw in reversed(raws):
+    if not any(matters):
+        return []
+    last: dict[str, AuditEntry] = {}
+    for _, raw in ends[matters.index(True) :]:
         if line := open_line(raw):
             entry = _entry(state, line)
-            if any(step.group_id in groups for step in entry.steps):
-                return entry
-    return None
+            last.update((s.group_id, entry) for s in entry.steps if s.group_id in groups)
+    return list({entry.seq: entry for entry in last.values()}.values())
 
 
 def _lines(state: Path) -> Iterator[Line]:

@@ -16,12 +16,15 @@ import pytest
 from applications import Applications, eventually
 from desks import Desk
 
+import toolkit
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Plan
 from toolkit.sandbox.broker import Broker, start_broker
 from toolkit.storage.plan_files import write_plan
 
 PROGRAM = Path(__file__).parent / "apply_by_steps.py"
+# The program is to run the same code as the test, wherever that was installed from.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(toolkit.__file__).parent.parent)}
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,17 @@ class Breakable:
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.fixture(autouse=True)
+def _left_over() -> Iterator[None]:
+    """
+    Collect the sockets that could not connect, which the client leaves to the garbage collector.
+
+    Python warns of each; here a test that loses a broker can say that it expects that.
+    """
+    yield
+    gc.collect()
+
+
 @pytest.fixture(scope="session")
 def _breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breakable]:
     broker = start_broker(tmp_path_factory.mktemp("breakable"))
@@ -61,13 +75,10 @@ def _breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breakable]:
 
 
 @pytest.fixture
-def breakable(_breakable: Breakable) -> Iterator[Breakable]:
+def breakable(_breakable: Breakable) -> Breakable:
     """Return a broker that may be broken, and runs."""
     _breakable.start()
-    yield _breakable
-    # The client leaves sockets that could not connect to the garbage collector, which warns of
-    # them: here, where a test that breaks something expects it.
-    gc.collect()
+    return _breakable
 
 
 @pytest.fixture
@@ -108,6 +119,7 @@ class Operator:
         with self.said.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, PROGRAM, *arguments],
+                env=ENVIRONMENT,
                 stdin=subprocess.PIPE,
                 stdout=output,  # what goes wrong before it begins goes to the test's own stderr
             )

@@ -12,12 +12,12 @@ from desks import Desk
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
 from toolkit.operate import in_words, settle
-from toolkit.plan import Position
+from toolkit.plan import Position, Status
 from toolkit.storage import audit
 from toolkit.storage.runs import list_runs, read_undo_record
 from toolkit.storage.whole_files import exclusively
 
-# Of sockets that could not connect: see the fixture `breakable`.
+# Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 THERE, BACK = Position(7), Position(0, 0)
@@ -62,19 +62,15 @@ def test_before_its_intent(
 
 
 def test_after_its_intent(
-    desk: Desk, breakable: Any, operators: Operators, groups: list[str], orders: TopicPartition
+    desk: Desk, breakable: Any, operators: Operators, groups: list[str]
 ) -> None:
-    """The next apply says once that a run was cut off which did nothing, then it may go on."""
+    """A run that was cut off before it did anything is found to be that, and may be made again."""
     plan = desk.reset(*groups)
     killed_after_intent(desk, breakable, operators, plan)
-    (run_id,) = list_runs(desk.state)
 
-    with pytest.raises(Blocked, match=f"run {run_id} was cut off: 4 not tried"):
-        desk.apply(plan)
-
-    assert ["intent", "found"] == events(desk)
-    assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
     assert desk.apply(plan).is_done
+    _, found, *_ = desk.log
+    assert {Status.NOT_TRIED} == {change.status for step in found.steps for change in step.changes}
     assert ["intent", "found", "intent", "outcome"] == events(desk)
 
 
@@ -118,22 +114,23 @@ def test_in_the_middle_and_undone(
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
 
 
-def test_another_plan_for_its_groups(
+def test_another_plan_for_what_it_changed(
     desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
 ) -> None:
-    """Whoever comes with another plan for one of the groups is told first, and only once."""
+    """Whoever has another plan for a group that was changed has to say that this is meant."""
     operator = operators(desk, desk.reset(*groups))
     operator.after_step(1)
     operator.kill()
     (run_id,) = list_runs(desk.state)
-    other = desk.reset(groups[3], to=5)
+    other = desk.reset(*groups[:2], to=5)
+    settle(desk.cluster, desk.state)
 
-    with pytest.raises(Blocked, match=f"run {run_id} was cut off: 3 not tried, 1 done") as told:
-        desk.apply(other)
+    refusal = desk.refusal(other, "skips-unread-records")
 
-    assert f"offsetbook undo {run_id}" in told.value.hint
-    assert desk.apply(other).is_done
-    assert {orders: Position(5, 0)} == desk.held(groups[3])[groups[3]]
+    assert f"run {run_id} " in refusal.problem
+    assert f"'offsetbook undo {run_id}'" in refusal.hint
+    assert desk.apply(other, "skips-unread-records", "cut-off-run").is_done
+    assert {name: {orders: Position(5, 0)} for name in groups[:2]} == desk.held(*groups[:2])
 
 
 def test_a_plan_for_other_groups(desk: Desk, operators: Operators, groups: list[str]) -> None:
@@ -149,18 +146,18 @@ def test_a_plan_for_other_groups(desk: Desk, operators: Operators, groups: list[
 def test_after_all_was_done(
     desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
 ) -> None:
-    """A run that only lacks its outcome turns out to have done everything."""
+    """A run that only lacks its outcome is found to have done everything; that is not repeated."""
     plan = desk.reset(*groups)
     operator = operators(desk, plan)
     operator.after_step(4)
     operator.kill()
 
-    with pytest.raises(Blocked, match="was cut off: 4 done"):
+    with pytest.raises(Blocked, match="facts-moved"):
         desk.apply(plan)
 
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
-    assert "facts-moved" in desk.refusal(plan).problem
     assert ["intent", "found"] == events(desk)
+    assert {Status.DONE} == {step.status for step in desk.log[-1].steps}
 
 
 def test_with_its_broker(

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from applications import eventually
+from applications import Applications, eventually
 from desks import Desk
 
-from toolkit.model import TopicPartition
+from toolkit.model import GroupState, TopicPartition
 from toolkit.operate import in_words
-from toolkit.plan import Outcome, Plan, Position, Status
+from toolkit.plan import Action, Outcome, Plan, Position, Status
+from toolkit.planning.delete_groups import plan_delete_groups
 from toolkit.storage import audit
 from toolkit.storage.runs import read_undo_record
 
-# Of sockets that could not connect: see the fixture `breakable`.
+# Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 THERE, BACK = Position(7), Position(0, 0)
@@ -33,7 +34,8 @@ def cut(desk: Desk, breakable: Any, plan: Plan) -> Outcome:
     finally:
         breakable.start()
         # A broker lists no group before it has read what they committed.
-        eventually(lambda: not desk.facts(*plan.group_ids).problems)
+        deleted = 1 if plan.steps[0].action is Action.DELETE_GROUP else 0
+        eventually(lambda: not desk.facts(*plan.group_ids[deleted:]).problems)
 
 
 def test_what_is_said_and_recorded(
@@ -100,3 +102,19 @@ def test_a_plan_that_was_not_finished_is_not_forced(
 
     assert f"facts-moved ({groups[3]}): 8 is committed now" in refusal.problem
     assert groups[0] not in refusal.problem
+
+
+def test_a_deleted_group_without_offsets(
+    desk: Desk, breakable: Any, apps: Applications, groups: list[str], orders: TopicPartition
+) -> None:
+    """A group of which nothing could tell but its name is not taken for refused when it is gone."""
+    bare = apps.name("a-bare-group")
+    apps.join(bare, [orders.topic]).close()
+    apps.eventually(lambda: desk.facts(bare).groups[0].state is GroupState.EMPTY)
+    plan = plan_delete_groups(desk.facts(bare, *groups), groups=[bare, *groups])
+    assert (bare, ()) == (plan.steps[0].group_id, plan.steps[0].changes)
+    cut(desk, breakable, plan)
+
+    outcome = desk.apply(plan)
+
+    assert (True, {}) == (outcome.is_done, desk.held(bare, *groups))

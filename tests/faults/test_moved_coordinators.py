@@ -1,0 +1,145 @@
+"""Coordinators that move, or are lost, while their groups are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from applications import Applications, eventually
+from confluent_kafka.admin import PartitionMetadata
+from desks import Desk
+from kafka.protocol.admin import AlterPartitionReassignmentsRequest
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.model import Cluster, TopicPartition
+from toolkit.operate import in_words
+from toolkit.plan import Plan, Position, Status, StepOutcome
+from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.sandbox.broker import Broker
+
+# Of sockets that could not connect: see `_left_over`.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
+OFFSETS_TOPIC, PARTITIONS = "__consumer_offsets", 10
+THERE, BACK = Position(7), Position(0, 0)
+
+
+def move(cluster: Cluster, *brokers: int) -> None:
+    """Have all groups coordinated by the first of some brokers, and kept on all of them."""
+    request_topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partitions = [
+        request_topic.ReassignablePartition(partition_index=number, replicas=list(brokers))
+        for number in range(PARTITIONS)
+    ]
+    topics = [request_topic(name=OFFSETS_TOPIC, partitions=partitions)]
+    request = AlterPartitionReassignmentsRequest(timeout_ms=30_000, topics=topics)
+    with Connection(cluster) as connection:
+        answer = connection.send(request)
+    assert 0 == answer.error_code
+    assert {0} == {p.error_code for topic in answer.responses for p in topic.partitions}
+
+
+class Place:
+    """Twelve groups on a cluster of two brokers, of which the second may be lost."""
+
+    def __init__(self, desk: Desk, apps: Applications, second: Broker) -> None:
+        """Make the groups."""
+        self.desk, self.apps, self.second = desk, apps, second
+        self.orders = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
+        self.groups = sorted(apps.name("payments") for _ in range(12))
+        for group in self.groups:
+            desk.commit(group, {self.orders: 7})
+
+    def partitions(self) -> list[PartitionMetadata]:
+        """Return who leads and who keeps each partition of the offsets topic."""
+        found = self.apps.admin.list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC]
+        return list(found.partitions.values())
+
+    def coordinated_by(self, *brokers: int) -> None:
+        """Move the groups to some brokers, which are then all in step; a leader stays one."""
+        move(self.desk.cluster, *brokers)
+        eventually(lambda: {frozenset(brokers)} == {frozenset(p.isrs) for p in self.partitions()})
+
+    def wait(self) -> None:
+        """Wait until every group is listed by the broker that coordinates it now."""
+        eventually(lambda: not self.desk.facts(*self.groups).problems)
+
+    def after_first(self, plan: Plan, act: Callable[[], object]) -> Callable[[StepOutcome], None]:
+        """Return what acts once the first step of a plan is done."""
+
+        def on_step(outcome: StepOutcome) -> None:
+            if outcome.group_id == plan.steps[0].group_id:
+                act()
+
+        return on_step
+
+
+@pytest.fixture
+def place(
+    two_brokers: tuple[Cluster, Broker],
+    applications: Callable[[Cluster], Applications],
+    tmp_path: Path,
+) -> Place:
+    """Return groups on two brokers."""
+    cluster, second = two_brokers
+    return Place(Desk(cluster, tmp_path / "state"), applications(cluster), second)
+
+
+def reset(place: Place) -> Plan:
+    """Plan a reset of all groups."""
+    place.wait()
+    return place.desk.reset(*place.groups)
+
+
+def delete(place: Place) -> Plan:
+    """Plan the deletion of all groups."""
+    place.wait()
+    return plan_delete_groups(place.desk.facts(*place.groups), groups=place.groups)
+
+
+@pytest.mark.parametrize("make", [reset, delete])
+def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> None:
+    """While every group moves to another broker, each is found where it is, and all are done."""
+    place.coordinated_by(1)
+    plan = make(place)
+    act = place.after_first(plan, lambda: place.coordinated_by(2))
+
+    outcome = place.desk.apply(plan, on_step=act)
+
+    assert "12 done" == in_words(outcome)
+    after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
+    assert eventually(lambda: after == place.desk.held(*place.groups))
+    assert {2} == {partition.leader for partition in place.partitions()}
+
+
+def test_a_broker_that_is_shut_down(place: Place) -> None:
+    """Groups whose coordinator leaves in good order are done at the one that takes over."""
+    place.coordinated_by(2)
+    place.coordinated_by(2, 1)
+    plan = reset(place)
+
+    outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.second.stop))
+
+    assert "12 done" == in_words(outcome)
+    place.wait()
+    assert {group: {place.orders: BACK} for group in place.groups} == place.desk.held(*place.groups)
+
+
+@pytest.mark.parametrize("all_of_them", [True, False])
+def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: bool) -> None:
+    """Groups that nobody coordinates any more are told with the reason; nothing is left open."""
+    if all_of_them:
+        place.coordinated_by(2)
+    plan = reset(place)
+
+    outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.second.stop))
+
+    assert Status.DONE == outcome.steps[0].status
+    done = [step.group_id for step in outcome.steps if step.status is Status.DONE]
+    rest = [step for step in outcome.steps if step.group_id not in done]
+    assert {Status.NOT_TRIED} == {step.status for step in rest}
+    assert all(result.why for step in rest for result in step.results)
+    assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
+    for group, held in place.desk.held(*place.groups).items():
+        assert held in ({}, {place.orders: BACK if group in done else THERE})

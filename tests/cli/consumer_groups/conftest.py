@@ -16,7 +16,7 @@ from toolkit.model import TopicPartition
 
 Ran = CompletedProcess[str]
 Held = dict[TopicPartition, int]
-EXECUTE = ("--execute", "--reason", "a test", "--watch", "0")
+EXECUTE = ("--execute", "--reason", "a test", "--override", "keeps-committing")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def test_execute_is_recorded_and_can_be_undone(shell: Any, execute: tuple[str, .
     approve = ("--approve", "0" * 16, "--reason", "a test")
     refused = shell.offsetbook("undo", outcome.run.run_id, *approve)
     fingerprint = refused.stderr.split("fingerprint is ")[1].split(",")[0]
-    flags = ("--approve", fingerprint, "--reason", "a slip", "--watch", "0")
+    flags = ("--approve", fingerprint, "--reason", "a slip", "--override", "keeps-committing")
     undone = shell.offsetbook("undo", outcome.run.run_id, *flags)
 
     assert (0, {0}) == (done.returncode, set(after.values()))
@@ -69,7 +69,9 @@ def test_a_reason_is_required(shell: Any, action: str) -> None:
     topic = shell.topic()
     group = shell.group({(topic, 0): 5, (topic, 1): 5})
     more = ("--topic", f"{topic}:0") if action == "--delete-offsets" else ()
-    done = shell(*action.split(), "--group", group, *more, "--execute", "--watch", "0")
+    done = shell(
+        *action.split(), "--group", group, *more, "--execute", "--override", "keeps-committing"
+    )
 
     assert (3, True) == (done.returncode, "Try: add --reason TEXT" in done.stderr)
     assert (2, 0) == (len(shell.held(group)), shell.runs)
@@ -95,7 +97,7 @@ def test_a_fingerprint_approves_one_plan(shell: Any) -> None:
     group = shell.group({(topic, 0): 5})
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
     fingerprint = shell(*flags, "--dry-run").stderr.split("Fingerprint: ")[1].strip()
-    reason = ("--reason", "a test", "--watch", "0")
+    reason = ("--reason", "a test", "--override", "keeps-committing")
     wrong = shell(*flags, "--approve", "f" * 16, *reason)
     done = shell(*flags, "--approve", fingerprint, *reason)
 

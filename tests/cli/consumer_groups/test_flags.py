@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
+from toolkit.cli.consumer_groups.listing import is_consumer_group
 from toolkit.errors import UsageError
+from toolkit.model import Group, GroupState, GroupType
 
 # Refused by the real tool too, unless it says otherwise.
 REFUSED = {
@@ -133,12 +135,46 @@ def test_the_fleet_files_policy_holds_for_an_address(
     assert "cluster still is read_only in the fleet file" in done.stderr
 
 
-def test_names_are_not_patterns(shell: Any) -> None:
+def test_names_are_not_patterns(shell: Any, execute: tuple[str, ...]) -> None:
     """What is a pattern for other commands is a name for the tool, which nobody has."""
-    shell.group({(shell.topic(), 0): 5})
-    done = shell("--describe", "--group", "group*")
+    group = shell.group({(shell.topic(), 0): 5})
+    shown = shell("--describe", "--group", f"{group[:-1]}*")
+    deleted = shell("--delete", "--group", f"{group[:-1]}?", *execute)
 
-    assert (1, "") == (done.returncode, done.stdout)
+    assert (1, "") == (shown.returncode, shown.stdout)
+    assert (3, True) == (deleted.returncode, "block: no-such-group" in deleted.stderr)
+    assert shell.held(group)
+
+
+def test_a_missing_group_does_not_hide_another_d21(shell: Any) -> None:
+    """The tool prints nothing at all; ours shows the one, names the other, and ends with 4."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    done = shell("--describe", "--group", group, "--group", "nobody")
+
+    assert (4, [group, topic, "0", "5"]) == (
+        done.returncode,
+        done.stdout.splitlines()[-1].split()[:4],
+    )
+    assert "has no group 'nobody'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("type_", "protocol", "listed"),
+    [
+        (GroupType.SIMPLE, None, True),
+        (GroupType.CLASSIC, "consumer", True),
+        (GroupType.CLASSIC, "connect", False),
+        (GroupType.CONSUMER, "consumer", True),
+        (GroupType.STREAMS, "streams", False),
+        (GroupType.SHARE, "share", False),
+    ],
+)
+def test_which_groups_are_consumer_groups(
+    type_: GroupType, protocol: str | None, *, listed: bool
+) -> None:
+    """As for the tool, groups of Connect workers, streams and shares are none."""
+    assert listed == is_consumer_group(Group("g", type_, GroupState.EMPTY, protocol))
 
 
 def test_patterns_of_topics(shell: Any) -> None:

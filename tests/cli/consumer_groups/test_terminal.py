@@ -55,7 +55,7 @@ def _said(terminal: int) -> str:
 def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     """Without --execute the group's name is typed, and why; a slip deletes nothing."""
     group = shell.group({(shell.topic(), 0): 5})
-    flags = ("--delete", "--group", group, "--watch", "0")
+    flags = ("--delete", "--group", group, "--override", "keeps-committing")
     slip = typed(*flags, answers=("another",))
     kept = shell.held(group)
     done = typed(*flags, answers=(group, "no longer used"))
@@ -73,7 +73,7 @@ def test_a_reason_is_asked_for(shell: Any, typed: Typed) -> None:
     topic = shell.topic()
     group = shell.group({(topic, 0): 5})
     flags = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--execute")
-    done = typed(*flags, "--watch", "0", answers=("a replay",))
+    done = typed(*flags, "--override", "keeps-committing", answers=("a replay",))
     (_, outcome) = shell.desk.log
 
     assert (0, {0}) == (done.returncode, set(shell.held(group).values())), done.stderr

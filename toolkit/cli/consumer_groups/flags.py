@@ -100,7 +100,7 @@ TARGETS = frozenset(
 ANYWHERE = frozenset(
     {"bootstrap_server", "command_config", "timeout", "fleet", "cluster", "output", "quiet"}
 )
-CHANGE = frozenset({"dry_run", "execute", "approve", "reason", "overrides", "watch_s"})
+CHANGE = frozenset({"dry_run", "execute", "approve", "reason", "overrides"})
 FITTING: dict[str, frozenset[str]] = {
     "list": frozenset({"state", "type_"}),
     "describe": frozenset({"groups", "all_groups", "offsets", "members", "state", "verbose"}),

@@ -9,7 +9,9 @@ Everything that can go wrong, as one short tree.
     ├── BrokerRefused            a broker answered with an error
     ├── NotFound                 a group or topic that was named does not exist
     ├── Blocked                  exit 3: a guard-rail or a missing approval stops a change
+    ├── PartlyApplied            exit 4: a change ended early, and a part of it may be done
     ├── RecordFailed             what a change must leave behind could not be written or read
+    │   └── OutcomeNotRecorded   exit 4: the change is done, and its outcome is not in the log
     ├── PrerequisiteMissing      a program or file that the step needs is not there
     ├── SandboxFailed            a sandbox broker did not start or stop
     └── RunFailed                a notebook stopped before its end
@@ -68,6 +70,18 @@ class Blocked(ToolkitError):
 
 class RecordFailed(ToolkitError):
     """An undo record or the audit log could not be written or read."""
+
+
+class PartlyApplied(ToolkitError):
+    """A change ended early, and a part of it may be done."""
+
+    exit_code: ClassVar[int] = 4
+
+
+class OutcomeNotRecorded(RecordFailed):
+    """A change was made and read back, and its outcome could not be written."""
+
+    exit_code: ClassVar[int] = 4
 
 
 class PrerequisiteMissing(ToolkitError):

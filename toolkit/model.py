@@ -123,7 +123,8 @@ def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[
     """
     Return the groups that have or match one of the wanted names, and the names that none has.
 
-    A name that exists is taken literally, anything else as a shell pattern. None means all.
+    Each is a name and a shell pattern at once, so that a group that somebody calls `*` does not
+    stand in the way of all others; `[*]` matches just that name. None means all.
     """
     by_name = {group.group_id: group for group in groups}
     if not wanted:
@@ -131,8 +132,10 @@ def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[
     chosen: dict[str, Group] = {}
     missing = []
     for name in wanted:
-        names = [name] if name in by_name else [g for g in by_name if fnmatchcase(g, name)]
-        chosen.update((match, by_name[match]) for match in names)
+        names = {name} & by_name.keys()
+        if any(sign in name for sign in "*?["):
+            names |= {group_id for group_id in by_name if fnmatchcase(group_id, name)}
+        chosen.update((match, by_name[match]) for match in sorted(names))
         missing += [] if names else [name]
     return list(chosen.values()), missing
 
@@ -209,6 +212,8 @@ class Snapshot:
     # record is as young as that.
     at: datetime | None = None
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
+    # By the name of a topic, what tells it from an earlier one of that name; only plans need it.
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def why_unlisted(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -101,6 +101,11 @@ class Finding:
     topic: str | None = None
     partition: int | None = None
 
+    @property
+    def blocks(self) -> bool:
+        """Whether it stops the plan."""
+        return self.severity is Severity.BLOCK
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -109,7 +114,8 @@ class Plan:
 
     `request` says in words what was asked for. `allows` names what was explicitly asked for beyond
     the ordinary (`NEW_TOPICS`, `NEW_GROUP`). `findings` are those of the planning itself;
-    guard-rails add theirs when the plan is checked.
+    guard-rails add theirs when the plan is checked. `topic_ids` tells which topics
+    those of its changes were: one that is deleted and made anew keeps only its name.
     """
 
     intent: Intent
@@ -120,6 +126,7 @@ class Plan:
     steps: tuple[Step, ...]
     findings: tuple[Finding, ...] = ()
     allows: frozenset[str] = frozenset()
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def changes(self) -> Iterator[tuple[Step, Change]]:
@@ -136,10 +143,11 @@ class Plan:
         """
         What an approval names: 16 hexadecimal digits over what would be done, and where.
 
-        When it was planned, findings and reasons are left out: the same changes of the same facts
-        have the same fingerprint.
+        What stood in the way is part of it, so that an approval is of that too. When it was
+        planned and reasons are left out: the same changes of the same facts have the same one.
         """
-        scope = ("offsetbook plan 1", self.cluster_id, self.intent, sorted(self.allows))
+        blocked = [(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks]
+        scope = (self.cluster_id, self.intent, sorted(self.allows), blocked)
         digest = hashlib.sha256(json.dumps(scope).encode())
         for step in self.steps:
             head = (step.group_id, step.action, step.type, step.state, step.needs)

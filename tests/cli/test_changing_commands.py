@@ -60,7 +60,7 @@ def here(offsetbook_here: Command, bare_fleet: Path) -> Command:
     return partial(offsetbook_here, fleet=bare_fleet)
 
 
-QUICK = ("--watch", "0.1")
+QUICK = ("--override", "keeps-committing")
 BEFORE: Held = {0: (5, "a note"), 1: (6, "a note")}
 RESET: Held = {0: (0, "a note"), 1: (0, "a note")}
 

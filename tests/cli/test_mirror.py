@@ -75,7 +75,14 @@ def applied(
     def run(*arguments: str) -> CompletedProcess[str]:
         shown = offsetbook_here(*arguments, "--dry-run", fleet=fleet)
         (fingerprint,) = re.findall("Fingerprint: (.*)", shown.stderr)
-        approval = ("--approve", fingerprint, "--reason", "a test", "--watch", "0.1")
+        approval = (
+            "--approve",
+            fingerprint,
+            "--reason",
+            "a test",
+            "--override",
+            "keeps-committing",
+        )
         return offsetbook_here(*arguments, *approval, fleet=fleet)
 
     return run

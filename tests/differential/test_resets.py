@@ -345,7 +345,7 @@ def test_twins(case: Case, bench: Bench, tmp_path: Path) -> None:
     overrides = [flag for rule in case.objections for flag in ("--override", rule)]
     done = bench.ours(
         *("--reset-offsets", *_flags(case, mine, tmp_path / "mine.csv"), "--execute"),
-        *("--reason", "a test", "--watch", "0", *case.only_ours),
+        *("--reason", "a test", "--override", "keeps-committing", *case.only_ours),
         *(overrides if case.code == 0 else ()),
     )
     left = bench.held(theirs), bench.held(mine)
@@ -376,7 +376,8 @@ def test_metadata_is_kept_r58(bench: Bench) -> None:
     theirs, mine = (bench.new_group(COMMITTED, metadata="mine") for _ in range(2))
     flags = ("--topic", "ta", "--to-offset", "20", "--execute")
     bench.tool("--reset-offsets", "--group", theirs, *flags)
-    bench.ours("--reset-offsets", "--group", mine, *flags, "--reason", "a test", "--watch", "0")
+    reason = ("--reason", "a test", "--override", "keeps-committing")
+    bench.ours("--reset-offsets", "--group", mine, *flags, *reason)
 
     assert bench.held(theirs) == bench.held(mine) == same((20, 20, 20))
     assert ({""}, {"mine"}) == (bench.metadata(theirs), bench.metadata(mine))

@@ -13,7 +13,7 @@ from real_tool import Bench, Offsets, Ran
 
 COMMITTED: Offsets = {"ta": (50, 50, 50), "tb": (9, None)}
 KINDS = ("simple", "classic", "consumer")
-REASON = ("--execute", "--reason", "a test", "--watch", "0")
+REASON = ("--execute", "--reason", "a test", "--override", "keeps-committing")
 SKIPS = ("--override", "skips-unread-records")
 FILE = "{0},ta,0,7\n{1},ta,0,8\n{2},ta,1,9\n"
 

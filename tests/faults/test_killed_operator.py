@@ -57,7 +57,7 @@ def test_before_its_intent(
 
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
     assert [] == events(desk)
-    assert [] == settle(desk.cluster, desk.state)
+    assert [] == settle(desk.cluster, desk.state).known
     assert desk.apply(plan).is_done
 
 
@@ -104,11 +104,11 @@ def test_in_the_middle_and_undone(
     operator.after_step(1)
     operator.kill()
 
-    (cut_off,) = settle(desk.cluster, desk.state)
+    (cut_off,) = settle(desk.cluster, desk.state).known
     undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
 
     assert "3 not tried, 1 done" == in_words(cut_off.outcome)
-    assert [] == settle(desk.cluster, desk.state)
+    assert [] == settle(desk.cluster, desk.state).known
     assert (groups[0],) == undo.group_ids
     assert desk.apply(undo).is_done
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
@@ -123,7 +123,7 @@ def test_another_plan_for_what_it_changed(
     operator.kill()
     (run_id,) = list_runs(desk.state)
     other = desk.reset(*groups[:2], to=5)
-    settle(desk.cluster, desk.state)
+    settle(desk.cluster, desk.state).known
 
     refusal = desk.refusal(other, "skips-unread-records")
 
@@ -170,7 +170,7 @@ def test_with_its_broker(
     operator.kill()
     breakable.start()
 
-    (cut_off,) = settle(desk.cluster, desk.state)
+    (cut_off,) = settle(desk.cluster, desk.state).known
 
     assert "3 not tried, 1 done" == in_words(cut_off.outcome)
     assert THERE == desk.held(groups[3])[groups[3]][orders]

@@ -78,5 +78,5 @@ def test_a_second_signal(desk: Desk, operators: Operators, groups: list[str]) ->
     eventually(lambda: operator.signal(signal.SIGTERM) or operator.process.poll() is not None)
 
     assert -signal.SIGTERM == operator.process.returncode
-    (cut_off,) = settle(desk.cluster, desk.state)
+    (cut_off,) = settle(desk.cluster, desk.state).known
     assert "3 not tried, 1 done" == in_words(cut_off.outcome)

@@ -60,7 +60,7 @@ def test_the_intent_fits_no_more(
     assert said.startswith(f"RecordFailed: {desk.state}")
     assert before == desk.log
     assert {group: {orders: THERE} for group in groups[1:]} == desk.held(*groups[1:])
-    assert [] == settle(desk.cluster, desk.state)
+    assert [] == settle(desk.cluster, desk.state).known
 
 
 def test_the_outcome_fits_no_more(
@@ -78,6 +78,6 @@ def test_the_outcome_fits_no_more(
     assert f"run {run_id} ended (4 done), but its outcome could not be recorded" in said
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent"] == [str(entry.event) for entry in desk.log]
-    (cut_off,) = settle(desk.cluster, desk.state)
+    (cut_off,) = settle(desk.cluster, desk.state).known
     assert (run_id, "4 done") == (cut_off.outcome.run_id, in_words(cut_off.outcome))
     assert ["intent", "found"] == [str(entry.event) for entry in desk.log]

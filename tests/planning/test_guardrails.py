@@ -119,6 +119,15 @@ EXAMPLES = {
         case(now=facts(commits=(commit(10),))),
         ("g", "orders", 0),
     ),
+    "topic-made-anew": Example(
+        case(plan(step(change()), topic_ids={"orders": "id1"}), facts(topic_ids={"orders": "id2"})),
+        "the topic was deleted and made anew since the plan was made",
+        case(
+            plan(step(change()), topic_ids={"orders": "id1"}),
+            facts(topic_ids={"orders": "id1", "bills": "id3"}),
+        ),
+        ("g", "orders", None),
+    ),
     "keeps-committing": Example(
         case(now=facts(commits=(commit(age=5),))),
         "it has no members, yet somebody committed for it at 11:59:55 UTC, after the plan was "
@@ -159,6 +168,15 @@ EXAMPLES = {
         "these are all its committed offsets: it would start where its consumers' "
         "auto.offset.reset says",
         case(DELETION, facts(commits=TWO_COMMITS)),
+        ("g", None, None),
+    ),
+    "not-undoable": Example(
+        case(
+            plan(step(action=Action.DELETE_GROUP)),
+            facts(replace(IDLE, type=GroupType.SHARE), commits=()),
+        ),
+        "where a share group reads is kept apart from offsets, and lost with it for good",
+        case(plan(step(action=Action.DELETE_GROUP)), facts(commits=())),
         ("g", None, None),
     ),
     "too-many-groups": Example(

@@ -245,8 +245,9 @@ LATELY = {"last_commit_at": NOON - 30 * SECOND}
     [
         (watched(commit(age=30), seconds=5.9, **LATELY), True),
         (watched(commit(age=30), seconds=6, **LATELY), False),
-        (watched(commit(age=60), seconds=0, last_commit_at=NOON - 60 * SECOND), True),
-        (watched(commit(age=61), seconds=0, last_commit_at=NOON - 61 * SECOND), False),
+        # A minute, and five more by which the broker's clock may be behind ours.
+        (watched(commit(age=360), seconds=0, last_commit_at=NOON - 360 * SECOND), True),
+        (watched(commit(age=361), seconds=0, last_commit_at=NOON - 361 * SECOND), False),
         # A commit that moved on while it was read has no time, however old the others are.
         (watched(commit(), commit(at=OTHERS, age=None), seconds=0), True),
         (watched(commit(age=None), seconds=0, last_commit_at=None), True),

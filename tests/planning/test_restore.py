@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import pytest
@@ -40,6 +41,7 @@ class Backup:
     cluster: str | None = "eu"
     cluster_id: str | None = "id"
     taken_at: datetime | None = NOON
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
 
 SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
@@ -120,11 +122,24 @@ def test_partitions_outside_the_topics_asked_for_stay() -> None:
 
 
 def test_another_cluster_blocks() -> None:
-    """Equal names on another cluster are other records."""
-    plan = plan_restore(facts(IDLE), replace(SAVED, cluster="us", cluster_id="other"))
+    """Equal names on another cluster are other records, which is said once."""
+    saved = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders": "id1"})
+    plan = plan_restore(replace(facts(IDLE), topic_ids={"orders": "id2"}), saved)
 
     assert [("other-cluster", Severity.BLOCK)] == rules(plan)
     assert 2 == len(list(plan.changes))
+
+
+def test_a_topic_that_was_made_anew_blocks() -> None:
+    """Its records are others; an override of the rule lets the changes through, which are there."""
+    saved = replace(SAVED, topic_ids={"orders": "id1", "audit": "id2"})
+    now = replace(facts(IDLE), topic_ids={"orders": "id1", "audit": "id3"})
+    plan = plan_restore(now, saved, into="h")
+
+    found = [(f.rule, f.group_id, f.topic) for f in plan.findings if f.severity is Severity.BLOCK]
+    assert [("topic-made-anew", "h", "audit")] == found
+    assert 2 == len(list(plan.changes))
+    assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
 
 
 def test_what_was_committed_beyond_the_backup_stays() -> None:

@@ -337,3 +337,64 @@ def test_an_offset_that_is_outside_the_log_comes_back_and_says_so() -> None:
 
     why = "as it was before; 10 is outside the log, which has 15 to 40"
     assert [Change(ORDERS, None, AT_10, why)] == [change for _, change in undo.changes]
+
+
+def test_offsets_of_a_topic_that_was_made_anew_block() -> None:
+    """They are told once for each topic and stay in the plan, which is on the topic of now."""
+    gone = [Change(TopicPartition("orders", n), AT_10, None) for n in range(2)]
+    gone.append(Change(PAYMENTS, AT_20, None))
+    done = replace(
+        plan(step(Action.DELETE_OFFSETS, *gone)), topic_ids={"orders": "id1", "payments": "id2"}
+    )
+    now = replace(facts_of({"g": {}}), topic_ids={"orders": "id3", "payments": "id2", "audit": ""})
+    undo = plan_undo(done, now)
+
+    blocking = [(f.rule, f.group_id, f.topic) for f in undo.findings]
+    assert [("topic-made-anew", "g", "orders")] == blocking
+    assert 3 == len(list(undo.changes))
+    assert {"orders": "id3", "payments": "id2"} == undo.topic_ids
+    assert () == plan_undo(undo, replace(now, commits=committed(undo))).findings
+
+
+def committed(made: Plan) -> tuple[Commit, ...]:
+    """Return the commits that a plan makes."""
+    return tuple(
+        Commit(s.group_id, *c.partition, c.after.offset, c.after.leader_epoch, c.after.metadata)
+        for s, c in made.changes
+        if c.after
+    )
+
+
+def test_an_offset_that_is_only_removed_is_of_no_topic() -> None:
+    """What a plan added goes away again, whichever topic has the name now."""
+    done = replace(MADE, topic_ids={"orders": "id1"})
+    facts = replace(facts_of({"g": {ORDERS: AT_10}}), topic_ids={"orders": "id2"})
+
+    assert () == plan_undo(done, facts).findings
+
+
+@pytest.mark.parametrize(("then", "now"), [({}, {"orders": "id2"}), ({"orders": "id1"}, {})])
+def test_a_topic_of_which_the_id_is_not_known_is_taken_for_the_same(
+    then: dict[str, str], now: dict[str, str]
+) -> None:
+    """Nothing tells that it is another."""
+    done = replace(plan(step(Action.DELETE_GROUP, Change(ORDERS, AT_10, None))), topic_ids=then)
+    undo = plan_undo(done, replace(facts_of({}), topic_ids=now))
+
+    assert [("comes-back-simple", Severity.NOTE)] == rules(undo.findings)
+
+
+def test_the_new_group_of_a_rename_goes_after_the_old_one_also_where_its_topic_was_made_anew() -> (
+    None
+):
+    """An override lets both steps through, in their order."""
+    both = [
+        replace(one, changes=(*one.changes, replace(one.changes[0], partition=PAYMENTS)))
+        for one in RENAME.steps
+    ]
+    done = replace(RENAME, steps=tuple(both), topic_ids={"orders": "id1"})
+    # The broker dropped what was committed of the topic that was deleted.
+    undo = plan_undo(done, replace(facts_of({"new": {PAYMENTS: AT_10}}), topic_ids={"orders": "x"}))
+
+    assert [("old", ""), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
+    assert ["comes-back-simple", "topic-made-anew"] == sorted(f.rule for f in undo.findings)

@@ -32,6 +32,7 @@ SAVED = SavedOffsets(
     "id",
     NOON,
     {"a b,c": GroupType.CLASSIC, "empty": GroupType.SIMPLE, "payments": GroupType.CONSUMER},
+    topic_ids={"orders": "id1"},
 )
 JSON = """\
 {
@@ -39,6 +40,9 @@ JSON = """\
   "cluster": "eu",
   "cluster_id": "id",
   "taken_at": "2026-03-01T12:00:00Z",
+  "topic_ids": [
+    {"topic": "orders", "id": "id1"}
+  ],
   "groups": [
     {
       "group": "a b,c",
@@ -109,13 +113,14 @@ def test_every_commit_comes_back(path: Path, saved: list[Commit]) -> None:
 
 
 def test_what_is_saved_of_a_snapshot() -> None:
-    """The commits of the chosen groups, sorted, and their types; also a group without commits."""
+    """The chosen groups' commits, sorted, with types and topics; also a group without commits."""
     groups = tuple(
         Group(name, SAVED.types.get(name, GroupType.CLASSIC), GroupState.EMPTY)
         for name in ("payments", "other", "empty", "a b,c")
     )
-    other = Commit("other", "orders", 0, 1)
-    snapshot = Snapshot("eu", "id", NOON, groups, (other, *reversed(COMMITS)), {})
+    commits = (Commit("other", "audit", 0, 1), *reversed(COMMITS))
+    ids = {"orders": "id1", "audit": "id2"}
+    snapshot = Snapshot("eu", "id", NOON, groups, commits, {}, topic_ids=ids)
 
     assert SAVED == saved_offsets(snapshot, ["a b,c", "payments", "empty"])
 

@@ -38,6 +38,7 @@ PLAN = Plan(
     ),
     findings=(Finding("no-commit", Severity.NOTE, "nothing committed", "payments", "orders", 1),),
     allows=frozenset({"new-topics", "new-group"}),
+    topic_ids={"orders": "k2wQ7WJwTVa3pGsZkX0fSg"},
 )
 FILE = """\
 {
@@ -51,6 +52,9 @@ FILE = """\
   "cluster_id": "MkU3OEVBNTcwNTJENDM2Qg",
   "made_at": "2026-03-01T12:00:00Z",
   "allows": ["new-group", "new-topics"],
+  "topic_ids": [
+    {"topic": "orders", "id": "k2wQ7WJwTVa3pGsZkX0fSg"}
+  ],
   "findings": [
     {"rule": "no-commit", "severity": "note", "why": "nothing committed", "group": "payments", \
 "topic": "orders", "partition": 1}
@@ -115,6 +119,7 @@ plans = st.builds(
     st.lists(steps, max_size=3).map(tuple),
     st.lists(findings, max_size=2).map(tuple),
     st.frozensets(texts, max_size=3),
+    st.dictionaries(texts, texts, max_size=2),
 )
 
 
@@ -187,6 +192,7 @@ EDITS = {
     "a finding": ('"severity": "note"', '"severity": "block"'),
     "what it allows": ('"allows": ["new-group", "new-topics"]', '"allows": []'),
     "a reason": ("the start", "the end"),
+    "a topic": ("k2wQ7WJwTVa3pGsZkX0fSg", "another"),
     "the fingerprint": (PLAN.fingerprint, "0123456789abcdef"),
     "the checksum": ('"sha256:', '"sha256:0'),
 }
@@ -223,6 +229,10 @@ WRONG = {
     "no time": (("2026-03-01T12:00:00Z", "noon"), "made_at must be a time with its zone"),
     "off the calendar": (("2026-03-01T12:00:00Z", "0001-01-01T00:00:00+05:00"), "made_at must be"),
     "no list": (('"allows": ["new-group", "new-topics"]', '"allows": "all"'), "a list of texts"),
+    "a topic twice": (
+        ('{"topic": "orders", "id"', '{"topic": "orders", "id": ""}, {"topic": "orders", "id"'),
+        r"plan\.topic_ids\[1\]: topic 'orders' is there twice",
+    ),
     "null for a text": (
         ('"why": ""', '"why": null'),
         r"changes\[1\]\.why must be a text, not null",

@@ -13,6 +13,7 @@ from importlib.metadata import version
 
 import click
 
+from toolkit.cli.output import printable
 from toolkit.errors import ToolkitError
 
 # name: (module, one line of help). The help stands here so that --help imports nothing else.
@@ -76,5 +77,5 @@ def main() -> None:
     try:
         cli(prog_name="offsetbook")
     except ToolkitError as exc:
-        click.echo(f"{click.style('error:', fg='red')} {exc}", err=True)
+        click.echo(f"{click.style('error:', fg='red')} {printable(exc)}", err=True)
         sys.exit(exc.exit_code)

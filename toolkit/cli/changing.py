@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,9 +33,8 @@ class Consent:
     approve: str | None
     reason: str
     overrides: tuple[str, ...]
-    watch_s: float
 
-    OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides", "watch_s")
+    OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
 
 
 def change(planned: Planned, asked: Asked, consent: Consent) -> None:
@@ -174,7 +172,7 @@ def get_approval(planned: Planned, consent: Consent) -> Approval:
         _ask_for_name(plan)
         fingerprint = plan.fingerprint
         reason = reason or click.prompt("Why (goes into the audit log)", err=True)
-    return Approval(fingerprint, reason, consent.overrides, timedelta(seconds=consent.watch_s))
+    return Approval(fingerprint, reason, consent.overrides)
 
 
 def _ask_for_name(plan: Plan) -> None:
@@ -221,7 +219,14 @@ def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
     """Say what a run did that was cut off on this cluster, once."""
     from toolkit.operate import in_words, settle
 
-    for intent, outcome in settle(cluster, state_folder(asked)):
+    settled = settle(cluster, state_folder(asked))
+    for intent, why in settled.unseen:
+        click.echo(
+            f"run {intent.run.run_id} ({printable(intent.request)}) was cut off, and what it did "
+            f"cannot be seen now: {printable(why)}",
+            err=True,
+        )
+    for intent, outcome in settled.known:
         run_id = outcome.run_id
         click.echo(
             f"run {run_id} ({printable(intent.request)}) was cut off: {in_words(outcome)}.\n"

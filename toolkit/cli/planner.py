@@ -71,15 +71,6 @@ APPROVAL = (
         metavar="RULE",
         help="Go on although this rule objects; it is recorded. Repeatable.",
     ),
-    click.option(
-        "--watch",
-        "watch_s",
-        type=click.FloatRange(min=0),
-        default=6.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How far apart two looks at a group that committed lately must be.",
-    ),
 )
 
 

@@ -102,8 +102,9 @@ def _from_file(_asked: Asked, path: Path) -> _Wanted:
     from toolkit.planning.written_offsets import from_offsets
     from toolkit.storage.offsets_files import read_offsets
 
-    rows = read_offsets(path).rows
-    return _Wanted(from_offsets(rows, source=f"from-file {path}"), _topics(rows))
+    saved = read_offsets(path)
+    target = from_offsets(saved.rows, source=f"from-file {path}", cluster_id=saved.cluster_id)
+    return _Wanted(target, _topics(saved.rows))
 
 
 def _from_group(asked: Asked, name: str) -> _Wanted:

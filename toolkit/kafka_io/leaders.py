@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from kafka.protocol.metadata import MetadataRequest
 
@@ -38,6 +40,12 @@ def describe_topics(connection: Connection, topics: Sequence[str]) -> Iterable[A
     """Return the metadata of each topic, with an `error_code`; one request."""
     asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     return connection.send(MetadataRequest(topics=asked, allow_auto_topic_creation=False)).topics  # type: ignore[no-any-return] # generated at run time from a schema
+
+
+def topic_id(topic: Any) -> str:
+    """Return the id of a described topic as Kafka's tools write it; "" where none is told."""
+    found: UUID | None = topic.topic_id
+    return urlsafe_b64encode(found.bytes).decode().rstrip("=") if found and found.int else ""
 
 
 def topic_reason(code: int) -> str:

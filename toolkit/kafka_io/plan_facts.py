@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from toolkit.kafka_io.broker_errors import NO_ERROR
 from toolkit.kafka_io.chunks import in_chunks
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.leader_epochs import with_epochs
-from toolkit.kafka_io.leaders import TOPICS_PER_REQUEST, describe_topics, topic_reason
+from toolkit.kafka_io.leaders import TOPICS_PER_REQUEST, describe_topics, topic_id, topic_reason
 from toolkit.kafka_io.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.snapshot import OnProgress, Progress, read_snapshot
@@ -29,13 +30,16 @@ def read_plan_facts(
     Read some groups as `read_snapshot` does, with commit times, and what plans need beyond that.
 
     `logs` has every partition of each of the `topics` too, each log has its leader epochs, and
-    `at_time` says where all of them stood `at` an instant. Raises ClusterUnreachable where nobody
-    answers; anything smaller that fails becomes a row in `problems`.
+    `at_time` says where all of them stood `at` an instant; `topic_ids` has all their topics. Raises
+    ClusterUnreachable where nobody answers; anything smaller that fails becomes a row in
+    `problems`.
     """
     snapshot = read_snapshot(cluster, groups=groups, commit_times=True, on_progress=on_progress)
     with Connection(cluster) as connection:
         on_progress(Progress("topics", 0, len(topics)))
-        partitions, missing = _partitions(connection, topics)
+        committed = {commit.topic for commit in snapshot.commits}
+        described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})
+        partitions, missing = _partitions(described, topics)
         more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
         logs = {**snapshot.logs, **more}
         on_progress(Progress("leader epochs", 0, len(logs)))
@@ -47,20 +51,29 @@ def read_plan_facts(
             at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
     problems = (*snapshot.problems, *missing, *unread, *unled, *untimed)
     return replace(
-        snapshot, logs=logs, at=at, at_time=at_time, problems=tuple(dict.fromkeys(problems))
+        snapshot,
+        logs=logs,
+        at=at,
+        at_time=at_time,
+        topic_ids={name: found for name, topic in described.items() if (found := topic_id(topic))},
+        problems=tuple(dict.fromkeys(problems)),
     )
 
 
+def _described(connection: Connection, topics: Collection[str]) -> dict[str, Any]:
+    chunks = in_chunks(sorted(topics), TOPICS_PER_REQUEST)
+    return {t.name: t for chunk in chunks for t in describe_topics(connection, chunk)}
+
+
 def _partitions(
-    connection: Connection, topics: Iterable[str]
+    described: Mapping[str, Any], topics: Sequence[str]
 ) -> tuple[set[TopicPartition], list[Problem]]:
     found: set[TopicPartition] = set()
     problems = []
-    for chunk in in_chunks(sorted(set(topics)), TOPICS_PER_REQUEST):
-        for topic in describe_topics(connection, chunk):
-            if topic.error_code == NO_ERROR:
-                found |= {TopicPartition(topic.name, p.partition_index) for p in topic.partitions}
-            else:
-                why = topic_reason(topic.error_code)
-                problems.append(Problem("topic", why, topic=topic.name))
+    for name in sorted(described.keys() & set(topics)):
+        topic = described[name]
+        if topic.error_code == NO_ERROR:
+            found |= {TopicPartition(name, p.partition_index) for p in topic.partitions}
+        else:
+            problems.append(Problem("topic", topic_reason(topic.error_code), topic=name))
     return found, problems

@@ -33,6 +33,7 @@ from toolkit.plan import Position
 # 1 MB by default; a record takes its names, its metadata and about 100 bytes.
 BATCH_BYTES = 400_000
 RECORD_BYTES = 100
+NOTHING = Position(0)  # in place of a position where only the size of a key matters
 NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
 NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
 
@@ -43,10 +44,15 @@ HAS_MEMBERS = 25
 
 
 class Answered(NamedTuple):
-    """What a coordinator said: the group's own error, and the errors of single partitions."""
+    """
+    What a coordinator said: the group's own error, and the errors of single partitions.
+
+    Where it said nothing, `error` says so and `is_lost` is set: what was asked may yet be done.
+    """
 
     error: str = ""
     partitions: Mapping[TopicPartition, str] = {}
+    is_lost: bool = False
 
 
 class GroupWriter:
@@ -78,26 +84,27 @@ class GroupWriter:
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Answered:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""
-        request_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
-        topics = [
-            request_type(
-                name=topic,
-                partitions=[
-                    request_type.OffsetDeleteRequestPartition(partition_index=number)
-                    for number in numbers
-                ],
-            )
-            for topic, numbers in _by_topic(partitions).items()
-        ]
-        request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-        answer = self._ask(group_id, request, lambda response: response.error_code)
-        if answer.error_code != NO_ERROR:
-            return Answered(reason(answer.error_code))
-        codes = _codes(answer)
-        return Answered("", {key: reason(code) for key, code in codes.items() if code != NO_ERROR})
+        refused: dict[TopicPartition, str] = {}
+        for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
+            request = _delete_request(group_id, chunk)
+            answer = self._ask(group_id, request, lambda response: response.error_code)
+            if answer.error_code != NO_ERROR:
+                return Answered(reason(answer.error_code), refused)
+            codes = _codes(answer)
+            refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
+        return Answered("", refused)
 
-    def delete_group(self, group_id: str) -> Answered:
-        """Delete an idle group with everything it committed (KIP-229)."""
+    def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> Answered:
+        """
+        Delete an idle group with everything it committed (KIP-229), `held`.
+
+        The coordinator writes a tombstone for each offset, all in one batch. Where they are too
+        many for that, all but the last of the offsets are deleted before.
+        """
+        for chunk in list(_chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
+            answered = self.delete_offsets(group_id, chunk)
+            if answered.error or answered.partitions:
+                return answered
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
         code = answer.results[0].error_code
@@ -151,6 +158,21 @@ def _chunks(
         size += needed
     if chunk:
         yield chunk
+
+
+def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
+    topic_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topics = [
+        topic_type(
+            name=topic,
+            partitions=[
+                topic_type.OffsetDeleteRequestPartition(partition_index=number)
+                for number in numbers
+            ],
+        )
+        for topic, numbers in _by_topic(partitions).items()
+    ]
+    return OffsetDeleteRequest(group_id=group_id, topics=topics)
 
 
 def _commit_request(

@@ -2,6 +2,6 @@
 
 from toolkit.operate.apply import apply_plan, check_plan, in_words
 from toolkit.operate.approval import Approval
-from toolkit.operate.settle import CutOff, settle
+from toolkit.operate.settle import CutOff, Settled, settle
 
-__all__ = ["Approval", "CutOff", "apply_plan", "check_plan", "in_words", "settle"]
+__all__ = ["Approval", "CutOff", "Settled", "apply_plan", "check_plan", "in_words", "settle"]

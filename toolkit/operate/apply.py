@@ -19,12 +19,24 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from toolkit.errors import Blocked, RecordFailed, ToolkitError
+from toolkit.errors import (
+    Blocked,
+    OutcomeNotRecorded,
+    PartlyApplied,
+    RecordFailed,
+    ToolkitError,
+    UsageError,
+)
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot
 from toolkit.operate.approval import Approval
 from toolkit.operate.clocks import with_clocks_checked
-from toolkit.operate.history import is_finishing, last_runs, refuse_after_a_cut_off_run
+from toolkit.operate.history import (
+    is_finishing,
+    last_runs,
+    refuse_after_a_cut_off_run,
+    refuse_over_unseen_runs,
+)
 from toolkit.operate.interrupts import held_back
 from toolkit.operate.operator import Operator
 from toolkit.operate.settle import settle_under_lock
@@ -44,6 +56,7 @@ from toolkit.storage.runs import new_run_id, write_undo_record
 from toolkit.storage.state_dir import locked
 
 SHOWN_FINDINGS = 5
+LASTING = frozenset({"read-only", "protected-group", "wrong-cluster"})  # a new plan is no way round
 
 
 def check_plan(plan: Plan, facts: Snapshot, cluster: Cluster) -> tuple[Finding, ...]:
@@ -65,9 +78,14 @@ def apply_plan(
     `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
     where a guard-rail objects, the approval is for another plan, another apply is at work on the
     cluster, or an earlier one was cut off; RecordFailed, with nothing changed, where the undo
-    record or the audit log cannot be written. What goes wrong later is in the outcome.
+    record or the audit log cannot be written. What goes wrong later is in the outcome, but for
+    OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
     """
     check_overrides(approval.overrides)
+    if not plan.steps:
+        raise UsageError("the plan has no steps, so there is nothing to apply")
+    if not approval.reason.strip():
+        raise Blocked("no reason was given: nothing was changed", hint="--reason TEXT")
     if approval.fingerprint != plan.fingerprint:
         raise Blocked(
             f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
@@ -76,7 +94,8 @@ def apply_plan(
         )
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
-        settle_under_lock(cluster, plan.cluster_id, state)
+        settled = settle_under_lock(cluster, plan.cluster_id, state)
+        refuse_over_unseen_runs(plan, settled.unseen)
         runs = last_runs(plan, state)
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
@@ -88,11 +107,16 @@ def apply_plan(
         run = audit.Run(run_id, *operator, approval.reason, overrides)
         try:
             return _carry_out_on_record(case, cluster, run, state=state, on_step=on_step)
-        except Exception:
-            # Whatever it was, say now what was done, as the next command would after a kill.
-            with suppress(ToolkitError):
-                settle_under_lock(cluster, plan.cluster_id, state)
+        except ToolkitError:
             raise
+        except Exception as exc:
+            # Whatever it was, say now what was done, as the next command would after a kill.
+            known = settle_under_lock(cluster, plan.cluster_id, state).known
+            done = in_words(known[0].outcome) if known else "not known, or nothing"
+            raise PartlyApplied(
+                f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
+                hint=f"'offsetbook undo {run_id}' undoes it",
+            ) from exc
 
 
 def _carry_out_on_record(
@@ -118,7 +142,8 @@ def look_again(
 ) -> Case:
     """Read the facts of now for the rules, not before an idle group can have been watched."""
     early = plan.made_at + approval.watch - datetime.now(UTC)
-    if not finishing and early > timedelta(0) and any(map(partial(_is_young, plan), plan.steps)):
+    watched = "keeps-committing" in approval.overrides or early <= timedelta(0)
+    if not watched and any(map(partial(_is_young, plan), plan.steps)):
         time.sleep(min(early, approval.watch).total_seconds())
     # A topic that a group has not committed yet is not among the facts about the group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
@@ -162,7 +187,7 @@ def _record(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
     try:
         audit.append(state, audit.outcome_entry(intent, outcome))
     except RecordFailed as exc:
-        raise RecordFailed(
+        raise OutcomeNotRecorded(
             f"run {outcome.run_id} ended ({in_words(outcome)}), but its outcome could not be "
             f"recorded: {exc.problem}",
             hint="make room; the next command compares the run with the cluster and records it",
@@ -180,7 +205,7 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
         shown.append(f"{about}: {first[rule, group_id].why}{again}")
     more = f"; and {len(kinds) - len(shown)} more" if len(kinds) > len(shown) else ""
     rules = sorted({finding.rule for finding in findings})
-    hint = "make a new plan from what is there now"
+    hint = "" if LASTING & set(rules) else "make a new plan from what is there now"
     if FINAL.isdisjoint(rules):
         hint = f"if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
     return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)

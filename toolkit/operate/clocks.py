@@ -47,7 +47,9 @@ def with_clocks_checked(
 def _stood_still(before: datetime | None, after: datetime | None) -> str:
     if after is None:
         return "its expiry clock could not be read back from the log"
-    if before is None or after > before:
+    if before is None:
+        return "its expiry clock was not known before, so that nothing can be said of it"
+    if after > before:
         return ""
     return f"its expiry clock in the log stood still at {before:%Y-%m-%d %H:%M:%S} UTC"
 

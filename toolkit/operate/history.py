@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.errors import Blocked
 from toolkit.operate.approval import Approval
+from toolkit.operate.settle import Unseen
 from toolkit.plan import Intent, Plan, Status
 from toolkit.storage import audit
 
 CUT_OFF_RUN = "cut-off-run"  # the rule by which a plan is stopped until that was looked at
-CHANGED = frozenset({Status.DONE, Status.FAILED})
 
 
 def is_finishing(plan: Plan, runs: list[audit.AuditEntry]) -> bool:
-    """Whether the last run that touched these groups was of this plan, and did a part of it."""
+    """Whether the last run that changed these groups was of this plan, and did a part of it."""
     if len(runs) != 1 or runs[0].fingerprint != plan.fingerprint:
         return False
     steps = runs[0].steps
@@ -24,8 +25,19 @@ def is_finishing(plan: Plan, runs: list[audit.AuditEntry]) -> bool:
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.AuditEntry]:
-    """Return the last runs that touched the plan's groups, as far as they may matter to it."""
+    """Return the last runs that changed the plan's groups, as far as they may matter to it."""
     return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
+
+
+def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[Unseen]) -> None:
+    """Raise Blocked where a run was cut off and cannot be seen that was about the same groups."""
+    for intent, why in unseen:
+        if {step.group_id for step in intent.steps} & set(plan.group_ids):
+            raise Blocked(
+                f"run {intent.run.run_id} was cut off, and what it did to these groups cannot be "
+                f"seen now: {why}",
+                hint="try again when every broker is up",
+            )
 
 
 def refuse_after_a_cut_off_run(
@@ -39,19 +51,13 @@ def refuse_after_a_cut_off_run(
     """
     if plan.intent is Intent.UNDO or CUT_OFF_RUN in approval.overrides:
         return
-    groups = set(plan.group_ids)
     for run in runs:
         ended_early = run.event is audit.Event.FOUND or run.interrupted
-        touched = {
-            step.group_id
-            for step in run.steps
-            if step.status in CHANGED or any(change.status in CHANGED for change in step.changes)
-        }
-        if ended_early and run.fingerprint != plan.fingerprint and touched & groups:
+        if ended_early and run.fingerprint != plan.fingerprint:
             name = run.run.run_id
             raise Blocked(
-                f"run {name} ({run.request}) ended early and has changed {len(touched):,} groups, "
-                "of which this plan is about to change some again; nothing was changed",
+                f"run {name} ({run.request}) ended early and has changed groups which this plan "
+                "is about to change again; nothing was changed",
                 hint=f"undo it with 'offsetbook undo {name}', finish it with 'offsetbook apply "
                 f"--run {name} --approve {run.fingerprint} --reason TEXT', or go on from what is "
                 f"there now with --override {CUT_OFF_RUN}",

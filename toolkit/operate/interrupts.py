@@ -1,4 +1,4 @@
-"""Hold Ctrl-C and a polite kill back until the step at hand is finished and recorded."""
+"""Hold Ctrl-C, a polite kill and a lost terminal back until what is begun is recorded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-HELD_BACK = (signal.SIGINT, signal.SIGTERM)
+HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @contextmanager
@@ -23,14 +23,16 @@ def held_back() -> Iterator[Callable[[], str]]:
     if threading.current_thread() is not threading.main_thread():
         yield lambda: ""
         return
-    before = {number: signal.getsignal(number) for number in HELD_BACK}
+    handlers = {number: signal.getsignal(number) for number in HELD_BACK}
+    # One that is ignored stays so (nohup), and one that is not Python's cannot be put back.
+    before = {n: h for n, h in handlers.items() if h not in {signal.SIG_IGN, None}}
 
     def note(number: int, _frame: FrameType | None) -> None:
         came.append(signal.Signals(number).name)
         signal.signal(number, before[signal.Signals(number)])
 
     try:
-        for number in HELD_BACK:
+        for number in before:
             signal.signal(number, note)
         yield lambda: f"stopped by {came[0]}" if came else ""
     finally:

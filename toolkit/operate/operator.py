@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
+import os
+import pwd
 import socket
 from typing import NamedTuple, Self
 
@@ -15,9 +16,16 @@ class Operator(NamedTuple):
 
     @classmethod
     def here(cls) -> Self:
-        """Return the user and host of this process; "?" where the system knows no name."""
-        try:
-            who = getpass.getuser()
-        except (KeyError, OSError):  # a container that runs under a bare number
-            who = "?"
+        """Return the user and host of this process, and who it was before sudo."""
+        who = _name(os.getuid())
+        if before := os.environ.get("SUDO_UID", ""):
+            who += f" (sudo by {_name(int(before)) if before.isdecimal() else before})"
         return cls(who, socket.gethostname())
+
+
+def _name(number: int) -> str:
+    # Not $LOGNAME or $USER, which whoever is recorded may set as they like.
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:  # a container that runs under a bare number
+        return str(number)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.errors import Blocked, BrokerRefused
+from toolkit.errors import Blocked
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
@@ -29,39 +29,44 @@ class CutOff(NamedTuple):
     intent: audit.AuditEntry
     outcome: Outcome
 
-    @property
-    def group_ids(self) -> frozenset[str]:
-        """The groups that it was about to change."""
-        return frozenset(step.group_id for step in self.intent.steps)
+
+class Settled(NamedTuple):
+    """The runs of which it is known now what they did, and those of which it cannot be seen."""
+
+    known: list[CutOff]
+    unseen: list[Unseen]
 
 
-def settle(cluster: Cluster, state: Path) -> list[CutOff]:
+class Unseen(NamedTuple):
+    """A run that was cut off, and why it cannot be seen now what it did."""
+
+    intent: audit.AuditEntry
+    why: str
+
+
+def settle(cluster: Cluster, state: Path) -> Settled:
     """
-    Return what every run on a cluster did that was cut off; each is told only once.
+    Return what every run on a cluster did that was cut off; what is known is told only once.
 
-    A run that is still going on is not one of them. Raises ClusterUnreachable, BrokerRefused where
-    it cannot be seen what a run did, and RecordFailed.
+    A run that is still going on is not one of them. Raises ClusterUnreachable and RecordFailed.
     """
     ids = {entry.cluster_id for entry in audit.unfinished(state) if entry.cluster == cluster.name}
-    settled: list[CutOff] = []
+    settled = Settled([], [])
     for cluster_id in sorted(ids):
         try:
             with locked(state, cluster_id, Operator.here().who):
-                settled += settle_under_lock(cluster, cluster_id, state)
+                found = settle_under_lock(cluster, cluster_id, state)
         except Blocked:
             continue  # whoever holds the lock is at it
+        settled.known.extend(found.known)
+        settled.unseen.extend(found.unseen)
     return settled
 
 
-def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> list[CutOff]:
-    """
-    Settle the runs on the cluster whose lock the caller holds.
-
-    Raises BrokerRefused where a coordinator does not tell what its groups hold: then nothing is
-    known of what the run did to them.
-    """
+def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Settled:
+    """Settle the runs on the cluster whose lock the caller holds."""
     intents = [entry for entry in audit.unfinished(state) if entry.cluster_id == cluster_id]
-    settled: list[CutOff] = []
+    settled = Settled([], [])
     if not intents:
         return settled
     with Connection(cluster) as connection:
@@ -69,23 +74,23 @@ def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> list[Cu
             return settled  # another cluster has the name now, which says nothing about these runs
         for intent in intents:
             outcome = _compare(intent, connection)
+            if isinstance(outcome, str):
+                settled.unseen.append(Unseen(intent, outcome))
+                continue
             here = Operator.here()
             audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
-            settled.append(CutOff(intent, outcome))
+            settled.known.append(CutOff(intent, outcome))
     return settled
 
 
-def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome:
+def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
+    """Return what a run did, or why that cannot be seen now."""
     # In this order: a broker that has just started lists no group before it has read what they
     # committed, while a coordinator that is asked for that says that it is still reading.
     commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
     listed, unlisted = list_groups(connection)
     if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, intent.steps)) else [])]:
-        raise BrokerRefused(
-            f"run {intent.run.run_id} was cut off, and what it did cannot be seen now: "
-            f"{unknown[0].what}: {unknown[0].why}",
-            hint="try again when every broker is up",
-        )
+        return f"{unknown[0].what}: {unknown[0].why}"
     held = {(c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits}
     exists = {group.group_id for group in listed}
     return Outcome(

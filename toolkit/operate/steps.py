@@ -60,7 +60,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
     size = 1
     for step in steps:
         groups = {other.group_id for other in batch}
-        if len(batch) == size or {step.needs, step.group_id} & groups:
+        if len(batch) == size or step.group_id in groups or (step.needs and step.needs in groups):
             yield batch
             batch, size = [], min(2 * size, LARGEST_BATCH)
         batch.append(step)
@@ -104,7 +104,7 @@ class _Worker:
         """Send a step's request and return its answer, or why it was not sent."""
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
-        if self.ended or step.needs in self.unfinished:
+        if self.ended or (step.needs and step.needs in self.unfinished):
             return _not_tried(step, self.ended or f"{step.needs} was not done")
         if isinstance(held, str):
             return _not_tried(step, f"what it committed could not be read: {held}")
@@ -127,13 +127,13 @@ class _Worker:
                 case Action.DELETE_OFFSETS:
                     return self.writer.delete_offsets(step.group_id, [c.partition for c in changes])
                 case Action.DELETE_GROUP:
-                    return self.writer.delete_group(step.group_id)
+                    return self.writer.delete_group(step.group_id, [c.partition for c in changes])
                 case Action.REJOIN:
                     rejoin(self.connection, self._listed(step.group_id))
                     return Answered()
         except ToolkitError as exc:
             self._note(exc)
-            return Answered(str(exc))
+            return Answered(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
 
     def _held(self, steps: Sequence[Step]) -> dict[str, Held | str]:
         """Return what each group has committed, or why that could not be read."""
@@ -196,7 +196,7 @@ def _read_back(
     # A group that is gone was deleted, if not by this request then by one whose answer was lost.
     is_delete = step.action is Action.DELETE_GROUP
     is_so = not is_there if is_delete else bool(results) or not answered.error
-    status = _status(results, is_so=is_so)
+    status = _status(results, answered, is_so=is_so)
     why = "" if status is Status.DONE else answered.error
     return StepOutcome(step.group_id, step.action, status, why, results)
 
@@ -223,18 +223,19 @@ def _result(change: Change, before: Held, held: Held, answered: Answered) -> Res
     why = answered.error or answered.partitions.get(change.partition, "")
     if found == change.after and not (why and change.before == change.after):
         return Result(change.partition, Status.DONE, "", found)
-    if found == before.get(change.partition) and why:
+    if found == before.get(change.partition) and why and not answered.is_lost:
         return Result(change.partition, Status.REFUSED, why, found)
     shown = "nothing" if found is None else str(found.offset)
     why = why or "the broker took it"
     return Result(change.partition, Status.FAILED, f"{why}; {shown} was read back", found)
 
 
-def _status(results: Sequence[Result], *, is_so: bool) -> Status:
-    """Return what results amount to; `is_so` is what else must hold for a step to be done."""
+def _status(results: Sequence[Result], answered: Answered, *, is_so: bool) -> Status:
     kinds = {result.status for result in results}
     if kinds <= {Status.DONE} and is_so:
         return Status.DONE
+    if answered.is_lost:
+        return Status.FAILED  # what was asked may yet be done
     return Status.REFUSED if kinds <= {Status.REFUSED} else Status.FAILED
 
 

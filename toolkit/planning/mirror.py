@@ -4,7 +4,8 @@ Copy what a group has committed to a mirror: another cluster with the same recor
 A mirror that keeps offsets is copied to by equal offsets. Any other is copied to by time: the group
 goes to the first record of the mirror that is as young as the next one it would have read. As long
 as a mirror keeps the order of records, and has no unread one deleted already, that never skips an
-unread record, also where timestamps are out of order or those of the mirror's own clock; records
+unread record, also where timestamps are out of order or those of the mirror's own clock, as long as
+that is not behind the source's; records
 that the group has read may come again:
 
 - records of the same millisecond, or out of order, come again;

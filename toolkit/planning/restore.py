@@ -17,6 +17,7 @@ from toolkit.model import Commit, Snapshot, TopicPartition
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.copy import is_new
 from toolkit.planning.landing import land
+from toolkit.planning.made_anew import with_topics_made_anew
 from toolkit.planning.scope import TopicScope, choose_partitions, parse_topics
 from toolkit.planning.steps import Facts, Part, block, commit_step, note, plan_of
 from toolkit.planning.written_offsets import narrow
@@ -41,6 +42,10 @@ class Saved(Protocol):
     def commits(self) -> Sequence[Commit]:
         """What was committed, of any number of groups."""
 
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """The ids of their topics, as far as they are known."""
+
 
 def plan_restore(
     snapshot: Snapshot,
@@ -55,8 +60,9 @@ def plan_restore(
 
     `groups` holds names and shell patterns, `topics` scopes as `toolkit.planning.scope` reads them;
     none means all that was saved. A group that does not exist is made. What a group has committed
-    beyond the backup stays. Raises UsageError where a scope cannot be read, where `into` would
-    take several groups, and for a file that does not have everything, such as a CSV.
+    beyond the backup stays. Offsets of a topic that was deleted and made anew since block. Raises
+    UsageError where a scope cannot be read, where `into` would take several groups, and for a file
+    that does not have everything, such as a CSV.
     """
     scopes = parse_topics(topics)
     if saved.cluster_id is None or saved.taken_at is None:
@@ -67,6 +73,7 @@ def plan_restore(
     facts = Facts.of(snapshot)
     by_group = _by_group(saved)
     names, missing = _choose(by_group, groups)
+    then = saved.topic_ids if saved.cluster_id == snapshot.cluster_id else {}
     if into and len(names) != 1:
         raise UsageError(
             f"the offsets of {len(names):,} groups cannot go into the one group {into!r}",
@@ -83,7 +90,8 @@ def plan_restore(
         for name in missing:
             yield block("no-row", "the backup has no offsets of such a group", name)
         for name in names:
-            yield from _restored(facts, into or name, by_group[name], scopes)
+            restored = _restored(facts, into or name, by_group[name], scopes)
+            yield from with_topics_made_anew(restored, then, snapshot)
 
     taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC"
     what = ", ".join([f"restore {' '.join(groups) or 'all'} of {taken}", *map(str, scopes)])

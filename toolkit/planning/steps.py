@@ -123,15 +123,18 @@ def plan_of(
 ) -> Plan:
     """Return the plan made of steps and findings, as of the snapshot."""
     parts = list(parts)
+    steps = tuple(part for part in parts if isinstance(part, Step))
+    topics = sorted({change.partition.topic for step in steps for change in step.changes})
     return Plan(
         intent=intent,
         request=request,
         cluster=snapshot.cluster,
         cluster_id=snapshot.cluster_id,
         made_at=snapshot.taken_at,
-        steps=tuple(part for part in parts if isinstance(part, Step)),
+        steps=steps,
         findings=tuple(part for part in parts if isinstance(part, Finding)),
         allows=allows,
+        topic_ids={name: snapshot.topic_ids[name] for name in topics if name in snapshot.topic_ids},
     )
 
 

@@ -14,6 +14,7 @@ from enum import StrEnum
 
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
+from toolkit.planning import made_anew
 from toolkit.planning.delete_offsets import why_kept
 from toolkit.planning.scope import RULES
 from toolkit.planning.steps import Facts, Part, block, commit_step, note, plan_of, shown
@@ -34,9 +35,11 @@ def plan_undo(
 
     `snapshot` is to be of the groups and topics of `done`. A deleted group comes back with its
     commits, as a simple group; one that `done` made is deleted, unless somebody uses it. The plan
-    is for the cluster of `done`, so that a guard-rail notices a snapshot of another one.
+    is for the cluster of `done`, so that a guard-rail notices a snapshot of another one. Offsets of
+    a topic that was deleted and made anew since block.
     """
     facts = Facts.of(snapshot)
+    then = done.topic_ids if done.cluster_id == snapshot.cluster_id else {}
     undone = {step.needs: step.group_id for step in done.steps if step.needs}
     parts: list[Part] = []
     for step in reversed(done.steps):
@@ -48,7 +51,7 @@ def plan_undo(
         waits = any(isinstance(part, Step) and part.group_id == needs for part in parts)
         parts += [
             replace(part, needs=needs) if waits and isinstance(part, Step) else part
-            for part in _undo(step, facts, moved)
+            for part in made_anew.with_topics_made_anew(_undo(step, facts, moved), then, snapshot)
         ]
     if not parts:
         parts.append(_nothing(done))
@@ -66,6 +69,7 @@ def _stops(part: Part, group_id: str) -> bool:
     return (
         isinstance(part, Finding)
         and part.severity is Severity.BLOCK
+        and part.rule != made_anew.RULE  # the changes are in the plan all the same
         and bool(group_id)
         and part.group_id == group_id
     )

@@ -27,6 +27,7 @@ class FromOffsets(Target):
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
     source: str  # in words, such as "from-file offsets.csv"
+    cluster_id: str | None = None  # of which they are, where that is known
 
     @property
     def words(self) -> str:
@@ -43,8 +44,11 @@ class FromOffsets(Target):
         rows = mine if place.partition in mine else self.rows[None]
         return Aim(rows[place.partition], "as written down")
 
-    def findings(self, _index: Index, groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield which rows are for other groups, and which groups have none."""
+    def findings(self, index: Index, groups: Sequence[Group]) -> Iterator[Finding]:
+        """Yield that they are of another cluster, which rows are for other groups, who has none."""
+        if self.cluster_id not in {None, index.snapshot.cluster_id}:
+            why = f"these are offsets of another cluster, with the id {self.cluster_id!r}"
+            yield Finding("other-cluster", Severity.BLOCK, why)
         asked = {group.group_id for group in groups}
         others = sorted(name for name in self.rows if name is not None and name not in asked)
         if others:
@@ -58,7 +62,7 @@ class FromOffsets(Target):
                 yield Finding("no-row", Severity.BLOCK, "no row is written down for it", name)
 
 
-def from_offsets(offsets: Offsets, *, source: str) -> FromOffsets:
+def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None) -> FromOffsets:
     """Return a target from rows; `source` says where they are from. UsageError for one below 0."""
     rows: dict[str | None, dict[TopicPartition, int | Position]] = defaultdict(dict)
     for (group_id, partition), row in offsets.items():
@@ -67,7 +71,7 @@ def from_offsets(offsets: Offsets, *, source: str) -> FromOffsets:
             where = f"{partition.topic}:{partition.partition}"
             raise UsageError(f"an offset cannot be negative: {offset} for {where}")
         rows[group_id][partition] = row
-    return FromOffsets(dict(rows), source)
+    return FromOffsets(dict(rows), source, cluster_id)
 
 
 def narrow(

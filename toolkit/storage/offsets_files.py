@@ -20,11 +20,11 @@ from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
 from toolkit.storage.json_records import Fields, read_document, readable, utc_text
 from toolkit.storage.offsets_csv import csv_text, read_csv
-from toolkit.storage.plan_files import read_partition
+from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
 from toolkit.storage.whole_files import write_whole
 
 FORMAT = "offsetbook offsets 1"
-FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "groups"})
+FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "topic_ids", "groups"})
 # A CSV can begin with a brace, the first of a group's name, but then not with a quote after it.
 LOOKS_LIKE_JSON = re.compile(rb'(\xef\xbb\xbf)?\s*\{\s*["}]')
 GROUP_FIELDS = frozenset({"group", "type", "offsets"})
@@ -36,10 +36,11 @@ OFFSET_FIELDS = frozenset(
 @dataclass(frozen=True, slots=True)
 class SavedOffsets:
     """
-    Commits of one or more groups at one time.
+    Commits of one or more groups at one time, with the ids that their topics had then.
 
-    A CSV file does not say of which cluster, when, and which types. One of three columns does not
-    say of which group either: `names_groups` is then False and the commits are of group "".
+    A CSV file does not say of which cluster, when, and which types and topics. One of three
+    columns does not say of which group either: `names_groups` is then False and the commits are of
+    group "".
     """
 
     commits: tuple[Commit, ...]
@@ -48,6 +49,7 @@ class SavedOffsets:
     taken_at: datetime | None = None
     types: Mapping[str, GroupType] = field(default_factory=dict)
     names_groups: bool = True
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> dict[tuple[str | None, TopicPartition], int | Position]:
@@ -70,12 +72,14 @@ def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
     wanted = frozenset(groups)
     chosen = [commit for commit in snapshot.commits if commit.group_id in wanted]
     types = {g.group_id: g.type for g in snapshot.groups if g.group_id in wanted}
+    ids = snapshot.topic_ids
     return SavedOffsets(
         tuple(sorted(chosen, key=_order)),
         snapshot.cluster,
         snapshot.cluster_id,
         snapshot.taken_at,
         dict(sorted(types.items())),
+        topic_ids={name: ids[name] for name in sorted({c.topic for c in chosen} & ids.keys())},
     )
 
 
@@ -97,6 +101,7 @@ def write_json(path: Path, saved: SavedOffsets) -> None:
         "cluster": saved.cluster,
         "cluster_id": saved.cluster_id,
         "taken_at": utc_text(saved.taken_at),
+        "topic_ids": topic_ids_content(saved.topic_ids),
         "groups": [
             {
                 "group": name,
@@ -174,6 +179,7 @@ def _read_json(path: Path) -> SavedOffsets:
         fields.text("cluster_id"),
         fields.time("taken_at"),
         types,
+        topic_ids=read_topic_ids(fields),
     )
 
 

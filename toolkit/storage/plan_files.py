@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from toolkit.errors import UsageError
@@ -34,13 +35,16 @@ VERSION = 1
 PLAN_FIELDS = frozenset(
     {
         *("format", "version", "fingerprint", "checksum"),
-        *("intent", "request", "cluster", "cluster_id", "made_at", "allows", "findings", "steps"),
+        *("intent", "request", "cluster", "cluster_id", "made_at", "allows", "topic_ids"),
+        *("findings", "steps"),
     }
 )
 STEP_FIELDS = frozenset({"group", "action", "type", "state", "last_commit_at", "needs", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "why"})
 POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
 FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
+
+TOPIC_ID_FIELDS = frozenset({"topic", "id"})
 
 END_OF_PARTITIONS = 2**31
 
@@ -101,6 +105,22 @@ def read_partition(fields: Fields) -> TopicPartition:
     return TopicPartition(fields.text("topic"), fields.count("partition", END_OF_PARTITIONS))
 
 
+def topic_ids_content(topic_ids: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the ids of topics as they stand in a file, sorted by name."""
+    return [{"topic": topic, "id": topic_id} for topic, topic_id in sorted(topic_ids.items())]
+
+
+def read_topic_ids(parent: Fields) -> dict[str, str]:
+    """Return the ids of topics in the field `topic_ids`, by name; raises UsageError."""
+    topic_ids: dict[str, str] = {}
+    for row in parent.many("topic_ids", TOPIC_ID_FIELDS):
+        topic = row.text("topic")
+        if topic in topic_ids:
+            raise UsageError(f"{row.place}: topic {topic!r} is there twice", hint="remove one")
+        topic_ids[topic] = row.text("id")
+    return topic_ids
+
+
 def _check_format(document: object, path: Path) -> None:
     known = document if isinstance(document, dict) else {}
     if known.get("format") != FORMAT:
@@ -130,6 +150,7 @@ def _content(plan: Plan) -> dict[str, object]:
         "cluster_id": plan.cluster_id,
         "made_at": utc_text(plan.made_at),
         "allows": sorted(plan.allows),
+        "topic_ids": topic_ids_content(plan.topic_ids),
         "findings": [_finding_content(finding) for finding in plan.findings],
         "steps": [_step_content(step) for step in plan.steps],
     }
@@ -177,6 +198,7 @@ def _plan(fields: Fields) -> Plan:
         steps=tuple(map(_step, fields.many("steps", STEP_FIELDS))),
         findings=tuple(map(_finding, fields.many("findings", FINDING_FIELDS))),
         allows=frozenset(fields.texts("allows")),
+        topic_ids=read_topic_ids(fields),
     )
 
 

@@ -205,7 +205,7 @@ def test_9_a_group_that_keeps_committing_is_not_empty(
     with committing(shell, group, topic):
         eventually(lambda: shell.held(group) != {TopicPartition(topic, 0): 5})
         given = flags.format(topic=topic).split()
-        done = shell(*given, "--group", group, "--execute", "--reason", "a test", "--watch", "1")
+        done = shell(*given, "--group", group, "--execute", "--reason", "a test")
 
     assert 3 == done.returncode, done.stderr
     assert "keeps-committing" in done.stderr

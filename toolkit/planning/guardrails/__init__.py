@@ -39,12 +39,14 @@ RULES: dict[str, Rule] = {
     "group-live": state.group_live,
     "subscribed": state.subscribed,
     "facts-moved": state.facts_moved,
+    "topic-made-anew": state.topic_made_anew,
     "keeps-committing": state.keeps_committing,
     "pending-transaction": state.pending_transaction,
     "topic-never-used": state.topic_never_used,
     "skips-unread-records": loss.skips_unread_records,
     "before-log-start": loss.before_log_start,
     "last-offsets": loss.last_offsets,
+    "not-undoable": loss.not_undoable,
     "too-many-groups": policy.too_many_groups,
     "too-many-partitions": policy.too_many_partitions,
     "too-many-records": loss.too_many_records,
@@ -66,7 +68,7 @@ FINAL = frozenset(
     {
         *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
         *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
-        "topics-required",
+        *("topics-required", "protected-group"),
     }
 )
 OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
-from toolkit.plan import Intent, Plan, Position
+from toolkit.plan import Change, Intent, Plan, Position, Step
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 AIMED = frozenset({Intent.RESET, Intent.COPY, Intent.RENAME, Intent.RESTORE})
@@ -81,6 +81,11 @@ class Case:
     def commits(self) -> dict[tuple[str, TopicPartition], Commit]:
         """What is committed now."""
         return {(c.group_id, TopicPartition(c.topic, c.partition)): c for c in self.facts.commits}
+
+    def is_made(self, step: Step, change: Change) -> bool:
+        """Whether a change has been made already, by the run that is being finished."""
+        commit = self.commits.get((step.group_id, change.partition))
+        return self.finishing and (Position.of(commit) if commit else None) == change.after
 
     @cached_property
     def jumps(self) -> tuple[list[Jump], list[str]]:

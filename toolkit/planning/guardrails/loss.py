@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from toolkit.model import GroupType
 from toolkit.plan import Action, Intent
 from toolkit.planning.guardrails.case import CannotTell, Case, Jump, Objection
 from toolkit.planning.guardrails.policy import over
@@ -78,3 +79,12 @@ def _repeated(jump: Jump) -> int:
     if jump.before is None:
         return 0
     return max(0, min(jump.before.offset, jump.end) - max(jump.after.offset, jump.start))
+
+
+def not_undoable(case: Case) -> Iterator[Objection]:
+    """What no undo brings back is not deleted in passing."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:
+            why = "where a share group reads is kept apart from offsets, and lost with it for good"
+            yield Objection(why, step.group_id)

@@ -9,10 +9,12 @@ from datetime import datetime, timedelta
 from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.guardrails.case import CannotTell, Case, Objection
+from toolkit.planning.guardrails.policy import CLOCKS_DIFFER_BY
+from toolkit.planning.made_anew import is_another_topic
 from toolkit.planning.members import members_of, name_members
 
-# A group whose last commit is younger has to be looked at twice.
-QUIET_AFTER = timedelta(seconds=60)
+# A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
+QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
 
 
 def wrong_cluster(case: Case) -> Iterator[Objection]:
@@ -89,10 +91,21 @@ def facts_moved(case: Case) -> Iterator[Objection]:
     """Every change starts from what the plan says it starts from."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
-        if not _may_be_part_done(case) and (why := _became(step, group)):
+        if why := _became(case, step, group):
             yield Objection(why, step.group_id)
         else:
             yield from _moved(case, step)
+
+
+def topic_made_anew(case: Case) -> Iterator[Objection]:
+    """An offset counts the records of the topic it was planned for, not those of a later one."""
+    if case.facts.cluster_id != case.plan.cluster_id:
+        return  # that has its own rule, and no topic is the same there
+    for step in case.plan.steps:
+        for topic in sorted({change.partition.topic for change in step.changes}):
+            if is_another_topic(case.plan.topic_ids, case.facts.topic_ids, topic):
+                why = "the topic was deleted and made anew since the plan was made"
+                yield Objection(why, step.group_id, topic)
 
 
 def _may_be_part_done(case: Case) -> bool:
@@ -100,9 +113,12 @@ def _may_be_part_done(case: Case) -> bool:
     return case.finishing or not case.applying
 
 
-def _became(step: Step, group: Group | None) -> str:
+def _became(case: Case, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
+        begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
+        if _may_be_part_done(case) and begun:
+            return ""  # this plan has made it, or deleted it
         return f"it {'exists' if group else 'does not exist'} now, unlike when the plan was made"
     if group and group.type is not step.type:
         return f"it is a {group.type} group now, and was {step.type} when the plan was made"
@@ -141,14 +157,16 @@ def _shown(position: Position | None) -> str:
 
 def keeps_committing(case: Case) -> Iterator[Objection]:
     """A group that calls itself Empty and yet commits has an assign() consumer, which goes on."""
-    if not case.applying or case.finishing:
+    if not case.applying:
         return
     times = _commit_times(case)
     watched = case.facts.taken_at - case.plan.made_at >= case.watch
     unknown = []
     for step in case.plan.steps:
         group, at = case.groups.get(step.group_id), times[step.group_id]
-        if not group or group.state is not GroupState.EMPTY or not step.changes:
+        if not group or group.state is not GroupState.EMPTY:
+            continue
+        if all(case.is_made(step, change) for change in step.changes):  # or there is none
             continue
         last = max(filter(None, at), default=None)
         if last and last > (step.last_commit_at or case.plan.made_at):
@@ -165,9 +183,12 @@ def keeps_committing(case: Case) -> Iterator[Objection]:
 
 
 def _commit_times(case: Case) -> defaultdict[str, list[datetime | None]]:
+    """Return when each group committed, without what an earlier run of this plan did."""
+    ours = {(s.group_id, c.partition) for s, c in case.plan.changes if case.is_made(s, c)}
     times: defaultdict[str, list[datetime | None]] = defaultdict(list)
-    for commit in case.facts.commits:
-        times[commit.group_id].append(commit.committed_at)
+    for key, commit in case.commits.items():
+        if key not in ours:
+            times[commit.group_id].append(commit.committed_at)
     return times
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from toolkit.errors import RecordFailed, UsageError
+from toolkit.plan import Status
 from toolkit.storage.audit.chain import (
     HEAD,
     LOCK,
@@ -20,7 +21,7 @@ from toolkit.storage.audit.chain import (
     read_head,
     seal,
 )
-from toolkit.storage.audit.entry import AuditEntry, Event
+from toolkit.storage.audit.entry import AuditEntry, AuditStep, Event
 from toolkit.storage.audit.lines import entry_content, read_entry, read_head_of
 from toolkit.storage.whole_files import (
     exclusively,
@@ -92,7 +93,7 @@ def last_runs(
     state: Path, cluster_id: str, groups: Collection[str], *, fingerprint: str
 ) -> list[AuditEntry]:
     """
-    Return how the last runs ended that touched any of these groups, as far as that may matter.
+    Return how the last runs ended that changed any of these groups, as far as that may matter.
 
     It may where a run on the cluster ended early or was cut off, or was of the plan with this
     fingerprint. Otherwise nothing is returned, without reading what every run did.
@@ -109,8 +110,15 @@ def last_runs(
     for _, raw in ends[matters.index(True) :]:
         if line := open_line(raw):
             entry = _entry(state, line)
-            last.update((s.group_id, entry) for s in entry.steps if s.group_id in groups)
+            # A run that did nothing to a group leaves it as the run before did.
+            touched = {step.group_id for step in entry.steps if _has_touched(step)}
+            last.update((group_id, entry) for group_id in touched.intersection(groups))
     return list({entry.seq: entry for entry in last.values()}.values())
+
+
+def _has_touched(step: AuditStep) -> bool:
+    statuses = {step.status, *(change.status for change in step.changes)}
+    return not statuses.isdisjoint({Status.DONE, Status.FAILED})
 
 
 def _lines(state: Path) -> Iterator[Line]:

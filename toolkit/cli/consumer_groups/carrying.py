@@ -115,10 +115,10 @@ def _why_nothing(given: dict[str, Any], planned: Planned) -> str:
 
 
 def _tell_blocked(stopping: Collection[Finding]) -> None:
-    from toolkit.planning.guardrails import FINAL
+    from toolkit.planning.guardrails import OVERRIDABLE
 
     rules = sorted({finding.rule for finding in stopping})
     said = f"blocked by {', '.join(rules)}: nothing was changed"
-    if not FINAL.intersection(rules):
+    if OVERRIDABLE.issuperset(rules):
         said += f". Try: if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
     click.echo(said, err=True)

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicCollection
 
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.snapshot import read_snapshot
@@ -68,6 +68,21 @@ def test_topic_that_does_not_exist(bare_cluster: Cluster, planned: Any) -> None:
         facts.problems
     )
     assert list(facts.logs) == [TopicPartition(read, 0)]
+    assert list(facts.topic_ids) == [read]
+
+
+def test_topic_ids(apps: Any, planned: Any) -> None:
+    """Every topic has the id that Kafka's tools show, also one that was only named."""
+    group, read, new = planned
+    facts = read_plan_facts(apps.cluster, groups=[group], topics=[new])
+    told = apps.admin.describe_topics(TopicCollection([read, new]))
+
+    # librdkafka writes them in the other alphabet of base64.
+    url_safe = str.maketrans("+/", "-_")
+    assert facts.topic_ids == {
+        name: str(described.result(30).topic_id).translate(url_safe)
+        for name, described in told.items()
+    }
 
 
 def test_partition_without_a_leader(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from applications import Applications
@@ -13,6 +14,8 @@ from toolkit.plan import Action, Plan, Position
 from toolkit.planning.copy import plan_copy, plan_rename
 from toolkit.planning.delete_groups import plan_delete_groups
 from toolkit.planning.delete_offsets import plan_delete_offsets
+from toolkit.planning.restore import plan_restore
+from toolkit.storage.offsets_files import read_offsets, saved_offsets, write_json
 from toolkit.storage.runs import read_undo_record
 
 Orders = tuple[TopicPartition, TopicPartition]
@@ -97,3 +100,57 @@ def test_a_deleted_classic_group_comes_back(desk: Desk, apps: Applications, orde
     assert {group: {orders[0]: Position(7, 0, "a note")}} == desk.held(group)
     apps.join(group, [orders[0].topic])
     assert [GroupState.STABLE] == [found.state for found in desk.facts(group).groups]
+
+
+@pytest.mark.parametrize("make", [delete_offsets, delete_group])
+def test_the_topic_was_made_anew(
+    desk: Desk, apps: Applications, orders: Orders, make: Callable[[Desk, str], Plan]
+) -> None:
+    """Offsets of the earlier topic come back only where somebody insists."""
+    group, topic = apps.name("payments"), orders[0].topic
+    desk.commit(group, {orders[0]: 7, orders[1]: 9})
+    plan = make(desk, group)
+    done = desk.apply(plan, *(("last-offsets",) if make is delete_offsets else ()))
+    apps.delete_topic(topic)
+    apps.create_topic(topic, partitions=2, records=20)
+
+    undo = desk.undo(read_undo_record(desk.state, done.run_id))
+
+    assert {"topic-made-anew": topic} == {f.rule: f.topic for f in undo.findings if f.topic}
+    assert "--override topic-made-anew" in str(desk.refusal(undo).hint)
+    assert desk.apply(undo, "topic-made-anew").is_done
+    assert {group: {orders[0]: Position(7), orders[1]: Position(9)}} == desk.held(group)
+
+
+def test_the_topic_was_made_anew_since_the_undo_was_planned(
+    desk: Desk, apps: Applications, orders: Orders
+) -> None:
+    """What is applied is looked at again."""
+    group, topic = apps.name("payments"), orders[0].topic
+    desk.commit(group, {orders[0]: 7})
+    plan = delete_group(desk, group)
+    desk.apply(plan)
+    undo = desk.undo(plan)
+    apps.delete_topic(topic)
+    apps.create_topic(topic, partitions=2, records=20)
+
+    assert "topic-made-anew" in desk.refusal(undo).problem
+    assert {} == desk.held(group)
+
+
+def test_a_backup_of_a_topic_that_was_made_anew(
+    desk: Desk, apps: Applications, orders: Orders, tmp_path: Path
+) -> None:
+    """The file knows of which topic its offsets are."""
+    group, topic = apps.name("payments"), orders[0].topic
+    desk.commit(group, {orders[0]: 7})
+    write_json(tmp_path / "saved.json", saved_offsets(desk.facts(group), [group]))
+    saved = read_offsets(tmp_path / "saved.json")
+    desk.commit(group, {orders[0]: 9})
+    same = plan_restore(desk.facts(group, topics=(topic,)), saved)
+    apps.delete_topic(topic)
+    apps.create_topic(topic, partitions=2, records=20)
+    other = plan_restore(desk.facts(group, topics=(topic,)), saved)
+
+    assert () == same.findings
+    assert [topic] == [f.topic for f in other.findings if f.rule == "topic-made-anew"]

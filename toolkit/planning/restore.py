@@ -81,12 +81,7 @@ def plan_restore(
         )
 
     def parts() -> Iterator[Part]:
-        if saved.cluster_id != snapshot.cluster_id:
-            why = (
-                f"the backup is of cluster {saved.cluster} with the id {saved.cluster_id!r}, this "
-                f"one is {snapshot.cluster} with {snapshot.cluster_id!r}"
-            )
-            yield Finding("other-cluster", Severity.BLOCK, why)
+        yield from _other_cluster(saved, snapshot)
         for name in missing:
             yield block("no-row", "the backup has no offsets of such a group", name)
         for name in names:
@@ -98,6 +93,15 @@ def plan_restore(
     request = f"{what} into {into}" if into else what
     allows = frozenset({NEW_GROUP})
     return plan_of(snapshot, parts(), intent=Intent.RESTORE, request=request, allows=allows)
+
+
+def _other_cluster(saved: Saved, snapshot: Snapshot) -> Iterator[Finding]:
+    if saved.cluster_id != snapshot.cluster_id:
+        why = (
+            f"the backup is of cluster {saved.cluster} with the id {saved.cluster_id!r}, this "
+            f"one is {snapshot.cluster} with {snapshot.cluster_id!r}"
+        )
+        yield Finding("other-cluster", Severity.BLOCK, why)
 
 
 def _restored(

@@ -146,8 +146,12 @@ class Plan:
         What stood in the way is part of it, so that an approval is of that too. When it was
         planned and reasons are left out: the same changes of the same facts have the same one.
         """
-        blocked = [(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks]
-        scope = (self.cluster_id, self.intent, sorted(self.allows), blocked)
+        # Sorted, because what a set gives back is in another order in every process.
+        about = {(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks}
+        scope = (
+            *(self.cluster_id, self.intent, sorted(self.allows)),
+            *(sorted(map(json.dumps, about)), sorted(self.topic_ids.items())),
+        )
         digest = hashlib.sha256(json.dumps(scope).encode())
         for step in self.steps:
             head = (step.group_id, step.action, step.type, step.state, step.needs)

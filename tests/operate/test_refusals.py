@@ -45,7 +45,7 @@ def test_an_approval_is_for_one_plan(desk: Desk, payments: str) -> None:
 @pytest.mark.parametrize("reason", ["", " \n"])
 def test_a_reason_is_required(desk: Desk, payments: str, reason: str) -> None:
     """Nothing is changed without saying why."""
-    assert "reason-required: no reason" in desk.refusal(desk.reset(payments), reason=reason).problem
+    assert "no reason was given" in desk.refusal(desk.reset(payments), reason=reason).problem
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

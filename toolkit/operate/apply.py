@@ -111,8 +111,10 @@ def apply_plan(
             raise
         except Exception as exc:
             # Whatever it was, say now what was done, as the next command would after a kill.
-            known = settle_under_lock(cluster, plan.cluster_id, state).known
-            done = in_words(known[0].outcome) if known else "not known, or nothing"
+            done = "not known, or nothing"
+            with suppress(ToolkitError):
+                if known := settle_under_lock(cluster, plan.cluster_id, state).known:
+                    done = in_words(known[0].outcome)
             raise PartlyApplied(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",

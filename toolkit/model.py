@@ -170,6 +170,11 @@ class LogOffsets:
     last_stable: int | None = None  # below log_end while a transaction is open
     epochs: tuple[EpochEnd, ...] = ()  # the newest ones, oldest first; () where not asked for
 
+    def holds(self, offset: int) -> bool:
+        """Whether there is a record at an offset, or one was there that compaction removed."""
+        start, end = self.log_start, self.log_end
+        return start is not None and end is not None and start <= offset < end
+
 
 class TimedOffset(NamedTuple):
     """The first record at or after an instant."""

@@ -79,7 +79,11 @@ def apply_approved(planned: Planned, asked: Asked, approval: Approval) -> Outcom
     progress.show("looking again")
     try:
         return apply_plan(
-            planned.plan, planned.cluster, approval, state=state_folder(asked), on_step=on_step
+            planned.plan,
+            _with_policy(planned, asked),
+            approval,
+            state=state_folder(asked),
+            on_step=on_step,
         )
     finally:
         progress.clear()
@@ -121,12 +125,18 @@ def write_plan(planned: Planned, asked: Asked) -> None:
     write_frame(review_frame(planned.plan, times), asked.output)
 
 
+def _with_policy(planned: Planned, asked: Asked) -> Cluster:
+    from toolkit.cli.facts import under_fleet_policy
+
+    return under_fleet_policy(planned.cluster, planned.facts.cluster_id, asked.fleet)
+
+
 def tell_findings(planned: Planned, asked: Asked) -> tuple[Finding, ...]:
     """Say on stderr what is to be known about a plan, and return it."""
     from toolkit.operate import check_plan
     from toolkit.planning.preview import summary
 
-    findings = check_plan(planned.plan, planned.facts, planned.cluster)
+    findings = check_plan(planned.plan, planned.facts, _with_policy(planned, asked))
     for finding in findings:
         click.echo(_finding_line(finding), err=True)
     if not asked.quiet:
@@ -147,11 +157,12 @@ def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime
     """Return when the records were written that offsets lead to, where there are not too many."""
     from toolkit.kafka_io.record_times import read_record_times
 
+    logs = planned.facts.logs
     wanted = {
         (change.partition, position.offset)
         for _, change in planned.plan.changes
         for position in (change.before, change.after)
-        if position
+        if position and (log := logs.get(change.partition)) and log.holds(position.offset)
     }
     if len(wanted) > MOST_TIMES:
         return {}

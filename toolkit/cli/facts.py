@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.cli.planner import Asked
 from toolkit.cli.reading import ProgressLine
-from toolkit.errors import FleetFileError, UsageError
+from toolkit.errors import Blocked, FleetFileError, ToolkitError, UsageError
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster, Snapshot
@@ -47,6 +47,42 @@ def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
         if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
             return cluster
     return Cluster(servers, servers)
+
+
+def under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | None) -> Cluster:
+    """
+    Return a cluster that came by its address with the policy that the fleet file has for it.
+
+    One cluster has many addresses, but one id. Only clusters that the fleet file restricts are
+    asked for theirs. Raises Blocked where one does not answer: it may be this one.
+    """
+    from dataclasses import replace
+
+    from toolkit.kafka_io.connect import Connection
+    from toolkit.model import Policy
+    from toolkit.storage.fleet_file import find_fleet_file, load_fleet
+
+    if cluster.name != cluster.bootstrap_servers:
+        return cluster
+    try:
+        fleet = load_fleet(find_fleet_file(fleet_file))
+    except FleetFileError:
+        return cluster
+    for known in fleet.values():
+        if known.policy == Policy():
+            continue
+        try:
+            with Connection(known) as connection:
+                is_this = connection.cluster_id == cluster_id
+        except ToolkitError as exc:
+            raise Blocked(
+                f"whether {cluster.name} is cluster {known.name}, of which the fleet file says "
+                f"what may be changed, cannot be told: {exc.problem}",
+                hint=f"--cluster {known.name} if it is",
+            ) from exc
+        if is_this:
+            return replace(cluster, policy=known.policy)
+    return cluster
 
 
 def _servers(text: str) -> set[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.record_times import read_record_times
-from toolkit.model import Cluster, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Cluster, Snapshot, TopicPartition
 from toolkit.plan import Plan
 from toolkit.planning.by_time import ToDatetime
 from toolkit.planning.scope import parse_topics
@@ -37,13 +37,6 @@ def read_times_of(
         (change.partition, position.offset)
         for _, change in plan.changes
         for position in (change.before, change.after)
-        if position and _is_there(facts.logs.get(change.partition), position.offset)
+        if position and (log := facts.logs.get(change.partition)) and log.holds(position.offset)
     ]
     return read_record_times(cluster, wanted)
-
-
-def _is_there(log: LogOffsets | None, offset: int) -> bool:
-    """Whether the log has a record at an offset: else the time would be another record's."""
-    if log is None or log.log_start is None or log.log_end is None:
-        return False
-    return log.log_start <= offset < log.log_end

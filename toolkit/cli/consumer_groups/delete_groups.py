@@ -8,7 +8,7 @@ import click
 
 from toolkit.cli.consumer_groups.carrying import Carrying, carry
 from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
-from toolkit.cli.consumer_groups.groups import choose, named
+from toolkit.cli.consumer_groups.groups import choose, named, only
 from toolkit.cli.facts import read_facts
 from toolkit.cli.output import printable
 from toolkit.cli.planner import Planned
@@ -23,7 +23,8 @@ def run(given: dict[str, Any]) -> int:
     cluster = cluster_of(given)
     facts = read_facts(asked_of(given), cluster, groups=named(given["groups"]))
     chosen = choose(facts, given)
-    plan = plan_delete_groups(facts, groups=named(chosen.ids))
+    facts = only(facts, chosen.ids)
+    plan = plan_delete_groups(facts, groups=chosen.ids)
 
     def write(outcome: Outcome | None) -> None:
         _write(plan, outcome)

@@ -10,7 +10,7 @@ import click
 
 from toolkit.cli.consumer_groups.carrying import Carrying, carry
 from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
-from toolkit.cli.consumer_groups.groups import named
+from toolkit.cli.consumer_groups.groups import named, only
 from toolkit.cli.consumer_groups.tables import Cell, write_table
 from toolkit.cli.facts import read_facts
 from toolkit.cli.planner import Planned
@@ -41,7 +41,8 @@ def run(given: dict[str, Any]) -> int:
         groups=named(given["groups"]),
         topics=sorted({scope.topic for scope in scopes}),
     )
-    plan = plan_delete_offsets(facts, groups=named(given["groups"]), topics=given["topics"])
+    facts = only(facts, given["groups"])
+    plan = plan_delete_offsets(facts, groups=given["groups"], topics=given["topics"])
     missing = tuple(_missing(facts, given["groups"][0], scopes))
     plan = replace(plan, findings=(*plan.findings, *missing))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from glob import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,8 +16,14 @@ if TYPE_CHECKING:
 
 
 def named(groups: Iterable[str]) -> tuple[str, ...]:
-    """Return names so that they match only themselves: for the tool, `pay*` is just a name."""
+    """Return names to read by: for the tool, `pay*` is a name. Others may yet match: see `only`."""
     return tuple(escape(name) for name in groups)
+
+
+def only(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
+    """Return the facts about groups of exactly these names, so that no other can be meant."""
+    groups = tuple(group for group in snapshot.groups if group.group_id in names)
+    return replace(snapshot, groups=groups)
 
 
 def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.cli.consumer_groups.carrying import Carrying, carry
 from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
 from toolkit.cli.consumer_groups.flags import TARGETS
-from toolkit.cli.consumer_groups.groups import choose, named
+from toolkit.cli.consumer_groups.groups import choose, named, only
 from toolkit.cli.consumer_groups.new_offsets import NewOffsets
 from toolkit.cli.facts import read_facts
 from toolkit.cli.planner import Planned
@@ -40,10 +40,11 @@ def run(given: dict[str, Any]) -> int:
         at=target.at if isinstance(target, ToDatetime) else None,
     )
     chosen = choose(facts, given, meant=_meant(facts, scopes, target, given))
+    facts = only(facts, chosen.ids)
     plan = plan_reset(
         facts,
         target,
-        groups=named(chosen.ids),
+        groups=chosen.ids,
         topics=given["topics"],
         new_topics=given["new_topics"],
     )

@@ -183,6 +183,7 @@ class TimedOffset(NamedTuple):
     timestamp: datetime
 
 
+UNREAD_OFFSETS_TOPIC = "commit times"  # what a problem is about when that topic was not read
 NO_SUCH_GROUP = "group"  # what a problem is about when a group was named that does not exist
 
 

@@ -43,6 +43,7 @@ from toolkit.planning.guardrails.policy import narrowed
 HOUR = timedelta(hours=1)
 READER = live("g", member("orders"))
 TOMBSTONE = step(change(after=None), action=Action.DELETE_OFFSETS)
+DELETION_OF_GROUP = plan(step(change(after=None), action=Action.DELETE_GROUP))
 DELETION = plan(TOMBSTONE, intent=Intent.DELETE_OFFSETS)
 NEWCOMER = step(change(None, 5), state=None, group_id="new", type=GroupType.SIMPLE)
 COPY = plan(NEWCOMER, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
@@ -169,6 +170,13 @@ EXAMPLES = {
         "auto.offset.reset says",
         case(DELETION, facts(commits=TWO_COMMITS)),
         ("g", None, None),
+    ),
+    "hidden-offsets": Example(
+        case(DELETION_OF_GROUP, facts(problems=(Problem("commit times", "may not be read"),))),
+        "cannot be judged without knowing: whether the offsets shown are all there are: may not be "
+        "read",
+        case(DELETION_OF_GROUP, facts()),
+        (None, None, None),
     ),
     "not-undoable": Example(
         case(

@@ -47,6 +47,7 @@ RULES: dict[str, Rule] = {
     "before-log-start": loss.before_log_start,
     "last-offsets": loss.last_offsets,
     "not-undoable": loss.not_undoable,
+    "hidden-offsets": loss.hidden_offsets,
     "too-many-groups": policy.too_many_groups,
     "too-many-partitions": policy.too_many_partitions,
     "too-many-records": loss.too_many_records,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from toolkit.model import GroupType
+from toolkit.model import UNREAD_OFFSETS_TOPIC, GroupType
 from toolkit.plan import Action, Intent
 from toolkit.planning.guardrails.case import CannotTell, Case, Jump, Objection
 from toolkit.planning.guardrails.policy import over
@@ -88,3 +88,18 @@ def not_undoable(case: Case) -> Iterator[Objection]:
         if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:
             why = "where a share group reads is kept apart from offsets, and lost with it for good"
             yield Objection(why, step.group_id)
+
+
+def hidden_offsets(case: Case) -> Iterator[Objection]:
+    """
+    What nobody has seen is not deleted along with a group.
+
+    A coordinator does not show offsets of topics that we may not describe, and deletes them all the
+    same; only the offsets topic tells of them.
+    """
+    for step in case.plan.steps:
+        if step.action is Action.DELETE_GROUP and step.group_id in case.groups:
+            for problem in case.facts.problems:
+                if problem.what == UNREAD_OFFSETS_TOPIC:
+                    raise CannotTell(f"whether the offsets shown are all there are: {problem.why}")
+    yield from ()

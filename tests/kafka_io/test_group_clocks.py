@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.commits import FIRST_COMMIT, read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_clocks import read_group_clocks, with_commit_times
 from toolkit.kafka_io.snapshot import read_snapshot
@@ -80,6 +80,49 @@ def test_what_an_open_transaction_hides(apps: Any, committed: Any) -> None:
     assert ["hides" in problem.why for problem in problems] == [True]
 
 
+def first_commits(cluster: Cluster, *groups: str) -> list[Any]:
+    """Return of which group and partition it is told that a transaction is about to commit it."""
+    problems = read_snapshot(cluster, groups=groups, commit_times=True).problems
+    return [(p.group_id, p.topic, p.partition) for p in problems if p.why == FIRST_COMMIT]
+
+
+def test_first_commit_of_an_open_transaction(apps: Any, committed: Any) -> None:
+    """It is told, which no list of a group's commits does, and gone when the transaction ends."""
+    topic, group = committed
+    other = apps.name("clock-group")
+    producer = apps.transaction(apps.name("clock-transaction"))
+    for name in (group, other):
+        metadata = apps.consumer(name).consumer_group_metadata()
+        pending = [apps.position(TopicPartition(topic, n), 8) for n in (0, 2)]
+        producer.send_offsets_to_transaction(pending, metadata)
+    try:
+        # What counts already is not told, though the transaction hides it from most readers.
+        apps.commit(group, {TopicPartition(topic, 1): 9})
+        found = first_commits(apps.cluster, group, other)
+    finally:
+        producer.abort_transaction()
+
+    assert sorted(found) == sorted([(group, topic, 2), (other, topic, 0), (other, topic, 2)])
+    assert apps.eventually(lambda: first_commits(apps.cluster, group, other) == [])
+
+
+def test_first_commit_that_was_given_up(apps: Any, committed: Any) -> None:
+    """An aborted transaction commits nothing, though an older one that is open hides its end."""
+    topic, group = committed
+    metadata = apps.consumer(group).consumer_group_metadata()
+    older, younger = (apps.transaction(apps.name("clock-transaction")) for _ in range(2))
+    older.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 8)], metadata)
+    try:
+        younger.send_offsets_to_transaction([apps.position(TopicPartition(topic, 2), 8)], metadata)
+        before = first_commits(apps.cluster, group)
+        younger.abort_transaction()
+
+        assert before == [(group, topic, 2)]
+        assert apps.eventually(lambda: first_commits(apps.cluster, group) == [])
+    finally:
+        older.abort_transaction()
+
+
 def empty(cluster: Cluster, group: str, eventually: Eventually) -> Any:
     """Return a group once its coordinator calls it Empty."""
 
@@ -141,5 +184,5 @@ def test_clocks_of_a_group_that_does_not_exist(bare_cluster: Cluster) -> None:
     with Connection(bare_cluster) as connection:
         clocks, problems = read_group_clocks(connection, ["nobody"])
 
-    assert clocks == {"nobody": (None, {})}
+    assert clocks == {"nobody": (None, {}, ())}
     assert problems == []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.coordinators import ask_coordinators
-from toolkit.model import Commit, Problem
+from toolkit.model import Commit, Problem, TopicPartition
 
 UNSTABLE_OFFSET_COMMIT = 88
+FIRST_COMMIT = "an open transaction is about to make the first commit here"
 MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
 
 
@@ -40,9 +42,11 @@ def read_commits(
     require_stable, which tells where an open transaction is about to change one (KIP-447); those
     groups are asked again for the value that holds until then.
     """
-    rows = list(_read(connection, group_ids, require_stable=True, on_group=on_group))
+    everything = dict.fromkeys(group_ids, ())
+    rows = list(_read(connection, everything, require_stable=True, on_group=on_group))
     held = {row for row in rows if isinstance(row, _Held)}
-    again = list(_read(connection, {key.group_id for key in held}, require_stable=False))
+    groups = dict.fromkeys((key.group_id for key in held), ())
+    again = list(_read(connection, groups, require_stable=False))
     pending = [
         replace(row, pending=True)
         for row in again
@@ -53,16 +57,34 @@ def read_commits(
     return commits + pending, list(dict.fromkeys(problems))
 
 
+def read_first_commits(
+    connection: Connection, partitions: Mapping[str, Collection[TopicPartition]]
+) -> list[Problem]:
+    """
+    Return a problem for each of a group's partitions that an open transaction is about to commit.
+
+    The partitions are to be without a commit: where there is one, `read_commits` tells. A broker
+    tells only of those that are asked for by name.
+    """
+    rows = _read(connection, partitions, require_stable=True)
+    return [
+        Problem("committed offset", FIRST_COMMIT, *row) if isinstance(row, _Held) else row
+        for row in rows
+        if not isinstance(row, Commit)
+    ]
+
+
 def _read(
     connection: Connection,
-    group_ids: Iterable[str],
+    wanted: Mapping[str, Collection[TopicPartition]],  # none of a group: all that it has
     *,
     require_stable: bool,
     on_group: Callable[[], None] = lambda: None,
 ) -> Iterator[Commit | Problem | _Held]:
     def build(chunk: Sequence[str]) -> OffsetFetchRequest:
         groups = [
-            OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=None) for g in chunk
+            OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(wanted[g]))
+            for g in chunk
         ]
         return OffsetFetchRequest(
             groups=groups,
@@ -71,12 +93,20 @@ def _read(
             max_version=MANY_GROUPS_VERSION,
         )
 
-    for answer in ask_coordinators(connection, group_ids, what="committed offsets", build=build):
+    for answer in ask_coordinators(connection, wanted, what="committed offsets", build=build):
         if isinstance(answer, Problem):
             yield answer
         else:
             yield from _rows(answer.entry)
         on_group()
+
+
+def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, partition in partitions:
+        by_topic[topic].append(partition)
+    one = OffsetFetchRequest.OffsetFetchRequestGroup.OffsetFetchRequestTopics
+    return [one(name=name, partition_indexes=rows) for name, rows in by_topic.items()] or None
 
 
 def _rows(group: Any) -> Iterator[Commit | Problem | _Held]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_partition
+from toolkit.kafka_io.offsets_reader import (
+    offsets_partitions,
+    read_held_back,
+    read_offsets_partition,
+)
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, CommitValue, partition_of
 from toolkit.model import Commit, Group, GroupState, Problem, TopicPartition
 
@@ -19,6 +24,8 @@ class GroupClock(NamedTuple):
 
     empty_since: datetime | None  # holds only while its coordinator calls it Empty
     commits: Mapping[TopicPartition, CommitValue]
+    # Where an open transaction hides a commit, which may be its own or one that counts already.
+    hidden: Collection[TopicPartition] = ()
 
 
 def read_group_clocks(
@@ -38,23 +45,29 @@ def read_group_clocks(
     needed = {partition_of(group_id, topic.partitions or 1) for group_id in wanted}
     commits: dict[str, dict[TopicPartition, CommitValue]] = {group_id: {} for group_id in wanted}
     emptied: dict[str, datetime] = {}
+    hidden: dict[str, list[TopicPartition]] = defaultdict(list)
     problems = []
     for number in sorted(needed & topic.logs.keys()):
         place = (None, OFFSETS_TOPIC, number)
         try:
             found = read_offsets_partition(connection.cluster, number, topic.logs[number])
+            held_back = read_held_back(connection.cluster, number, topic.logs[number])
         except ToolkitError as exc:
             problems.append(Problem("commit times", str(exc), *place))
             continue
         for key, value in found.commits.items():
             if key.group_id in wanted:
                 commits[key.group_id][TopicPartition(key.topic, key.partition)] = value
+        for key in held_back:
+            hidden[key.group_id].append(TopicPartition(key.topic, key.partition))
         if found.held_back:
             why = f"an open transaction hides its last {found.held_back} records"
             problems.append(Problem("commit times", why, *place))
         else:
             emptied |= found.emptied
-    clocks = {group_id: GroupClock(emptied.get(group_id), commits[group_id]) for group_id in wanted}
+    clocks = {
+        name: GroupClock(emptied.get(name), commits[name], tuple(hidden[name])) for name in wanted
+    }
     return clocks, problems
 
 

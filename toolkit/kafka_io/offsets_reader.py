@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -45,7 +46,6 @@ BULK = {
     "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
     "enable.auto.commit": False,
     "enable.partition.eof": True,
-    "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     "check.crcs": False,
     "fetch.queue.backoff.ms": 2,
@@ -55,6 +55,7 @@ BULK = {
 }
 
 
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 MODERN_PREFIXES = frozenset(kind.to_bytes(2, "big") for kind in MODERN_GROUP_TYPES)
 
 
@@ -104,17 +105,34 @@ def offsets_partitions(connection: Connection) -> OffsetsTopic:
 
 def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:
     """Read one partition up to the end it had; raises BrokerRefused where it may not be read."""
-    newest = _Newest({}, {})
     # A reader that stops at the last stable offset never sees the records behind it.
     end = log.last_stable if log.last_stable is not None else log.log_end
-    if (end or 0) > (log.log_start or 0):
-        _read_newest(cluster, number, log.log_start or 0, end or 0, newest)
+    newest = _read_newest(cluster, number, range(log.log_start or 0, end or 0), READ_COMMITTED)
     found = OffsetsPartition({}, {}, Counter(), Counter(), (log.log_end or 0) - (end or 0))
     for key, value in newest.values.items():
         try:
             _add(found, key, value, newest.written_ms.get(key, -1))
         except UnknownRecord as exc:
             found.malformed[str(exc)] += 1
+    return found
+
+
+def read_held_back(cluster: Cluster, number: int, log: LogOffsets) -> set[CommitKey]:
+    """
+    Return what is committed in the part of a partition that an open transaction holds back.
+
+    That may be by a transaction, open or ended, or by none: only coordinators know which of it
+    counts. Raises BrokerRefused where it may not be read.
+    """
+    start = log.log_end if log.last_stable is None else log.last_stable
+    hidden = range(max(start or 0, log.log_start or 0), log.log_end or 0)
+    newest = _read_newest(cluster, number, hidden, READ_UNCOMMITTED)
+    found = set()
+    for key, value in newest.values.items():
+        # A key that cannot be decoded is of no group that is known.
+        with suppress(UnknownRecord):
+            if value is not None:
+                found.add(decode_commit_key(key))
     return found
 
 
@@ -136,36 +154,44 @@ def _add(found: OffsetsPartition, key: bytes, value: bytes | None, written_ms: i
         found.emptied[decode_group_key(key)] = since
 
 
-def _read_newest(cluster: Cluster, number: int, start: int, end: int, newest: _Newest) -> None:
+def _read_newest(cluster: Cluster, number: int, offsets: range, isolation: str) -> _Newest:
+    if not offsets:
+        return _Newest({}, {})
     doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {cluster.name}"
     try:
-        settings = {**bulk_settings(cluster), **BULK}
+        settings = {**bulk_settings(cluster), **BULK, "isolation.level": isolation}
         consumer = Consumer(settings, logger=logging.getLogger("librdkafka"))
     except KafkaException as exc:
         raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
     try:
-        consumer.assign([Assignment(OFFSETS_TOPIC, number, start)])
-        position, silent_s = start, 0.0
-        while position < end:
-            wait_s = 0.1
-            # The call waits its whole time when fewer records are left, so never ask for more.
-            messages = consumer.consume(min(RECORDS_PER_CALL, end - position), wait_s)
-            silent_s = 0.0 if messages else silent_s + wait_s
-            if silent_s > SILENCE_S:
-                raise BrokerRefused(f"{doing}: no data for {SILENCE_S:.0f} s at offset {position}")
-            for message in messages:
-                error, offset, key = message.error(), message.offset() or 0, message.key()
-                if error is None:
-                    position = offset + 1
-                    if key is not None:
-                        newest.values[key] = message.value()
-                        if key[:2] in MODERN_PREFIXES:
-                            newest.written_ms[key] = message.timestamp()[1]
-                elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                    position = max(position, offset)
-                else:
-                    raise BrokerRefused(f"{doing}: {error.str()}")
+        consumer.assign([Assignment(OFFSETS_TOPIC, number, offsets.start)])
+        return _consume(consumer, offsets, doing)
     except KafkaException as exc:
         raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
     finally:
         consumer.close()
+
+
+def _consume(consumer: Consumer, offsets: range, doing: str) -> _Newest:
+    newest = _Newest({}, {})
+    position, silent_s = offsets.start, 0.0
+    while position < offsets.stop:
+        wait_s = 0.1
+        # The call waits its whole time when fewer records are left, so never ask for more.
+        messages = consumer.consume(min(RECORDS_PER_CALL, offsets.stop - position), wait_s)
+        silent_s = 0.0 if messages else silent_s + wait_s
+        if silent_s > SILENCE_S:
+            raise BrokerRefused(f"{doing}: no data for {SILENCE_S:.0f} s at offset {position}")
+        for message in messages:
+            error, offset, key = message.error(), message.offset() or 0, message.key()
+            if error is None:
+                position = offset + 1
+                if key is not None:
+                    newest.values[key] = message.value()
+                    if key[:2] in MODERN_PREFIXES:
+                        newest.written_ms[key] = message.timestamp()[1]
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+                position = max(position, offset)
+            else:
+                raise BrokerRefused(f"{doing}: {error.str()}")
+    return newest

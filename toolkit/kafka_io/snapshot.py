@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
 
-from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.commits import read_commits, read_first_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.describe import describe_groups
-from toolkit.kafka_io.group_clocks import read_group_clocks, with_commit_times, with_empty_since
+from toolkit.kafka_io.group_clocks import (
+    GroupClock,
+    read_group_clocks,
+    with_commit_times,
+    with_empty_since,
+)
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets, topic_names
 from toolkit.model import (
@@ -49,8 +55,9 @@ def read_snapshot(
 
     `groups` holds names and shell patterns (`pay*`); a name that exists is taken literally. None
     means all. `commit_times` adds when each commit was made and since when a group is Empty, from
-    the offsets topic where that may be read. Raises ClusterUnreachable where nobody answers;
-    anything smaller that fails becomes a row in `problems`. Commits are read before log offsets, so
+    the offsets topic where that may be read, and a problem for each first commit that an open
+    transaction is about to make. Raises ClusterUnreachable where nobody answers; anything smaller
+    that fails becomes a row in `problems`. Commits are read before log offsets, so
     that a commit made in between cannot look as if it were beyond the log end, and before
     subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
@@ -69,9 +76,7 @@ def read_snapshot(
         untimed: list[Problem] = []
         if commit_times:
             on_progress(Progress("commit times", 0, 1))
-            clocks, untimed = read_group_clocks(connection, _with_clocks(described, commits))
-            commits = with_commit_times(commits, clocks)
-            described = with_empty_since(described, clocks)
+            described, commits, untimed = _with_times(connection, described, commits)
         return Snapshot(
             cluster=cluster.name,
             cluster_id=connection.cluster_id,
@@ -111,10 +116,30 @@ def _describe(
     return described, problems
 
 
+def _with_times(
+    connection: Connection, groups: Sequence[Group], commits: Sequence[Commit]
+) -> tuple[list[Group], list[Commit], list[Problem]]:
+    """Add what the offsets topic tells of groups and commits, and what it cannot tell."""
+    clocks, problems = read_group_clocks(connection, _with_clocks(groups, commits))
+    problems += read_first_commits(connection, _in_doubt(clocks, commits))
+    return with_empty_since(groups, clocks), with_commit_times(commits, clocks), problems
+
+
 def _with_clocks(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]:
     """Every group with a commit, or of which it matters since when it is Empty."""
     empty = {group.group_id for group in groups if group.state is GroupState.EMPTY}
     return empty | {commit.group_id for commit in commits}
+
+
+def _in_doubt(
+    clocks: Mapping[str, GroupClock], commits: Sequence[Commit]
+) -> dict[str, set[TopicPartition]]:
+    """Return by group where a commit is hidden, and none is known."""
+    known = defaultdict(set)
+    for commit in commits:
+        known[commit.group_id].add(TopicPartition(commit.topic, commit.partition))
+    hidden = {name: set(clock.hidden) - known[name] for name, clock in clocks.items()}
+    return {name: partitions for name, partitions in hidden.items() if partitions}
 
 
 def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:

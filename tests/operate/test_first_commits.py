@@ -1,0 +1,82 @@
+"""What an open transaction is about to commit for the first time is not lost with its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from applications import Applications
+from desks import Desk
+
+from toolkit.kafka_io.commits import FIRST_COMMIT
+from toolkit.model import TopicPartition
+from toolkit.plan import Finding, Plan, Severity
+from toolkit.planning.copy import plan_rename
+from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.planning.delete_offsets import plan_delete_offsets
+
+Orders = tuple[TopicPartition, TopicPartition]
+
+
+def rename(desk: Desk, group: str) -> Plan:
+    """Plan to rename a group."""
+    target = f"{group}-new"
+    return plan_rename(desk.facts(group, target), source=group, target=target)
+
+
+def delete_group(desk: Desk, group: str) -> Plan:
+    """Plan to delete a group."""
+    return plan_delete_groups(desk.facts(group), groups=[group])
+
+
+def delete_offsets(desk: Desk, group: str) -> Plan:
+    """Plan to delete all that a group has committed."""
+    return plan_delete_offsets(desk.facts(group), groups=[group], all_topics=True)
+
+
+@contextmanager
+def about_to_commit(apps: Applications, group: str, partition: TopicPartition) -> Iterator[None]:
+    """Keep a transaction open that commits for a group, and commit it at the end."""
+    producer = apps.transaction(apps.name("transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    yield
+    producer.commit_transaction()
+
+
+@pytest.mark.parametrize("make", [rename, delete_group, delete_offsets])
+@pytest.mark.parametrize("has_others", [True, False])
+def test_no_plan_is_made_over_it(
+    desk: Desk,
+    apps: Applications,
+    orders: Orders,
+    make: Callable[[Desk, str], Plan],
+    *,
+    has_others: bool,
+) -> None:
+    """The finding names the partition, also where the group has committed nothing else."""
+    group = apps.name("payments")
+    if has_others:
+        desk.commit(group, {orders[0]: 7})
+    with about_to_commit(apps, group, orders[1]):
+        findings = make(desk, group).findings
+
+    why = f"its committed offset could not be read: {FIRST_COMMIT}"
+    finding = Finding("unreadable", Severity.BLOCK, why, group, *orders[1])
+    assert [finding] == [found for found in findings if found.severity is Severity.BLOCK]
+    assert apps.eventually(lambda: orders[1] in desk.held(group)[group])
+
+
+@pytest.mark.parametrize("make", [rename, delete_group, delete_offsets, Desk.reset])
+def test_no_plan_is_applied_over_it(
+    desk: Desk, apps: Applications, orders: Orders, make: Callable[[Desk, str], Plan]
+) -> None:
+    """The transaction began after the plan was made."""
+    group = apps.name("payments")
+    desk.commit(group, {orders[0]: 7})
+    plan = make(desk, group)
+    with about_to_commit(apps, group, orders[1]):
+        refusal = desk.refusal(plan, "last-offsets")
+
+    assert f"unreadable ({group}): committed offset: {FIRST_COMMIT}" in refusal.problem

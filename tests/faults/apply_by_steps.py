@@ -8,6 +8,7 @@ Says on standard output what it did: a line for each step, then how it ended.
 
 from __future__ import annotations
 
+import signal
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -41,4 +42,6 @@ def main(servers: str, plan_file: str, state: str) -> int:
 
 
 if __name__ == "__main__":
+    # A shell has what it runs in the background ignore Ctrl-C, and so would we.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.exit(main(*sys.argv[1:]))

@@ -78,6 +78,23 @@ def test_a_new_commit_before_a_deletion(
     assert {groups[2]: {orders: THERE, other: Position(0)}} == desk.held(*groups)
 
 
+def test_a_transaction_between_check_and_write(
+    desk: Desk, apps: Applications, groups: list[str], orders: TopicPartition
+) -> None:
+    """What a transaction that was opened after the check is about to commit is not written over."""
+    plan = desk.reset(*groups)
+    producer = apps.transaction(apps.name("transaction"))
+    place = [apps.position(orders, 9)], apps.consumer(groups[2]).consumer_group_metadata()
+    begin = after_first(plan, lambda: producer.send_offsets_to_transaction(*place))
+
+    outcome = desk.apply(plan, on_step=begin)
+    producer.abort_transaction()
+
+    assert "3 done, 1 refused" == in_words(outcome)
+    assert "an open transaction" in outcome.steps[2].results[0].why
+    assert {orders: THERE} == desk.held(groups[2])[groups[2]]
+
+
 def test_two_operators_one_after_the_other(
     desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
 ) -> None:

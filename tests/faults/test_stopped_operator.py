@@ -19,7 +19,7 @@ THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_one_signal(
     desk: Desk,
     operators: Operators,

@@ -164,7 +164,7 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
     assert 0 == approved(*arguments, "--override", "skips-unread-records").returncode
     assert {0: (10, "a note"), 1: (10, "a note")} == held(idle[0])
     listed = here("audit", "list", "--output", "json")
-    assert "skips-unread-records" == json.loads(listed.stdout)[0]["overrides"]
+    assert "skips-unread-records" in json.loads(listed.stdout)[0]["overrides"]
 
 
 def at_a_terminal(

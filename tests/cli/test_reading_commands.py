@@ -178,4 +178,4 @@ def test_empty_and_full_cluster_together(
 
 
 def _address(fleet: Path) -> str:
-    return fleet.read_text(encoding="utf-8").split("bootstrap.servers: ")[1].strip()
+    return fleet.read_text(encoding="utf-8").split("bootstrap.servers: ")[1].split()[0]

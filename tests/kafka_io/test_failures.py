@@ -17,8 +17,11 @@ from confluent_kafka.admin import (
 
 from toolkit.kafka_io import snapshot as snapshot_module
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.planning.copy import plan_rename
+from toolkit.planning.delete_groups import plan_delete_groups
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.sandbox.broker import Broker
@@ -171,6 +174,35 @@ def test_denied_topic(
         (other, fine, 1),
     }
     assert snapshot.logs[TopicPartition(fine, 0)].log_end == 5
+
+
+def test_a_group_is_not_renamed_without_offsets_that_are_hidden(
+    secured: Any, applications: Any, deny: Any, eventually: Any
+) -> None:
+    """The offsets topic tells of commits that are left out, and they keep their group in place."""
+    apps = applications(secured.plain)
+    closed, fine = (apps.create_topic(apps.name(stem), records=5) for stem in ("closed", "fine"))
+    group = apps.name("half-hidden")
+    apps.commit(group, {TopicPartition(closed, 0): 2, TopicPartition(fine, 0): 1})
+    deny(ResourceType.TOPIC, closed, AclOperation.DESCRIBE)
+
+    facts = eventually(lambda: _shown_less(secured.sasl, group))
+
+    about = (group, closed, 0)
+    found = [p for p in facts.problems if (p.group_id, p.topic, p.partition) == about]
+    assert ["committed offset"] == [problem.what for problem in found]
+    assert "TOPIC_AUTHORIZATION_FAILED" in found[0].why
+    for plan in (
+        plan_rename(facts, source=group, target=f"{group}-new"),
+        plan_delete_groups(facts, groups=[group]),
+    ):
+        assert about in [(f.group_id, f.topic, f.partition) for f in plan.findings if f.blocks]
+
+
+def _shown_less(cluster: Cluster, group: str) -> Snapshot | None:
+    """Return the facts about a group once a broker leaves one of its two offsets out."""
+    facts = read_plan_facts(cluster, groups=[group])
+    return facts if 1 == len(facts.commits) else None
 
 
 def test_offsets_topic_that_may_not_be_described(

@@ -16,7 +16,7 @@ from toolkit.kafka_io.offsets_reader import (
     read_offsets_partition,
 )
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, CommitValue, partition_of
-from toolkit.model import Commit, Group, GroupState, Problem, TopicPartition
+from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
 
 
 class GroupClock(NamedTuple):
@@ -41,7 +41,7 @@ def read_group_clocks(
     try:
         topic = offsets_partitions(connection)
     except ToolkitError as exc:
-        return {}, [Problem("commit times", str(exc))]
+        return {}, [Problem(UNREAD_OFFSETS_TOPIC, str(exc))]
     needed = {partition_of(group_id, topic.partitions or 1) for group_id in wanted}
     commits: dict[str, dict[TopicPartition, CommitValue]] = {group_id: {} for group_id in wanted}
     emptied: dict[str, datetime] = {}
@@ -53,7 +53,7 @@ def read_group_clocks(
             found = read_offsets_partition(connection.cluster, number, topic.logs[number])
             held_back = read_held_back(connection.cluster, number, topic.logs[number])
         except ToolkitError as exc:
-            problems.append(Problem("commit times", str(exc), *place))
+            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(exc), *place))
             continue
         for key, value in found.commits.items():
             if key.group_id in wanted:
@@ -62,7 +62,7 @@ def read_group_clocks(
             hidden[key.group_id].append(TopicPartition(key.topic, key.partition))
         if found.held_back:
             why = f"an open transaction hides its last {found.held_back} records"
-            problems.append(Problem("commit times", why, *place))
+            problems.append(Problem("group clocks", why, *place))
         else:
             emptied |= found.emptied
     clocks = {

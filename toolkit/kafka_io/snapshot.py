@@ -134,12 +134,17 @@ def _with_clocks(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]
 def _in_doubt(
     clocks: Mapping[str, GroupClock], commits: Sequence[Commit]
 ) -> dict[str, set[TopicPartition]]:
-    """Return by group where a commit is hidden, and none is known."""
+    """
+    Return by group where the offsets topic has or hides a commit, and none is known.
+
+    Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
+    """
     known = defaultdict(set)
     for commit in commits:
         known[commit.group_id].add(TopicPartition(commit.topic, commit.partition))
-    hidden = {name: set(clock.hidden) - known[name] for name, clock in clocks.items()}
-    return {name: partitions for name, partitions in hidden.items() if partitions}
+    there = {name: {*clock.hidden, *clock.commits} for name, clock in clocks.items()}
+    doubt = {name: partitions - known[name] for name, partitions in there.items()}
+    return {name: partitions for name, partitions in doubt.items() if partitions}
 
 
 def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:

@@ -10,7 +10,7 @@ import pytest
 from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
 from toolkit.cli.consumer_groups.listing import is_consumer_group
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType
+from toolkit.model import Group, GroupState, GroupType, TopicPartition
 
 # Refused by the real tool too, unless it says otherwise.
 REFUSED = {
@@ -133,6 +133,41 @@ def test_the_fleet_files_policy_holds_for_an_address(
 
     assert 3 == done.returncode
     assert "cluster still is read_only in the fleet file" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+def test_another_name_for_the_address_is_no_way_round(
+    name: str, shell: Any, fleet_of: Any, execute: tuple[str, ...]
+) -> None:
+    """A cluster is known by its id, whatever its address is called."""
+    group = shell.group({(shell.topic(), 0): 5})
+    fleet = fleet_of(still=shell.apps.address)
+    fleet.write_text(
+        fleet.read_text("utf-8").replace("  still:\n", "  still:\n    read_only: true\n")
+    )
+    address = f"{name}:{shell.apps.address.rpartition(':')[2]}"
+
+    done = shell("--delete", "--group", group, "--fleet", str(fleet), *execute, address=address)
+
+    assert 3 == done.returncode, done.stderr
+    assert "is read_only in the fleet file" in done.stderr
+    assert shell.held(group)
+
+
+def test_a_name_that_would_be_a_pattern_deletes_nothing_else(
+    shell: Any, execute: tuple[str, ...]
+) -> None:
+    """A group `x*` that does not exist is neither `x[*]` nor anything else that exists."""
+    topic = shell.topic()
+    stem = shell.apps.name("pay")
+    for name in (f"{stem}[*]", f"{stem}-2"):
+        shell.apps.commit(name, {TopicPartition(topic, 0): 5})
+
+    done = shell("--delete", "--group", f"{stem}*", *execute)
+
+    assert 3 == done.returncode, done.stderr
+    assert shell.held(f"{stem}[*]")
+    assert shell.held(f"{stem}-2")
 
 
 def test_names_are_not_patterns(shell: Any, execute: tuple[str, ...]) -> None:

@@ -364,3 +364,10 @@ def test_the_last_offsets_are_counted_over_all_steps() -> None:
 def test_an_empty_plan_is_harmless() -> None:
     """There is nothing to object to where nothing is changed."""
     assert () == check(case(plan(), facts(live("g"), problems=(UNLISTED,))))
+
+
+def test_topics_of_another_cluster_are_not_called_new() -> None:
+    """That it is another cluster is said, and enough."""
+    made = plan(step(change()), topic_ids={"orders": "id1"})
+
+    assert ["wrong-cluster"] == rules(case(made, facts(cluster_id="x", topic_ids={"orders": "y"})))

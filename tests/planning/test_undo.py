@@ -322,12 +322,14 @@ def test_what_is_not_known_blocks(problem: Problem, rule: str) -> None:
 
 
 def test_an_undo_is_for_the_cluster_of_its_plan() -> None:
-    """Facts of another cluster do not make it a plan for that one."""
-    other = replace(facts_of({}), cluster="us", cluster_id="other")
+    """Facts of another cluster do not make it a plan for that one; no topic is the same there."""
+    ids = {"orders": "id2"}
+    other = replace(facts_of({}), cluster="us", cluster_id="other", topic_ids=ids)
 
-    undo = plan_undo(RENAME, other)
+    undo = plan_undo(replace(RENAME, topic_ids={"orders": "id1"}), other)
 
     assert ("eu", "id") == (undo.cluster, undo.cluster_id)
+    assert ["comes-back-simple"] == [finding.rule for finding in undo.findings]
 
 
 def test_an_offset_that_is_outside_the_log_comes_back_and_says_so() -> None:

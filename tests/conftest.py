@@ -20,6 +20,9 @@ pytest_plugins = ["applications", "brokers", "desks"]  # of tests/fixtures
 def pytest_configure() -> None:
     """Take a polite kill for Ctrl-C, so that fixtures end their brokers then too."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Programs that tests start would ignore what a shell in the background has us ignore.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

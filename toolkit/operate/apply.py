@@ -81,17 +81,7 @@ def apply_plan(
     record or the audit log cannot be written. What goes wrong later is in the outcome, but for
     OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
     """
-    check_overrides(approval.overrides)
-    if not plan.steps:
-        raise UsageError("the plan has no steps, so there is nothing to apply")
-    if not approval.reason.strip():
-        raise Blocked("no reason was given: nothing was changed", hint="--reason TEXT")
-    if approval.fingerprint != plan.fingerprint:
-        raise Blocked(
-            f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
-            f"{approval.fingerprint or 'none'}",
-            hint="look at the plan again and approve what it is now",
-        )
+    _check_approval(plan, approval)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
         settled = settle_under_lock(cluster, plan.cluster_id, state)
@@ -119,6 +109,20 @@ def apply_plan(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
+
+
+def _check_approval(plan: Plan, approval: Approval) -> None:
+    check_overrides(approval.overrides)
+    if not plan.steps:
+        raise UsageError("the plan has no steps, so there is nothing to apply")
+    if not approval.reason.strip():
+        raise Blocked("no reason was given: nothing was changed", hint="--reason TEXT")
+    if approval.fingerprint != plan.fingerprint:
+        raise Blocked(
+            f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
+            f"{approval.fingerprint or 'none'}",
+            hint="look at the plan again and approve what it is now",
+        )
 
 
 def _carry_out_on_record(

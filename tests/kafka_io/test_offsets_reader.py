@@ -1,4 +1,6 @@
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 from typing import Any
 
 import pytest
@@ -111,3 +113,26 @@ def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
 
     assert [part.held_back for part in found] == [2]  # the pending commit and the one after it
     assert found[0].commits[group, *partition].offset == 1
+
+
+def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> None:
+    """Both ends of a log cannot be asked for at once; only a transaction holds its end back."""
+    topic = apps.create_topic(apps.name("written"), records=9)
+    group, partition = apps.name("written-group"), TopicPartition(topic, 0)
+    done = Event()
+
+    def commit() -> None:
+        while not done.is_set():
+            apps.commit(group, {partition: 1})
+
+    with ThreadPoolExecutor() as others, Connection(apps.cluster) as connection:
+        committing = others.submit(commit)
+        try:
+            seen = [offsets_partitions(connection).logs for _ in range(200)]
+        finally:
+            done.set()
+        committing.result()
+
+    unstable = {n for logs in seen for n, log in logs.items() if log.last_stable != log.log_end}
+    assert len({str(logs) for logs in seen}) > 1
+    assert unstable == set()

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -100,7 +102,23 @@ def offsets_partitions(connection: Connection) -> OffsetsTopic:
             f"partition {problems[0].partition}: {problems[0].why}"
         )
     filled = {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
-    return OffsetsTopic(len(numbers), filled)
+    return OffsetsTopic(len(numbers), filled | _stable_by_now(connection, filled))
+
+
+def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> dict[int, LogOffsets]:
+    """
+    Return the logs of which the end was not stable yet, with how far it is now.
+
+    The two ends are asked for one after the other: what was written in between is not held back.
+    """
+    behind = [number for number, log in logs.items() if log.last_stable != log.log_end]
+    again, _ = read_log_offsets(connection, [TopicPartition(OFFSETS_TOPIC, n) for n in behind])
+    found = {}
+    for (_, number), now in again.items():
+        log = logs[number]
+        if log.log_end is not None and now.last_stable is not None:
+            found[number] = replace(log, last_stable=min(now.last_stable, log.log_end))
+    return found
 
 
 def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:

@@ -188,14 +188,18 @@ def test_missing_name_is_a_problem(cluster: Cluster) -> None:
     ]
 
 
-def test_name_that_exists_is_literal() -> None:
-    """A group whose name looks like a pattern is taken by its name alone."""
-    listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in ("a*", "ab", "[b]", "b")]
+def test_a_name_is_a_pattern_too() -> None:
+    """A group that somebody calls by a pattern's name stands in the way of no other."""
+    listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in ("*", "a*", "ab", "[b]")]
 
-    chosen, missing = select_groups(listed, ["a*", "[b]"])
+    def chosen(*wanted: str) -> list[str]:
+        return [group.group_id for group in select_groups(listed, wanted)[0]]
 
-    assert [group.group_id for group in chosen] == ["a*", "[b]"]
-    assert missing == []
+    assert ["*", "[b]", "a*", "ab"] == chosen("*")
+    assert ["a*", "ab"] == chosen("a*")
+    assert ["a*"] == chosen("a[*]")
+    assert ["[b]"] == chosen("[b]")
+    assert ([], ["c*"]) == select_groups(listed, ["c*"])
 
 
 def test_progress_ends_complete(cluster: Cluster) -> None:

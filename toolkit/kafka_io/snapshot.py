@@ -53,7 +53,7 @@ def read_snapshot(
     """
     Read a cluster, or some of its groups, without changing anything.
 
-    `groups` holds names and shell patterns (`pay*`); a name that exists is taken literally. None
+    `groups` holds names and shell patterns (`pay*`), see `select_groups`. None
     means all. `commit_times` adds when each commit was made and since when a group is Empty, from
     the offsets topic where that may be read, and a problem for each first commit that an open
     transaction is about to make. Raises ClusterUnreachable where nobody answers; anything smaller

@@ -15,7 +15,7 @@ def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list
     """
     Return the groups that have or match one of the names, in order, and findings about the names.
 
-    A name that exists is taken literally, anything else as a shell pattern. Where not all groups
+    Each is a name and a shell pattern at once, see `select_groups`. Where not all groups
     could be listed, a name that nothing has may still exist, and a pattern may match more than it
     did: both are said. Raises UsageError without a name.
     """

@@ -28,7 +28,9 @@ MAY_IMPORT = {
     "toolkit.model": set(),
     "toolkit.plan": {"toolkit.model"},
     "toolkit.errors": set(),
-    "toolkit.operate": RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"},
+    "toolkit.live": RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"},
+    "toolkit.operate": RECORDS
+    | {"toolkit.planning", "toolkit.kafka_io", "toolkit.live", "toolkit.storage"},
     "toolkit.java": {"toolkit.errors"},
     "toolkit.planning": RECORDS,
     "toolkit.kafka_io": RECORDS,

@@ -10,6 +10,9 @@ Everything that can go wrong, as one short tree.
     ├── NotFound                 a group or topic that was named does not exist
     ├── Blocked                  exit 3: a guard-rail or a missing approval stops a change
     ├── PartlyApplied            exit 4: a change ended early, and a part of it may be done
+    ├── NotCaptured              partitions of a live group could not be held; nothing is held
+    ├── HoldLost                 a hold has ended that was not meant to end
+    ├── Interrupted              somebody asked it to stop
     ├── RecordFailed             what a change must leave behind could not be written or read
     │   └── OutcomeNotRecorded   exit 4: the change is done, and its outcome is not in the log
     ├── PrerequisiteMissing      a program or file that the step needs is not there
@@ -66,6 +69,18 @@ class Blocked(ToolkitError):
     """A guard-rail or a missing approval stops a change; nothing was changed."""
 
     exit_code: ClassVar[int] = 3
+
+
+class NotCaptured(ToolkitError):
+    """Partitions of a live group could not be held; nothing new is held."""
+
+
+class HoldLost(ToolkitError):
+    """A hold has ended that was not meant to end: its partitions are read again."""
+
+
+class Interrupted(ToolkitError):
+    """Somebody asked it to stop, and it has put things back in order."""
 
 
 class RecordFailed(ToolkitError):

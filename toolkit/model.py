@@ -63,9 +63,28 @@ class Subscription:
     unreadable: str = ""
 
 
+HOLDER = "offsetbook-hold"  # the client id of members of ours that hold partitions back
+
+
+@dataclass(frozen=True, slots=True)
+class HoldNote:
+    """
+    What a hold says about itself at the broker, to whoever describes the group.
+
+    `survives_s` is how long it lasts when the process behind it is gone.
+    """
+
+    who: str = ""
+    host: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+    reason: str = ""
+    survives_s: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One live member of a group."""
+    """One live member of a group; `holds` is what it keeps from all the others, where it does."""
 
     member_id: str
     client_id: str
@@ -75,6 +94,13 @@ class Member:
     instance_id: str | None = None  # set: a static member
     rack_id: str | None = None
     epoch: int | None = None  # KIP-848 member epoch
+    holds: tuple[TopicPartition, ...] = ()
+    hold_note: HoldNote | None = None
+
+    @property
+    def is_holder(self) -> bool:
+        """Whether it is one of ours, which holds partitions back and reads nothing."""
+        return self.client_id == HOLDER
 
     @property
     def in_words(self) -> str:
@@ -101,6 +127,16 @@ class Group:
     def is_live(self) -> bool:
         """Whether the coordinator takes it for more than a store of offsets: not Empty or Dead."""
         return self.state not in {GroupState.EMPTY, GroupState.DEAD}
+
+    @property
+    def paused(self) -> Mapping[TopicPartition, Member]:
+        """The partitions that are held back from its members, each with its holder."""
+        return {partition: member for member in self.members for partition in member.holds}
+
+    @property
+    def readers(self) -> tuple[Member, ...]:
+        """Its members without those that hold partitions back."""
+        return tuple(member for member in self.members if not member.is_holder)
 
     @property
     def subscribed_topics(self) -> frozenset[str]:

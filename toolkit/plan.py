@@ -30,6 +30,9 @@ class Intent(StrEnum):
     RESTORE = "restore"
     RESCUE = "rescue"
     UNDO = "undo"
+    PAUSE = "pause"
+    RESUME = "resume"
+    MOVE = "move"
 
 
 class Action(StrEnum):
@@ -38,6 +41,9 @@ class Action(StrEnum):
     COMMIT = "commit"  # OffsetCommit without a member; makes the group where there is none
     DELETE_OFFSETS = "delete-offsets"  # OffsetDelete (KIP-496)
     DELETE_GROUP = "delete-group"  # DeleteGroups (KIP-229): every change has `after` None
+    HOLD = "hold"  # a member of ours keeps partitions of a live group from its members (KIP-1249)
+    RELEASE = "release"  # that member lets them go
+    MOVE = "move"  # commit in a transaction, while the partitions are held
     REJOIN = "rejoin"  # a member of ours joins and leaves: restarts a classic group's expiry clock
 
 
@@ -127,6 +133,8 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     allows: frozenset[str] = frozenset()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    # What a plan for a live group is approved as, where its positions move on: how and how long.
+    terms: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def changes(self) -> Iterator[tuple[Step, Change]]:
@@ -151,6 +159,7 @@ class Plan:
         scope = (
             *(self.cluster_id, self.intent, sorted(self.allows)),
             *(sorted(map(json.dumps, about)), sorted(self.topic_ids.items())),
+            *([sorted(self.terms.items())] if self.terms else []),
         )
         digest = hashlib.sha256(json.dumps(scope).encode())
         for step in self.steps:

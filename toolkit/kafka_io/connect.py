@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -28,6 +29,8 @@ logging.getLogger("kafka").setLevel(logging.INFO)
 
 CONNECT_TIMEOUT_S = 4.0
 REQUEST_TIMEOUT_S = 30.0
+MOST_IN_FLIGHT = 1000
+LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
 
 
 # The broker did not say anything, so its next answer would be waited for just as long.
@@ -58,13 +61,23 @@ class Answer(NamedTuple):
 class Connection:
     """An open connection to one cluster; use it in a `with` statement."""
 
-    def __init__(self, cluster: Cluster, *, connect_timeout_s: float = CONNECT_TIMEOUT_S) -> None:
-        """Connect; raises ClusterUnreachable, or UsageError for settings that cannot be used."""
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        client_id: str | None = None,
+    ) -> None:
+        """
+        Connect, under the client id of the cluster's settings or another one.
+
+        Raises ClusterUnreachable, or UsageError for settings that cannot be used.
+        """
         self.cluster = cluster
         try:
-            self._admin = _open(
-                **admin_settings(cluster), bootstrap_timeout_ms=round(connect_timeout_s * 1000)
-            )
+            settings = admin_settings(cluster)
+            settings |= {} if client_id is None else {"client_id": client_id}
+            self._admin = _open(**settings, bootstrap_timeout_ms=round(connect_timeout_s * 1000))
         except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
             raise _connect_error(cluster, exc) from exc
 
@@ -138,8 +151,57 @@ class Connection:
         for _ in range(sum(map(len, asks.values()))):
             yield answers.get()
 
-    async def _answer(self, request: Any, node_id: int | None) -> Any:
-        return await self._admin._manager.send(request, node_id=node_id)  # noqa: SLF001
+    def send_together(
+        self,
+        requests: Sequence[Any],
+        *,
+        to: int,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> list[Any]:
+        """
+        Send a broker several requests at once and return its answers in their order.
+
+        `meanwhile` is called now and then while they are waited for; what it raises ends the wait.
+        Raises ClusterUnreachable or BrokerRefused for the first that was not answered.
+        """
+        answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+
+        async def ask(place: int, request: Any) -> None:
+            try:
+                answers.put((place, await self._answer(request, to, timeout_s)))
+            except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
+                answers.put((place, _request_error(self.cluster, request, exc)))
+
+        for place, request in enumerate(requests):
+            self._admin._manager.call_soon(ask, place, request)  # noqa: SLF001
+        found: dict[int, Any] = {}
+        while len(found) < len(requests):
+            try:
+                place, answer = answers.get(timeout=LOOK_UP_EVERY_S)
+            except queue.Empty:
+                meanwhile()
+                continue
+            if isinstance(answer, ToolkitError):
+                raise answer
+            found[place] = answer
+        return [answer for _, answer in sorted(found.items(), key=lambda pair: pair[0])]
+
+    def start(self, request: Any, *, to: int) -> None:
+        """Send a broker a request whose answer nobody will read."""
+
+        async def ask() -> None:
+            with suppress(Exception):
+                await self._answer(request, to, REQUEST_TIMEOUT_S)
+
+        self._admin._manager.call_soon(ask)  # noqa: SLF001
+
+    async def _answer(
+        self, request: Any, node_id: int | None, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> Any:
+        return await self._admin._manager.send(  # noqa: SLF001
+            request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
+        )
 
 
 def _open(**settings: Any) -> KafkaAdminClient:
@@ -156,6 +218,8 @@ def _open(**settings: Any) -> KafkaAdminClient:
             kafka_client=net_client,
             request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
             reconnect_backoff_max_ms=1000,
+            # Heartbeats of many members of ours go out together; order does not matter to others.
+            max_in_flight_requests_per_connection=MOST_IN_FLIGHT,
         )
     except BaseException:
         for client in made:

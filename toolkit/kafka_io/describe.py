@@ -10,19 +10,29 @@ from kafka.protocol.admin import DescribeGroupsRequest
 
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.coordinators import ask_coordinators
+from toolkit.kafka_io.hold_notes import read_note
 from toolkit.kafka_io.listing import group_state
 from toolkit.kafka_io.subscriptions import (
     TopicNames,
     assignment_from_bytes,
     from_classic_metadata,
     from_names,
+    user_data_from_bytes,
 )
 from toolkit.kafka_io.wire.describe import (
     ConsumerGroupDescribeRequest,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
 )
-from toolkit.model import Group, GroupType, Member, Problem, Subscription, TopicPartition
+from toolkit.model import (
+    HOLDER,
+    Group,
+    GroupType,
+    Member,
+    Problem,
+    Subscription,
+    TopicPartition,
+)
 
 Describe = Callable[[Group, Any, TopicNames], Group]
 
@@ -90,6 +100,9 @@ def _classic_member(entry: Any, protocol_type: str) -> Member:
         subscription = Subscription(unreadable="the group is rebalancing")
     else:
         subscription = from_classic_metadata(entry.member_metadata)
+    # Ours tells in its own assignment what it keeps from the others; nobody else decodes that.
+    told = entry.member_assignment if entry.client_id == HOLDER else b""
+    note = read_note(user_data_from_bytes(told or b""))
     return Member(
         member_id=entry.member_id,
         client_id=entry.client_id,
@@ -97,6 +110,8 @@ def _classic_member(entry: Any, protocol_type: str) -> Member:
         subscription=subscription,
         assignment=assignment_from_bytes(entry.member_assignment or b""),
         instance_id=entry.group_instance_id,
+        holds=note.paused,
+        hold_note=note.note if entry.client_id == HOLDER else None,
     )
 
 
@@ -112,9 +127,14 @@ def _consumer(group: Group, entry: Any, topics: TopicNames) -> Group:
 
 def _consumer_member(entry: Any, topics: TopicNames) -> Member:
     subscription = from_names(entry.subscribed_topic_names, entry.subscribed_topic_regex, topics)
-    return _modern_member(
-        entry, subscription, assignment=_assigned(entry), instance_id=entry.instance_id
-    )
+    assigned = _assigned(entry.assignment)
+    member = _modern_member(entry, subscription, assignment=assigned, instance_id=entry.instance_id)
+    if not member.is_holder:
+        return member
+    # What a member still reports as owned though it is meant for another is withheld from all.
+    # While a hold is being captured its members are meant to have what they own.
+    held = set(assigned) - set(_assigned(entry.target_assignment))
+    return replace(member, holds=tuple(sorted(held)), hold_note=read_note(entry.rack_id).note)
 
 
 def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
@@ -124,7 +144,7 @@ def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
 def _share(group: Group, entry: Any, _topics: TopicNames) -> Group:
     members = (
         _modern_member(
-            m, Subscription(frozenset(m.subscribed_topic_names)), assignment=_assigned(m)
+            m, Subscription(frozenset(m.subscribed_topic_names)), assignment=_assigned(m.assignment)
         )
         for m in entry.members
     )
@@ -186,11 +206,11 @@ def _modern_member(
     )
 
 
-def _assigned(entry: Any) -> tuple[TopicPartition, ...]:
+def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
     return tuple(
         sorted(
             TopicPartition(topic.topic_name, partition)
-            for topic in entry.assignment.topic_partitions
+            for topic in assignment.topic_partitions
             for partition in topic.partitions
         )
     )

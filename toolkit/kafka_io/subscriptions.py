@@ -58,19 +58,35 @@ def from_classic_metadata(data: bytes) -> Subscription:
 
 def assignment_from_bytes(data: bytes) -> tuple[TopicPartition, ...]:
     """Return a classic member's assigned partitions; empty where the bytes are not of that kind."""
-    assigned = []
     try:
-        (count,) = struct.unpack_from(">i", data, 2)
-        position = 6
-        for _ in range(count):
-            (topic,), position = _strings(data, position, 1)
-            (partitions,) = struct.unpack_from(">i", data, position)
-            numbers = struct.unpack_from(f">{partitions}i", data, position + 4)
-            position += 4 + 4 * partitions
-            assigned += [TopicPartition(topic, number) for number in numbers]
+        assigned, _ = _assignment(data)
     except (struct.error, UnicodeDecodeError, ValueError):
         return ()
     return tuple(sorted(assigned))
+
+
+def user_data_from_bytes(data: bytes) -> bytes:
+    """Return what the leader of a classic group added to a member's assignment; b"" for nothing."""
+    try:
+        _, position = _assignment(data)
+        (size,) = struct.unpack_from(">i", data, position)
+    except (struct.error, UnicodeDecodeError, ValueError):
+        return b""
+    return data[position + 4 : position + 4 + max(0, size)]
+
+
+def _assignment(data: bytes) -> tuple[list[TopicPartition], int]:
+    """Return the partitions, and where they end."""
+    assigned = []
+    (count,) = struct.unpack_from(">i", data, 2)
+    position = 6
+    for _ in range(count):
+        (topic,), position = _strings(data, position, 1)
+        (partitions,) = struct.unpack_from(">i", data, position)
+        numbers = struct.unpack_from(f">{partitions}i", data, position + 4)
+        position += 4 + 4 * partitions
+        assigned += [TopicPartition(topic, number) for number in numbers]
+    return assigned, position
 
 
 def _strings(data: bytes, position: int, count: int) -> tuple[list[str], int]:

@@ -26,6 +26,7 @@ from toolkit.kafka_io.coordinators import (
     RETRY_PAUSE_S,
     find_coordinators,
 )
+from toolkit.kafka_io.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
 
@@ -81,6 +82,14 @@ class GroupWriter:
                 return Answered(_commit_reason(group_codes.pop()), refused)
             refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
         return Answered("", refused)
+
+    def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> Answered:
+        """Commit offsets of a live group in one transaction; see `transactional_commit`."""
+        with OffsetsTransaction(self._connection, group_id) as transaction:
+            for chunk in _chunks(group_id, positions):
+                transaction.add(chunk)
+            transaction.commit()
+        return Answered()
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Answered:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""

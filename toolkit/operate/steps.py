@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
@@ -124,6 +124,9 @@ class _Worker:
                 case Action.COMMIT:
                     positions = {c.partition: c.after for c in changes if c.after}
                     return self.writer.commit(step.group_id, positions)
+                case Action.MOVE:
+                    positions = {c.partition: c.after for c in changes if c.after}
+                    return self.writer.move(step.group_id, positions)
                 case Action.DELETE_OFFSETS:
                     return self.writer.delete_offsets(step.group_id, [c.partition for c in changes])
                 case Action.DELETE_GROUP:
@@ -131,6 +134,8 @@ class _Worker:
                 case Action.REJOIN:
                     rejoin(self.connection, self._listed(step.group_id))
                     return Answered()
+                case Action.HOLD | Action.RELEASE:
+                    raise UsageError(f"{step.action} is for toolkit.operate.hold")
         except ToolkitError as exc:
             self._note(exc)
             return Answered(str(exc), is_lost=isinstance(exc, ClusterUnreachable))

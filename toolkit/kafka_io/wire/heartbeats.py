@@ -1,8 +1,16 @@
-"""Heartbeats of protocols the client lacks: share groups (KIP-932), streams groups (KIP-1071)."""
+"""Heartbeats the client lacks: of KIP-848, share (KIP-932) and streams groups (KIP-1071)."""
 
 from __future__ import annotations
 
 from kafka.protocol.api_message import ApiMessage
+
+
+class ConsumerGroupHeartbeatRequest(ApiMessage, load_json="toolkit.kafka_io.wire"):
+    """A KIP-848 member joins (epoch 0), stays or leaves (epoch -1)."""
+
+
+class ConsumerGroupHeartbeatResponse(ApiMessage, load_json="toolkit.kafka_io.wire"):
+    """The member's epoch and, when it changed, its assignment."""
 
 
 class ShareGroupHeartbeatRequest(ApiMessage, load_json="toolkit.kafka_io.wire"):

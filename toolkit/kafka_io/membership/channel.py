@@ -1,0 +1,143 @@
+"""
+Send a member's requests to its group's coordinator, wherever that is now.
+
+A broker answers the requests of one connection in order, so a join, which it answers only when the
+whole group has come together, goes over a connection of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Any, Self
+
+from toolkit.errors import BrokerRefused, ClusterUnreachable
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.connect import REQUEST_TIMEOUT_S, Connection
+from toolkit.kafka_io.coordinators import find_coordinators
+from toolkit.kafka_io.membership.request import ASK_AGAIN, Request
+from toolkit.model import HOLDER, Cluster
+
+GIVE_UP_AFTER_S = 30.0
+PAUSE_S = 0.2
+# Members may take as long as their rebalance timeout to join, 5 minutes by default in Java.
+LONGEST_WAIT_S = 600.0
+
+
+class GroupChannel:
+    """A way to one group's coordinator for members of ours; use it in a `with` statement."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group_id: str,
+        *,
+        client_id: str = HOLDER,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Connect when first used; `check` is called while waiting, and what it raises ends it."""
+        self.group_id = group_id
+        self.check = check
+        self._cluster = cluster
+        self._client_id = client_id
+        self._open = ExitStack()
+        self._talk: Connection | None = None
+        self._join: Connection | None = None
+        self._coordinator: int | None = None
+
+    def __enter__(self) -> Self:
+        """Return the channel itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close every connection."""
+        self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close every connection; the next request opens new ones."""
+        self._open.close()
+        self._talk = self._join = self._coordinator = None
+
+    def ask(self, request: Request) -> Any:
+        """Send a request and return its answer, as `request.read` gives it."""
+        (answer,) = self.ask_together([request])
+        return answer
+
+    def ask_together(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+        """
+        Send requests in one go and return their answers in order.
+
+        A coordinator that moved, is loading or does not answer is looked for again for
+        `GIVE_UP_AFTER_S`; then ClusterUnreachable or BrokerRefused is raised. All of them are sent
+        again then: saying the same once more does no harm to any request of a member.
+        """
+        give_up_at = time.monotonic() + GIVE_UP_AFTER_S
+        while True:
+            late = time.monotonic() >= give_up_at
+            try:
+                answers = self._ask_once(requests)
+                if late or not any(answer.error in ASK_AGAIN for answer in answers):
+                    return answers
+            except ClusterUnreachable:
+                if late:
+                    raise
+                self.disconnect()
+            self._coordinator = None
+            self.check()
+            time.sleep(PAUSE_S)
+
+    def start(self, request: Request) -> None:
+        """Send a request on a connection of its own and leave it waiting, unheard."""
+        connection = self._connect()
+        connection.start(request.build(self.group_id), to=self._find(connection))
+
+    def _ask_once(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+        waits = any(request.waits for request in requests)
+        connection = self._connection(waits=waits)
+        if all(request.to_any for request in requests):
+            node_id = connection.broker_ids[0]
+        else:
+            node_id = self._find(connection)
+        try:
+            responses = connection.send_together(
+                [request.build(self.group_id) for request in requests],
+                to=node_id,
+                timeout_s=LONGEST_WAIT_S if waits else REQUEST_TIMEOUT_S,
+                meanwhile=self.check,
+            )
+        except BaseException:
+            if waits:  # what was left waiting would keep the next one waiting
+                self.disconnect()
+            raise
+        return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
+
+    def _connection(self, *, waits: bool) -> Connection:
+        if waits:
+            self._join = self._join or self._connect()
+            return self._join
+        self._talk = self._talk or self._connect()
+        return self._talk
+
+    def _connect(self) -> Connection:
+        return self._open.enter_context(Connection(self._cluster, client_id=self._client_id))
+
+    def _find(self, connection: Connection) -> int:
+        if self._coordinator is None:
+            (found,) = find_coordinators(connection, [self.group_id])
+            if found.error_code in ASK_AGAIN:
+                raise ClusterUnreachable(
+                    f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"
+                )
+            if found.error_code != NO_ERROR:
+                raise BrokerRefused(
+                    f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"
+                )
+            self._coordinator = int(found.node_id)
+        return self._coordinator

@@ -1,0 +1,230 @@
+"""Requests of a member of a classic group: join, sync, heartbeat, leave, and describe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer.group import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    SyncGroupRequest,
+)
+
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.membership.request import Failed
+
+CONSUMER = "consumer"  # the protocol type of consumers
+MEMBERS_VERSION = 3  # of LeaveGroup: before, it told nothing about members
+REASON = "offsetbook holds partitions of this group"  # brokers write it into their log
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """The answer to a join; only the leader hears of the `members`, each with its subscription."""
+
+    error: int
+    member_id: str = ""
+    generation: int = -1
+    leader: str = ""
+    protocol: str = ""
+    members: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def leads(self) -> bool:
+        """Whether the member that asked is the leader."""
+        return self.leader == self.member_id
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Join, or join again; without a member id the answer is error 79 and an id to join with."""
+
+    member_id: str
+    protocols: tuple[tuple[str, bytes], ...]  # name and subscription, what is liked best first
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = True
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        return JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            member_id=self.member_id,
+            protocol_type=CONSUMER,
+            protocols=[
+                JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in self.protocols
+            ],
+            reason=REASON,
+        )
+
+    def read(self, response: Any) -> Joined:
+        """Return what the coordinator says."""
+        return Joined(
+            response.error_code,
+            response.member_id,
+            response.generation_id,
+            response.leader,
+            response.protocol_name or "",
+            {member.member_id: bytes(member.metadata) for member in response.members},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """The answer to a sync: what the member itself was assigned."""
+
+    error: int
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Sync:
+    """Hear one's assignment; the leader says everybody's."""
+
+    member_id: str
+    generation: int
+    protocol: str
+    assignments: Mapping[str, bytes] = field(default_factory=dict)
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = True
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        return SyncGroupRequest(
+            group_id=group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            protocol_type=CONSUMER,
+            protocol_name=self.protocol,
+            assignments=[
+                SyncGroupRequest.SyncGroupRequestAssignment(member_id=member_id, assignment=data)
+                for member_id, data in self.assignments.items()
+            ],
+        )
+
+    def read(self, response: Any) -> Synced:
+        """Return what the coordinator says."""
+        return Synced(response.error_code, bytes(response.assignment or b""))
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Stay a member; error 27 says that the group is coming together again."""
+
+    member_id: str
+    generation: int
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        return HeartbeatRequest(
+            group_id=group_id, generation_id=self.generation, member_id=self.member_id
+        )
+
+    def read(self, response: Any) -> Failed:
+        """Return what the coordinator says."""
+        return Failed(response.error_code)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The answer to a leave: the error of the whole, and of each member by its id."""
+
+    error: int
+    members: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """Leave, or have others leave: a coordinator does not ask who says so."""
+
+    member_ids: tuple[str, ...]
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        return LeaveGroupRequest(
+            group_id=group_id,
+            members=[
+                LeaveGroupRequest.MemberIdentity(member_id=member_id, reason=REASON)
+                for member_id in self.member_ids
+            ],
+            min_version=MEMBERS_VERSION,
+        )
+
+    def read(self, response: Any) -> Left:
+        """Return what the coordinator says."""
+        return Left(response.error_code, {m.member_id: m.error_code for m in response.members})
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMember:
+    """A member of a classic group; its bytes are only told while the group is Stable."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicFacts:
+    """A classic group as its coordinator describes it."""
+
+    error: int
+    why: str = ""
+    state: str = ""
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[ClassicMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeClassic:
+    """Ask for a classic group's members."""
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        return DescribeGroupsRequest(groups=[group_id])
+
+    def read(self, response: Any) -> ClassicFacts:
+        """Return what the coordinator says."""
+        (group,) = response.groups
+        if group.error_code != NO_ERROR:
+            return ClassicFacts(group.error_code, reason(group.error_code))
+        return ClassicFacts(
+            NO_ERROR,
+            state=group.group_state,
+            protocol_type=group.protocol_type,
+            protocol=group.protocol_data,
+            members=tuple(
+                ClassicMember(
+                    member_id=member.member_id,
+                    client_id=member.client_id,
+                    host=member.client_host,
+                    instance_id=member.group_instance_id,
+                    subscription=bytes(member.member_metadata or b""),
+                    assignment=bytes(member.member_assignment or b""),
+                )
+                for member in group.members
+            ),
+        )

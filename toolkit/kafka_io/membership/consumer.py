@@ -1,0 +1,181 @@
+"""Requests of a KIP-848 member: its heartbeat, by which it also joins and leaves, and describe."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+from uuid import UUID
+
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.wire.describe import ConsumerGroupDescribeRequest
+from toolkit.kafka_io.wire.heartbeats import ConsumerGroupHeartbeatRequest
+from toolkit.model import TopicPartition
+
+JOIN_EPOCH, LEAVE_EPOCH = 0, -1
+LONGEST_REBALANCE_MS = 2**31 - 1  # 24.8 days
+
+
+class IdPartition(NamedTuple):
+    """A partition as the newer protocols write it: the id of its topic, and its number."""
+
+    topic_id: UUID
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beaten:
+    """The answer to a heartbeat; `assigned` is None where the assignment did not change."""
+
+    error: int
+    why: str = ""
+    epoch: int = 0
+    assigned: frozenset[IdPartition] | None = None
+    interval_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """A heartbeat: epoch 0 joins, -1 leaves; what is None has not changed since the last one."""
+
+    member_id: str
+    epoch: int
+    owned: frozenset[IdPartition] | None = None
+    topics: tuple[str, ...] | None = None
+    assignor: str | None = None
+    rack_id: str | None = None  # free text that describing the group shows to everybody
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message; a joining member must say everything."""
+        joins = self.epoch == JOIN_EPOCH
+        request = ConsumerGroupHeartbeatRequest
+        owned = frozenset[IdPartition]() if joins and self.owned is None else self.owned
+        return request(
+            group_id=group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            rack_id=self.rack_id,
+            rebalance_timeout_ms=LONGEST_REBALANCE_MS if joins else -1,
+            subscribed_topic_names=None if self.topics is None else list(self.topics),
+            server_assignor=self.assignor,
+            topic_partitions=None
+            if owned is None
+            else [
+                request.TopicPartitions(topic_id=topic_id, partitions=numbers)
+                for topic_id, numbers in _by_topic(owned).items()
+            ],
+            min_version=1,
+        )
+
+    def read(self, response: Any) -> Beaten:
+        """Return what the coordinator says."""
+        code = response.error_code
+        if code != NO_ERROR:
+            return Beaten(code, reason(code, response.error_message))
+        assigned = response.assignment
+        return Beaten(
+            NO_ERROR,
+            epoch=response.member_epoch,
+            assigned=None
+            if assigned is None
+            else frozenset(
+                IdPartition(topic.topic_id, number)
+                for topic in assigned.topic_partitions
+                for number in topic.partitions
+            ),
+            interval_ms=response.heartbeat_interval_ms,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """A member of a KIP-848 group; `is_classic` where it speaks the classic protocol in it."""
+
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    rack_id: str | None
+    epoch: int
+    topics: frozenset[str]
+    pattern: str | None
+    assigned: frozenset[TopicPartition]
+    target: frozenset[TopicPartition]
+    is_classic: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFacts:
+    """A KIP-848 group as its coordinator describes it."""
+
+    error: int
+    why: str = ""
+    state: str = ""
+    epoch: int = 0
+    assignor: str = ""
+    members: tuple[ConsumerMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeConsumer:
+    """Ask for a KIP-848 group's members."""
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        return ConsumerGroupDescribeRequest(
+            group_ids=[group_id], include_authorized_operations=False
+        )
+
+    def read(self, response: Any) -> ConsumerFacts:
+        """Return what the coordinator says."""
+        (group,) = response.groups
+        if group.error_code != NO_ERROR:
+            return ConsumerFacts(group.error_code, reason(group.error_code, group.error_message))
+        return ConsumerFacts(
+            NO_ERROR,
+            state=group.group_state,
+            epoch=group.group_epoch,
+            assignor=group.assignor_name,
+            members=tuple(map(_member, group.members)),
+        )
+
+
+CLASSIC_IN_CONSUMER = 0  # the member type of a classic member; -1 where a broker does not say
+
+
+def _member(entry: Any) -> ConsumerMember:
+    return ConsumerMember(
+        member_id=entry.member_id,
+        client_id=entry.client_id,
+        host=entry.client_host,
+        instance_id=entry.instance_id,
+        rack_id=entry.rack_id,
+        epoch=entry.member_epoch,
+        topics=frozenset(entry.subscribed_topic_names),
+        pattern=entry.subscribed_topic_regex or None,
+        assigned=_partitions(entry.assignment),
+        target=_partitions(entry.target_assignment),
+        is_classic=getattr(entry, "member_type", -1) == CLASSIC_IN_CONSUMER,
+    )
+
+
+def _partitions(assignment: Any) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.topic_name, number)
+        for topic in assignment.topic_partitions
+        for number in topic.partitions
+    )
+
+
+def _by_topic(partitions: Iterable[IdPartition]) -> dict[UUID, list[int]]:
+    by_topic: dict[UUID, list[int]] = defaultdict(list)
+    for topic_id, number in sorted(partitions):
+        by_topic[topic_id].append(number)
+    return by_topic

@@ -1,0 +1,98 @@
+"""
+What a recipe is: a generator that yields its next request and receives the answer.
+
+So a recipe reads from top to bottom, is tested without a broker by handing it answers, and can be
+interrupted at every single step. `run` is the one place where its requests are really sent.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.membership import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Requests that go to the coordinator in one go; the answer is a tuple in their order."""
+
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A request that is left waiting on a connection of its own; there is no answer."""
+
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let time pass; the answer is the monotonic clock in seconds, also of `Wait(0)`."""
+
+    seconds: float
+
+
+T = TypeVar("T")
+Yielded: TypeAlias = Request | Together | Aside | Wait
+Flow: TypeAlias = Generator[Yielded, Any, T]
+
+
+class Channel(Protocol):
+    """What a recipe's requests are sent through."""
+
+    def ask_together(self, requests: tuple[Request, ...]) -> tuple[Any, ...]:
+        """Return the answers to some requests, in their order."""
+
+    def start(self, request: Request) -> None:
+        """Send a request whose answer nobody reads."""
+
+
+def run(
+    flow: Flow[T],
+    channel: Channel,
+    *,
+    check: Callable[[], None] = lambda: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> T:
+    """
+    Carry a recipe out and return what it returns.
+
+    `check` is called before every step; what it raises, and what sending raises, is raised inside
+    the recipe, once. From then on the recipe puts things in order and is not checked any more.
+    """
+    answer: Any = None
+    error: BaseException | None = None
+    orderly = True
+    while True:
+        try:
+            step = flow.throw(error) if error else flow.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        answer, error = None, None
+        try:
+            if orderly:
+                check()
+            answer = _take(step, channel, sleep)
+        except (ToolkitError, KeyboardInterrupt) as exc:
+            orderly, error = False, exc
+
+
+def _take(step: Yielded, channel: Channel, sleep: Callable[[float], None]) -> Any:
+    match step:
+        case Wait(seconds):
+            sleep(seconds)
+            return time.monotonic()
+        case Aside(request):
+            channel.start(request)
+            return None
+        case Together(requests):
+            return channel.ask_together(requests) if requests else ()
+        case request:
+            (answer,) = channel.ask_together((request,))
+            return answer

@@ -69,7 +69,7 @@ HOLDER = "offsetbook-hold"  # the client id of members of ours that hold partiti
 class Prefer(StrEnum):
     """What matters most while partitions of a KIP-848 group are captured."""
 
-    LOSSLESS = "lossless"  # no record is delivered twice; all partitions of a topic stop for a while
+    LOSSLESS = "lossless"  # no record twice; all partitions of a topic stop for a while
     QUIET = "quiet"  # only the partitions of the owner stop; it repeats what it has not committed
     FAST = "fast"  # captured within a second; the owner repeats what it has not committed
 

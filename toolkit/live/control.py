@@ -1,0 +1,95 @@
+"""
+How a keeper is told things: one line of JSON to a socket that only its user can open, one back.
+
+    {"do": "status"}
+    {"do": "add", "partitions": [["orders", 1]]}      hold these too
+    {"do": "release", "partitions": [["orders", 1]]}  let these go; without a list, all of them
+
+The answer has `ok`, and `words` where something went wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from toolkit.errors import HoldLost
+
+LONGEST_LINE = 10_000_000
+PATIENCE_S = 5.0  # for whoever connects and says nothing
+ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+
+class Control:
+    """A keeper's end: a socket in a folder of its own, gone when the keeper ends."""
+
+    def __init__(self) -> None:
+        """Listen; the path is short, because the name of a socket may have 107 bytes only."""
+        self._folder = Path(tempfile.mkdtemp(prefix="offsetbook-"))  # mkdtemp makes it private
+        self.path = self._folder / "keeper"
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.bind(str(self.path))
+        self._listener.listen()
+
+    def __enter__(self) -> Self:
+        """Return the control itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop listening."""
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def fileno(self) -> int:
+        """Return what `select` waits for."""
+        return self._listener.fileno()
+
+    def serve(self, answer: Callable[[Request], Answer]) -> None:
+        """Hear one request and answer it; whoever breaks off or talks nonsense is let go."""
+        connection, _ = self._listener.accept()
+        with connection, suppress(OSError):
+            connection.settimeout(PATIENCE_S)
+            with connection.makefile("rb") as incoming:
+                line = incoming.readline(LONGEST_LINE)
+            try:
+                request = json.loads(line)
+                heard = answer(request) if isinstance(request, dict) else _refusal("not an object")
+            except ValueError as exc:
+                heard = _refusal(f"not understood: {exc}")
+            connection.sendall(json.dumps(heard).encode() + b"\n")
+
+
+def ask_keeper(path: str, request: Request) -> Answer:
+    """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(ANSWER_WITHIN_S)
+            connection.connect(path)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as incoming:
+                answer: Answer = json.loads(incoming.readline())
+                return answer
+    except (OSError, ValueError) as exc:
+        raise HoldLost(
+            f"the process that holds the partitions does not answer: {exc}",
+            hint="see what is held with: offsetbook paused-partitions",
+        ) from exc
+
+
+def _refusal(words: str) -> Answer:
+    return {"ok": False, "words": words}

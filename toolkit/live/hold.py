@@ -1,0 +1,73 @@
+"""What every hold can do, and which recipe a group needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from toolkit.live.flow import Flow
+from toolkit.model import GroupType, HoldNote, Prefer, TopicPartition
+
+STREAMS_ASSIGNOR = "stream"  # the protocol of Kafka Streams in a classic group
+
+
+class Hold(Protocol):
+    """
+    Partitions of one group that its members do not get.
+
+    `capture`, `keep` and `release` are recipes. A capture that fails or is interrupted leaves what
+    was held before; `keep` raises HoldLost where the broker no longer knows our members.
+    """
+
+    note: HoldNote
+    beat_every_s: float
+
+    @property
+    def held(self) -> frozenset[TopicPartition]:
+        """The partitions that are held."""
+
+    @property
+    def survives_s(self) -> float | None:
+        """How long they are when nobody keeps the hold; None where that is not known."""
+
+    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+        """Hold these too: all of them or none."""
+
+    def keep(self) -> Flow[None]:
+        """Say to the broker that the hold goes on, and do what it asks for."""
+
+    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+        """Give some or all of them back."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what another process needs to go on."""
+
+
+def new_hold(type_: GroupType, assignor: str, *, prefer: Prefer, note: HoldNote) -> Hold:
+    """Return a hold, of nothing yet, for a kind of group."""
+    if type_ is GroupType.CONSUMER:
+        from toolkit.live.consumer_hold import ConsumerHold
+
+        return ConsumerHold(prefer=prefer, note=note)
+    return _classic(assignor)(note=note)
+
+
+def taken_over(
+    type_: GroupType, assignor: str, state: Mapping[str, Any], *, note: HoldNote
+) -> Hold:
+    """Return a hold that another process began."""
+    if type_ is GroupType.CONSUMER:
+        from toolkit.live.consumer_hold import ConsumerHold
+
+        return ConsumerHold.from_state(state, note=note)
+    return _classic(assignor).from_state(state, note=note)
+
+
+def _classic(assignor: str) -> Any:
+    if assignor == STREAMS_ASSIGNOR:
+        from toolkit.live.streams_hold import StreamsHold
+
+        return StreamsHold
+    from toolkit.live.classic_hold import ClassicHold
+
+    return ClassicHold

@@ -1,0 +1,236 @@
+"""
+The process that holds partitions: `python -m toolkit.live.keeper HOLD_FILE [--standby]`.
+
+It captures them, says to the broker that the hold goes on, follows the group and its coordinator,
+and ends when it is told to, when the time of the hold is over, or when somebody else has let the
+partitions go; it never takes back what somebody else resumed. Whoever starts it has the other end
+of its standard input: until a line comes from there, the end of that process is the end of the
+hold. With `--standby` it waits until the keeper before it is gone, and takes the hold over.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import (
+    Blocked,
+    BrokerRefused,
+    ClusterUnreachable,
+    HoldLost,
+    Interrupted,
+    ToolkitError,
+)
+from toolkit.kafka_io.membership import GroupChannel
+from toolkit.live.control import Answer, Control, Request
+from toolkit.live.flow import Flow, run
+from toolkit.live.hold import new_hold, taken_over
+from toolkit.live.hold_ends import record_end
+from toolkit.model import TopicPartition
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeping, read_hold, write_hold
+
+log = logging.getLogger("keeper")
+
+TIME_OVER = "the time of the hold is over"
+
+
+class Keeper:
+    """Keeps one hold; `starter` is where the end of its starter is noticed, None where alone."""
+
+    def __init__(self, path: Path, record: HoldRecord, *, starter: int | None) -> None:
+        """Prepare to hold what a record says: to capture it, or to go on for another keeper."""
+        self.path = path
+        self.record = record
+        self.starter = starter
+        self.asked_to_end = ""
+        self.is_ending = False
+        self.wakeful, self.waker = socket.socketpair()
+        kind = (record.type, record.assignor)
+        if record.status is HoldStatus.HELD:
+            self.hold = taken_over(*kind, record.members, note=record.note)
+        else:
+            self.hold = new_hold(*kind, prefer=record.prefer, note=record.note)
+        self.control = Control()
+        self.channel = GroupChannel(record.cluster, record.group_id, check=self.check)
+
+    def run(self) -> None:
+        """Hold until the end, and leave nothing behind but the record of how it ended."""
+        with self.control, self.channel:
+            self.note(socket=str(self.control.path), pid=os.getpid())
+            try:
+                if missing := frozenset(self.record.wanted) - self.hold.held:
+                    self.do(self.hold.capture(missing))
+                self.note_held("held")
+                self.keep()
+            except Interrupted as exc:
+                self.end(exc.problem)
+            except ToolkitError as exc:
+                self.end(str(exc))
+
+    def do(self, flow: Flow[None]) -> None:
+        """Carry a recipe out, and note what has changed by it, also where it fails."""
+        try:
+            run(flow, self.channel, check=self.check)
+        finally:
+            state = self.hold.state()
+            if state != self.record.members:
+                self.note(members=state)
+
+    def keep(self) -> None:
+        """Keep the hold until nothing is held any more."""
+        while self.hold.held:
+            self.wait(self.hold.beat_every_s)
+            self.check()
+            try:
+                self.do(self.hold.keep())
+                self.note_held("held")
+            except HoldLost as exc:
+                if not self.hold.held:
+                    raise
+                self.note_held(str(exc))
+            except (ClusterUnreachable, BrokerRefused) as exc:
+                # It may come back in time; until then the broker does what it does without us.
+                self.note(words=f"held, as far as is known: {exc}")
+        self.end(self.asked_to_end or "resumed")
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the time of the next heartbeat, and do what is asked for meanwhile."""
+        beat_at = time.monotonic() + seconds
+        while self.hold.held and (left := beat_at - time.monotonic()) > 0:
+            ready = self.ready(left, self.control.fileno())
+            if self.asked_to_end or ((until := self.record.note.until) and until < now()):
+                return
+            if self.control.fileno() in ready:
+                self.control.serve(self.answer)
+
+    def ready(self, seconds: float, *more: int) -> list[int]:
+        """Return what there is to hear from, after so long at most; note what the starter says."""
+        sources = [self.wakeful.fileno(), *more]
+        if self.starter is not None:
+            sources.append(self.starter)
+        found, _, _ = select.select(sources, [], [], seconds)
+        if self.wakeful.fileno() in found:
+            self.wakeful.recv(100)
+        if self.starter in found and self.starter is not None:
+            if os.read(self.starter, 100):
+                log.info("going on alone")
+            else:
+                self.asked_to_end = self.asked_to_end or "whoever started the hold is gone"
+            self.starter = None
+        return found
+
+    def check(self) -> None:
+        """Raise Interrupted, once, when the hold is to end."""
+        self.ready(0)
+        until = self.record.note.until
+        over = TIME_OVER if until and until < now() else ""
+        if not self.is_ending and (why := self.asked_to_end or over):
+            self.is_ending = True  # what puts things in order is not interrupted
+            raise Interrupted(why)
+
+    def answer(self, request: Request) -> Answer:
+        """Do what somebody asks for through the socket, and say what came of it."""
+        try:
+            some = _partitions(request.get("partitions"), self.hold.held)
+            match request.get("do"):
+                case "status":
+                    pass
+                case "add":
+                    self.do(self.hold.capture(some - self.hold.held))
+                    self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
+                    self.note_held("held")
+                case "release":
+                    self.asked_to_end = "" if self.hold.held - some else "resumed"
+                    self.is_ending = self.is_ending or bool(self.asked_to_end)
+                    self.do(self.hold.release(some & self.hold.held))
+                    self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
+                    self.note_held("held")
+                case other:
+                    return {"ok": False, "words": f"{other!r} is not known here"}
+        except Interrupted:
+            raise
+        except ToolkitError as exc:
+            return {"ok": False, "words": str(exc)}
+        return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
+
+    def end(self, words: str) -> None:
+        """Let everything go that is still held, and record how the hold ended."""
+        was_held = self.record.status is HoldStatus.HELD
+        self.is_ending = True
+        try:
+            if self.hold.held:
+                self.do(self.hold.release(self.hold.held))
+        except ToolkitError as exc:
+            words = f"{words}; it could not leave the group, which forgets it by itself: {exc}"
+        self.note(status=HoldStatus.ENDED, words=words)
+        if was_held and words != "resumed":  # who resumed it has recorded that
+            record_end(self.path, self.record, words, now())
+        self.note(held=())
+
+    def note_held(self, words: str) -> None:
+        """Write down what is held now."""
+        held = tuple(sorted(self.hold.held))
+        note = replace(self.record.note, survives_s=self.hold.survives_s)
+        self.note(status=HoldStatus.HELD, words=words, held=held, note=note)
+
+    def note(self, **changes: Any) -> None:
+        """Write a change into the hold file, where it is one."""
+        record = replace(self.record, **changes)
+        if record == self.record:
+            return
+        if record.words != self.record.words:
+            log.info("%s: %s", record.status, record.words)
+        self.record = record
+        write_hold(self.path, record)
+
+
+def now() -> datetime:
+    """Return the time."""
+    return datetime.now(UTC)
+
+
+def main() -> None:
+    """Go on in a process of its own, which belongs to no terminal and is nobody's child."""
+    path, *options = sys.argv[1:]
+    if os.fork():
+        os._exit(0)
+    logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    for ignored in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(ignored, signal.SIG_IGN)
+    standby = "--standby" in options
+    try:
+        with keeping(Path(path), wait=standby):
+            record = read_hold(Path(path))
+            if record is None or (standby and record.status is not HoldStatus.HELD):
+                return  # there is nothing to take over
+            keeper = Keeper(Path(path), record, starter=None if standby else 0)
+            signal.signal(signal.SIGTERM, lambda *_: _stop(keeper))
+            keeper.run()
+    except Blocked as exc:
+        log.error("%s", exc)  # noqa: TRY400 - it is a plain fact, not a defect of ours
+        sys.exit(exc.exit_code)
+
+
+def _stop(keeper: Keeper) -> None:
+    keeper.asked_to_end = "stopped by SIGTERM"
+    keeper.waker.send(b"!")
+
+
+def _partitions(pairs: Any, otherwise: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+    if pairs is None:
+        return otherwise
+    return frozenset(TopicPartition(str(topic), int(number)) for topic, number in pairs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""
+Hold files: what is held of a live group, by which process, and enough for another to go on.
+
+There is one for each group of a cluster, `holds/<cluster>/<group>.json` in the state folder. The
+process that holds the partitions, the keeper, has a lock on the file beside it for as long as it
+lives, however it ends; so who can take that lock knows that nobody is keeping the hold.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import Blocked, RecordFailed
+from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.storage.json_records import utc_text
+from toolkit.storage.whole_files import file_name, make_folder, not_written, write_whole
+
+
+class HoldStatus(StrEnum):
+    """How far a hold has come."""
+
+    STARTING = "starting"  # its partitions are being captured
+    HELD = "held"
+    ENDED = "ended"  # nothing is held any more, or never was; `words` say why
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRecord:
+    """
+    One hold: of which group, as what it was asked for, and how it stands.
+
+    `members` is what the keeper knows about its members, from which another keeper goes on;
+    `socket` is where it listens; `words` say what it is doing, or how it ended.
+    """
+
+    run_id: str
+    cluster: Cluster
+    cluster_id: str
+    group_id: str
+    type: GroupType
+    assignor: str
+    wanted: tuple[TopicPartition, ...]
+    prefer: Prefer
+    note: HoldNote
+    status: HoldStatus = HoldStatus.STARTING
+    words: str = ""
+    held: tuple[TopicPartition, ...] = ()
+    members: Mapping[str, Any] = field(default_factory=dict)
+    socket: str = ""
+    pid: int = 0
+
+
+def hold_path(state: Path, cluster_id: str, group_id: str) -> Path:
+    """Return where the hold of a group is recorded, which need not exist."""
+    return state / "holds" / file_name(cluster_id) / f"{file_name(group_id)}.json"
+
+
+def list_holds(state: Path, cluster_id: str) -> Iterator[Path]:
+    """Yield the hold files of a cluster."""
+    yield from sorted((state / "holds" / file_name(cluster_id)).glob("*.json"))
+
+
+def write_hold(path: Path, record: HoldRecord) -> None:
+    """Write a hold file, whole and on the disk before this returns; raises RecordFailed."""
+    make_folder(path.parent)
+    write_whole(path, json.dumps(_content(record), indent=1) + "\n")
+
+
+def read_hold(path: Path) -> HoldRecord | None:
+    """Return what a hold file says, None where there is none; raises RecordFailed."""
+    try:
+        return _record(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise RecordFailed(f"hold file {path} cannot be read: {exc.strerror or exc}") from exc
+    except (ValueError, TypeError, KeyError, AttributeError) as exc:
+        raise RecordFailed(
+            f"hold file {path} is damaged: {exc}",
+            hint="what is held can be seen and resumed without it: offsetbook paused-partitions",
+        ) from exc
+
+
+def is_kept(path: Path) -> bool:
+    """Whether a keeper is alive that keeps the hold."""
+    try:
+        with keeping(path):
+            return False
+    except Blocked:
+        return True
+
+
+@contextmanager
+def keeping(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Be the only keeper of a hold; raises Blocked where another one is, or waits for its end."""
+    lock = make_folder(path.parent) / f"{path.stem}.lock"
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as exc:
+        raise not_written(lock, exc) from exc
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        yield
+    except BlockingIOError as exc:
+        raise Blocked(f"another process keeps the hold of {path}") from exc
+    finally:
+        os.close(descriptor)
+
+
+def _content(record: HoldRecord) -> dict[str, Any]:
+    note = record.note
+    content = {name.name: getattr(record, name.name) for name in fields(record)}
+    return content | {
+        "cluster": {
+            "name": record.cluster.name,
+            "bootstrap_servers": record.cluster.bootstrap_servers,
+            "settings": dict(record.cluster.settings),  # secrets are references here
+        },
+        "note": {
+            "who": note.who,
+            "host": note.host,
+            "since": note.since and utc_text(note.since),
+            "until": note.until and utc_text(note.until),
+            "reason": note.reason,
+            "survives_s": note.survives_s,
+        },
+    }
+
+
+def _record(content: dict[str, Any]) -> HoldRecord:
+    note = content["note"]
+    record = HoldRecord(**content)
+    return replace(
+        record,
+        cluster=Cluster(**content["cluster"]),
+        type=GroupType(record.type),
+        prefer=Prefer(record.prefer),
+        status=HoldStatus(record.status),
+        wanted=tuple(TopicPartition(*pair) for pair in record.wanted),
+        held=tuple(TopicPartition(*pair) for pair in record.held),
+        note=HoldNote(**{**note, "since": _time(note["since"]), "until": _time(note["until"])}),
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

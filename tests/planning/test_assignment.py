@@ -204,8 +204,32 @@ def test_the_newer_of_two_claims_counts() -> None:
     assert {place} == assign([stale, owner], {"a": 1}, cooperative=True).withheld
 
 
+def test_of_two_equal_claims_the_same_one_counts_always() -> None:
+    """Which of two members keeps what both say they own does not depend on their order."""
+    claims = [
+        Subscriber(name, frozenset("a"), frozenset({TopicPartition("a", 0)}))
+        for name in ("m1", "m2")
+    ]
+
+    assert assign(claims, {"a": 2}) == assign(reversed(claims), {"a": 2})
+
+
+def test_what_was_just_given_is_moved_before_what_was_owned() -> None:
+    """Where a member gets too much, it keeps what it had and passes on what is new to it."""
+    three = [
+        Subscriber("x", frozenset("au"), frozenset({TopicPartition("a", 0)})),
+        Subscriber("y", frozenset("a")),
+        Subscriber(
+            "z", frozenset("uv"), frozenset(TopicPartition("v", number) for number in range(5))
+        ),
+    ]
+    shares = assign(three, {"a": 3, "u": 1, "v": 5}).shares
+
+    assert {TopicPartition("a", 0), TopicPartition("u", 0)} == shares["x"]
+
+
 def test_shares_of_different_subscriptions_are_as_even_as_they_can_be() -> None:
-    """Who may read less is filled first, and may have less."""
+    """Who may read more takes what the other cannot, and no more than that where it has more."""
     both, only_a = frozenset({"a", "b"}), frozenset({"a"})
     shares = assign([Subscriber("m1", both), Subscriber("m2", only_a)], {"a": 3, "b": 1}).shares
 

@@ -106,9 +106,7 @@ def _give_away(
 ) -> None:
     """Give each partition to the subscriber of its topic that has least."""
     readers = _readers(members)
-    # Topics that few may read go first: whoever may read others as well takes what is left.
-    by_choice = sorted(partitions, key=lambda one: (len(readers.get(one.topic, ())), one))
-    for partition in by_choice:
+    for partition in partitions:
         if subscribers := readers.get(partition.topic):
             shares[_least(subscribers, shares)].add(partition)
 
@@ -126,7 +124,7 @@ def _balance(members: list[Subscriber], shares: dict[str, set[TopicPartition]]) 
                 # What it did not own before is given away first: that moves nothing.
                 partition = min(
                     (one for one in shares[giver] if one.topic == topic),
-                    key=lambda one: (one in owned[giver], one not in owned[taker], one),
+                    key=lambda one: (one in owned[giver], one),
                 )
                 shares[giver].remove(partition)
                 shares[taker].add(partition)

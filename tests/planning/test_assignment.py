@@ -228,6 +228,17 @@ def test_what_was_just_given_is_moved_before_what_was_owned() -> None:
     assert {TopicPartition("a", 0), TopicPartition("u", 0)} == shares["x"]
 
 
+def test_the_largest_share_gives_first() -> None:
+    """A partition of a small share does not move where one of the largest could."""
+    both = frozenset("ab")
+    small = Subscriber("m1", both, frozenset({TopicPartition("a", 0), TopicPartition("b", 0)}))
+    large = Subscriber("m2", both, frozenset(TopicPartition("b", number) for number in (1, 2, 3)))
+    shares = assign([small, large, Subscriber("new", both)], {"a": 1, "b": 4}).shares
+
+    assert small.owned == shares["m1"]
+    assert 1 == len(shares["new"])
+
+
 def test_shares_of_different_subscriptions_are_as_even_as_they_can_be() -> None:
     """Who may read more takes what the other cannot, and no more than that where it has more."""
     both, only_a = frozenset({"a", "b"}), frozenset({"a"})

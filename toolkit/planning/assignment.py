@@ -115,32 +115,25 @@ def _balance(members: list[Subscriber], shares: dict[str, set[TopicPartition]]) 
     """Move one partition after another to whoever has at least two less, while there are any."""
     owned = {member.member_id: member.owned for member in members}
     readers = _readers(members)
-    unbalanced = True
-    while unbalanced:
-        unbalanced = False
-        for topic, subscribers in sorted(readers.items()):
-            while move := _move(topic, subscribers, shares):
-                giver, taker = move
-                # What it did not own before is given away first: that moves nothing.
-                partition = min(
-                    (one for one in shares[giver] if one.topic == topic),
-                    key=lambda one: (one in owned[giver], one),
-                )
-                shares[giver].remove(partition)
-                shares[taker].add(partition)
-                unbalanced = True
+    while move := _move(readers, shares):
+        giver, taker = move
+        movable = (one for one in shares[giver] if taker in readers[one.topic])
+        # What the giver did not own before is given away first: that moves nothing.
+        partition = min(movable, key=lambda one: (one in owned[giver], one))  # noqa: B023 - used at once
+        shares[giver].remove(partition)
+        shares[taker].add(partition)
 
 
 def _move(
-    topic: str, subscribers: list[str], shares: Mapping[str, set[TopicPartition]]
+    readers: Mapping[str, list[str]], shares: Mapping[str, set[TopicPartition]]
 ) -> tuple[str, str] | None:
-    """Return who gives a partition of a topic to whom, if balance asks for it."""
-    owners = [one for one in subscribers if any(p.topic == topic for p in shares[one])]
-    if not owners:
-        return None
-    giver = min(owners, key=lambda one: (-len(shares[one]), one))
-    taker = _least(subscribers, shares)
-    return (giver, taker) if len(shares[giver]) >= len(shares[taker]) + 2 else None
+    """Return who gives a partition to whom, the largest first; None where all is balanced."""
+    for giver in sorted(shares, key=lambda one: (-len(shares[one]), one)):
+        topics = {partition.topic for partition in shares[giver]}
+        takers = {reader for topic in topics for reader in readers[topic]}
+        if takers and len(shares[giver]) >= len(shares[taker := _least(takers, shares)]) + 2:
+            return giver, taker
+    return None
 
 
 def _still_owned_by_others(

@@ -14,7 +14,7 @@ from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.fleet import Sandbox
 
-pytest_plugins = ["applications", "brokers", "desks"]  # of tests/fixtures
+pytest_plugins = ["applications", "brokers", "desks", "live_groups"]  # of tests/fixtures
 
 
 def pytest_configure() -> None:

@@ -1,0 +1,162 @@
+"""The harness itself: a measurement that cannot fail proves nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from deliveries.analysis import (
+    delivered_during,
+    first_after,
+    last_before,
+    longest_silence,
+    missing,
+    repeats,
+    two_at_once,
+)
+from deliveries.kinds import KINDS
+from deliveries.log import Delivery, Log, read_logs
+from live_groups import LiveGroup
+
+from toolkit.model import Cluster, TopicPartition
+
+PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def read_by(*deliveries: tuple[float, str, int], place: TopicPartition = PLACE) -> list[Delivery]:
+    """Return deliveries of one partition: when, to whom, and which offset."""
+    return [Delivery(at, consumer, *place, offset) for at, consumer, offset in deliveries]
+
+
+def test_delivered_during() -> None:
+    """Only what was delivered of the named partitions between two instants is found."""
+    log = read_by((1, "a", 7), (2, "a", 8), (3, "a", 9))
+
+    assert read_by((2, "a", 8)) == delivered_during(log, {PLACE}, 1, 3)
+    assert [] == delivered_during(log, {OTHER}, 1, 3)
+
+
+def test_repeats() -> None:
+    """A record is a repeat when it had been delivered before, whenever and to whomever."""
+    log = read_by((1, "a", 7), (2, "a", 8), (3, "b", 7), (4, "b", 9))
+
+    assert read_by((3, "b", 7)) == repeats(log)
+    assert read_by((3, "b", 7)) == repeats(log, start=2)
+    assert [] == repeats(log, start=3.5)
+    assert [] == repeats(log, end=2.5)
+    assert [] == repeats([*read_by((1, "a", 7)), *read_by((2, "a", 7), place=OTHER)])
+
+
+def test_repeats_after_a_move() -> None:
+    """What is read again after its offset was moved back is a repeat only from then on."""
+    log = read_by((1, "a", 7), (2, "a", 8), (3, "b", 7), (4, "b", 8), (5, "b", 7))
+
+    assert read_by((5, "b", 7)) == repeats(log, moved={PLACE: 2.5})
+    assert read_by((3, "b", 7), (4, "b", 8), (5, "b", 7)) == repeats(log, moved={OTHER: 2.5})
+
+
+def test_missing() -> None:
+    """An offset is missing when it lies between those delivered, or those that should have been."""
+    log = read_by((1, "a", 7), (2, "a", 10), (3, "a", 8))
+
+    assert [9] == missing(log, PLACE)
+    assert [6, 9, 11] == missing(log, PLACE, first=6, last=11)
+    assert [] == missing(log, OTHER)
+    assert [0, 1] == missing(log, OTHER, first=0, last=1)
+
+
+def test_two_at_once() -> None:
+    """A, B, A within a second are two at once; a partition that changes hands is not."""
+    both = read_by((1, "a", 7), (1.2, "b", 7), (1.4, "a", 8))
+
+    assert both[2:] == two_at_once(both)
+    assert [] == two_at_once(both[:2])
+    assert [] == two_at_once(both, within_s=0.3)
+    assert [] == two_at_once([*both[:2], *read_by((1.4, "a", 8), place=OTHER)])
+    assert [] == two_at_once(read_by((1, "a", 7), (1.2, "b", 7), (2.9, "a", 8)))
+
+
+def test_first_and_last() -> None:
+    """The delivery next to an instant is that of the partition, not of any."""
+    log = [*read_by((1, "a", 7)), *read_by((2, "a", 3), place=OTHER), *read_by((3, "a", 8))]
+
+    assert log[2] == first_after(log, PLACE, 1)
+    assert first_after(log, PLACE, 3) is None
+    assert log[0] == last_before(log, PLACE, 2)
+    assert last_before(log, OTHER, 1) is None
+
+
+def test_longest_silence() -> None:
+    """The longest silence counts from the beginning and to the end of the time looked at."""
+    log = read_by((1, "a", 7), (2, "a", 8), (5, "a", 9))
+
+    assert 3 == longest_silence(log, PLACE, 0, 6)
+    assert 4 == longest_silence(log, PLACE, 0, 4.5 + 1.5 + 3)
+    assert 6 == longest_silence(log, OTHER, 0, 6)
+
+
+def test_a_killed_application_loses_no_line(tmp_path: Path) -> None:
+    """What is read back is what was logged, but for a line that is not complete yet."""
+    with Log(tmp_path / "a.log") as log:
+        log.delivered([("orders", 0, 7), ("orders", 0, 8)])
+        log.happened("revoked", [("orders", 0)])
+    with (tmp_path / "a.log").open("a") as file:
+        file.write("17637")
+
+    deliveries, events = read_logs(tmp_path)
+
+    assert [("a", PLACE, 7), ("a", PLACE, 8)] == [
+        (d.consumer, d.place, d.offset) for d in deliveries
+    ]
+    assert [("a", "revoked", PLACE)] == [(e.consumer, e.what, e.place) for e in events]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_application(
+    kind: str, bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
+) -> None:
+    """Of every kind, members share partitions, take over from one that left, and lose no record."""
+    live = live_group(bare_cluster, kind, topics=2, partitions=3)
+    apps = live.applications
+
+    shared = apps.until(lambda all_: _readers(all_[-20:]) == {"a", "b"})
+    apps.start("c")
+    apps.until(lambda all_: "c" in _readers(all_))
+    apps.stop("a")
+    stopped = time.time()
+    apps.until_delivered(live.places)
+
+    assert shared
+    assert ["b", "c"] == apps.running
+    log = apps.deliveries()
+    assert {"b", "c"} == _readers(one for one in log if one.at > stopped)
+    assert {place: [] for place in live.places} == {
+        place: missing(log, place, first=0) for place in live.places
+    }
+
+
+@pytest.mark.parametrize("kind", ["librdkafka-range", "java-cooperative-sticky"])
+def test_a_killed_application(
+    kind: str, bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
+) -> None:
+    """What a killed application read is delivered to another one when its session is over."""
+    live = live_group(bare_cluster, kind)
+
+    live.applications.kill("a")
+    live.applications.until_delivered(live.places)
+
+    assert ["b"] == live.applications.running
+
+
+@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer", "aiokafka-sticky"])
+def test_patterns(kind: str, bare_cluster: Cluster, live_group: Callable[..., LiveGroup]) -> None:
+    """Members may subscribe to a pattern, and be static."""
+    live = live_group(bare_cluster, kind, topics=2, partitions=2, by_pattern=True, static=True)
+
+    assert set(live.places) <= {one.place for one in live.applications.deliveries()}
+
+
+def _readers(deliveries: object) -> set[str]:
+    return {one.consumer for one in deliveries}  # type: ignore[attr-defined]

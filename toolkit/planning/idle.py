@@ -24,7 +24,7 @@ def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
     unlisted = index.snapshot.why_unlisted
-    findings = [_no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
+    findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
     patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
     if unlisted and set(patterns) - set(missing):
         why = f"a pattern may match more groups than it did: {unlisted}"
@@ -61,7 +61,8 @@ def _hides_commits(problem: Problem) -> bool:
     return problem.what == "committed offsets"
 
 
-def _no_such_group(name: str, unlisted: str) -> Finding:
+def no_such_group(name: str, unlisted: str) -> Finding:
+    """Return the finding that nothing has a name, or that this is not known."""
     if unlisted:
         why = f"not among the groups that could be listed; some could not: {unlisted}"
         return Finding("unreadable", Severity.BLOCK, why, name)

@@ -108,3 +108,13 @@ def parse_duration(text: str) -> timedelta:
     if length > LONGEST:
         raise UsageError(f"the duration {text!r} is longer than {LONGEST.days:,} days")
     return length
+
+
+def short_duration(length: timedelta) -> str:
+    """Write a duration, to the second, so that `parse_duration` reads it: 2h30m."""
+    seconds = max(1, round(length.total_seconds()))
+    parts = []
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, size)
+        parts += [f"{count}{unit}"] if count else []
+    return "".join(parts)

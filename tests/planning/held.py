@@ -1,0 +1,86 @@
+"""Groups that are held, or are to be: a live group of two members that read a topic of four."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from facts import NOON, live, snapshot
+
+from toolkit.model import (
+    HOLDER,
+    Commit,
+    Group,
+    GroupType,
+    HoldNote,
+    Member,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
+from toolkit.plan import Change, Plan, Severity
+
+PARTITIONS = tuple(TopicPartition("orders", number) for number in range(4))
+ALICE = ("alice", "desk")
+NOTE = HoldNote(*ALICE, since=NOON, survives_s=45.0)
+
+
+def reader(name: str, *owns: int, topics: tuple[str, ...] = ("orders",)) -> Member:
+    """Return a member that reads some of the partitions."""
+    subscription = Subscription(frozenset(topics))
+    return Member(name, name, "/10.0.0.1", subscription, tuple(PARTITIONS[n] for n in owns))
+
+
+def holder(*holds: int, note: HoldNote | None = NOTE, name: str = "!h") -> Member:
+    """Return a member of ours that holds some of the partitions."""
+    held = tuple(PARTITIONS[n] for n in holds)
+    return Member(name, HOLDER, "/10.0.0.9", Subscription(), held, holds=held, hold_note=note)
+
+
+def group(*members: Member, assignor: str = "uniform", **fields: object) -> Group:
+    """Return a KIP-848 group of two readers, or of the members given, with fields changed."""
+    kept = {"type": GroupType.CONSUMER, "assignor": assignor, **fields}
+    return live("g", *(members or (reader("a", 0, 1), reader("b", 2, 3))), **kept)
+
+
+def classic(*members: Member, assignor: str = "range", **fields: object) -> Group:
+    """Return the same as a classic group."""
+    return group(*members, assignor=assignor, type=GroupType.CLASSIC, **fields)
+
+
+def facts(of: Group, *, committed: int = 10, end: int = 20, age_s: float = 1.0) -> Snapshot:
+    """Return a snapshot of one group that committed all four partitions so many seconds ago."""
+    at = NOON - timedelta(seconds=age_s)
+    commits = tuple(Commit("g", *p, committed, committed_at=at) for p in PARTITIONS)
+    return snapshot(of, commits=commits, logs={(p.topic, p.partition): (0, end) for p in PARTITIONS})
+
+
+def without_commits(about: Snapshot, *numbers: int) -> Snapshot:
+    """Return facts in which some partitions were never committed."""
+    kept = tuple(c for c in about.commits if c.partition not in numbers)
+    return replace(about, commits=kept)
+
+
+def told(plan: Plan, rule: str) -> str:
+    """Return what is said by one rule; "" for nothing."""
+    return "; ".join(finding.why for finding in plan.findings if finding.rule == rule)
+
+
+def blocks(plan: Plan) -> list[str]:
+    """Return the rules that block."""
+    return [finding.rule for finding in plan.findings if finding.severity is Severity.BLOCK]
+
+
+def notes(plan: Plan) -> list[str]:
+    """Return the rules that only tell."""
+    return [finding.rule for finding in plan.findings if finding.severity is Severity.NOTE]
+
+
+def changes(plan: Plan) -> list[Change]:
+    """Return every change of a plan."""
+    return [change for _, change in plan.changes]
+
+
+def numbers(plan: Plan) -> list[int]:
+    """Return the partition numbers that a plan is about."""
+    return [change.partition.partition for change in changes(plan)]

@@ -52,7 +52,10 @@ def facts(of: Group, *, committed: int = 10, end: int = 20, age_s: float = 1.0) 
     """Return a snapshot of one group that committed all four partitions so many seconds ago."""
     at = NOON - timedelta(seconds=age_s)
     commits = tuple(Commit("g", *p, committed, committed_at=at) for p in PARTITIONS)
-    return snapshot(of, commits=commits, logs={(p.topic, p.partition): (0, end) for p in PARTITIONS})
+    logs: dict[tuple[str, int], tuple[int | None, int | None]] = {
+        (p.topic, p.partition): (0, end) for p in PARTITIONS
+    }
+    return snapshot(of, commits=commits, logs=logs)
 
 
 def without_commits(about: Snapshot, *numbers: int) -> Snapshot:

@@ -47,6 +47,9 @@ class Action(StrEnum):
     REJOIN = "rejoin"  # a member of ours joins and leaves: restarts a classic group's expiry clock
 
 
+ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE})
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """What a committed offset holds."""
@@ -163,8 +166,13 @@ class Plan:
         )
         digest = hashlib.sha256(json.dumps(scope).encode())
         for step in self.steps:
-            head = (step.group_id, step.action, step.type, step.state, step.needs)
-            changes = [(*c.partition, _bare(c.before), _bare(c.after)) for c in step.changes]
+            # A live group moves on while its plan is looked at; what is approved is the request.
+            state = None if step.action in ON_LIVE_GROUPS else step.state
+            head = (step.group_id, step.action, step.type, state, step.needs)
+            changes = [
+                (*c.partition,) if self.terms else (*c.partition, _bare(c.before), _bare(c.after))
+                for c in step.changes
+            ]
             digest.update(json.dumps((head, changes)).encode())
         return digest.hexdigest()[:16]
 

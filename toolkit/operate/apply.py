@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,7 @@ from toolkit.errors import (
     UsageError,
 )
 from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.live.holding import Tie
 from toolkit.model import Cluster, GroupState, Snapshot
 from toolkit.operate.approval import Approval
 from toolkit.operate.clocks import with_clocks_checked
@@ -37,6 +39,7 @@ from toolkit.operate.history import (
     refuse_after_a_cut_off_run,
     refuse_over_unseen_runs,
 )
+from toolkit.operate.holds import HOLDS, Holds
 from toolkit.operate.interrupts import held_back
 from toolkit.operate.operator import Operator
 from toolkit.operate.settle import settle_under_lock
@@ -81,7 +84,23 @@ def apply_plan(
     record or the audit log cannot be written. What goes wrong later is in the outcome, but for
     OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
     """
-    _check_approval(plan, approval)
+    outcome, ties = apply_tied(plan, cluster, approval, state=state, on_step=on_step)
+    # Only now: had this process been killed before, nothing would be held any more.
+    for tie in ties:
+        tie.let_go()
+    return outcome
+
+
+def apply_tied(
+    plan: Plan,
+    cluster: Cluster,
+    approval: Approval,
+    *,
+    state: Path,
+    on_step: OnStep = lambda _: None,
+) -> tuple[Outcome, list[Tie]]:
+    """Do as `apply_plan` does, and return what ties the holds that begin to this process."""
+    check_approval(plan, approval)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
         settled = settle_under_lock(cluster, plan.cluster_id, state)
@@ -96,7 +115,8 @@ def apply_plan(
         overrides = tuple(sorted(approval.overrides))
         run = audit.Run(run_id, *operator, approval.reason, overrides)
         try:
-            return _carry_out_on_record(case, cluster, run, state=state, on_step=on_step)
+            here = _Here(cluster, state, on_step)
+            outcome = _carry_out_on_record(case, run, here)
         except ToolkitError:
             raise
         except Exception as exc:
@@ -109,9 +129,21 @@ def apply_plan(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
+    return outcome, here.ties
 
 
-def _check_approval(plan: Plan, approval: Approval) -> None:
+@dataclass(frozen=True, slots=True)
+class _Here:
+    """Where a plan is carried out from, and the keepers that were started for it."""
+
+    cluster: Cluster
+    state: Path
+    on_step: OnStep
+    ties: list[Tie] = field(default_factory=list)
+
+
+def check_approval(plan: Plan, approval: Approval) -> None:
+    """Raise Blocked or UsageError unless the approval is one, and of this plan."""
     check_overrides(approval.overrides)
     if not plan.steps:
         raise UsageError("the plan has no steps, so there is nothing to apply")
@@ -125,21 +157,23 @@ def _check_approval(plan: Plan, approval: Approval) -> None:
         )
 
 
-def _carry_out_on_record(
-    case: Case, cluster: Cluster, run: audit.Run, *, state: Path, on_step: OnStep
-) -> Outcome:
+def _carry_out_on_record(case: Case, run: audit.Run, here: _Here) -> Outcome:
     """Carry a plan out between its undo record and intent and the outcome in the audit log."""
     plan = case.plan
     with held_back() as stopped:
-        write_undo_record(state, run.run_id, plan)
+        write_undo_record(here.state, run.run_id, plan)
         intent = audit.intent_entry(plan, run, case.now)
-        audit.append(state, intent)
-        steps, ended = carry_out(case, cluster, stopped=stopped, on_step=on_step)
+        audit.append(here.state, intent)
+        if plan.intent in HOLDS:
+            holds = Holds(case, here.cluster, run, state=here.state, stopped=stopped)
+            steps, ended = holds.carry_out(here.on_step, here.ties)
+        else:
+            steps, ended = carry_out(case, here.cluster, stopped=stopped, on_step=here.on_step)
         if plan.intent is Intent.RESCUE:
-            steps = _with_clocks(steps, case, cluster)
+            steps = _with_clocks(steps, case, here.cluster)
         now = datetime.now(UTC)
         outcome = Outcome(run.run_id, plan.fingerprint, case.now, now, steps, ended)
-        _record(outcome, intent, state)
+        _record(outcome, intent, here.state)
     return outcome
 
 

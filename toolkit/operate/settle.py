@@ -7,7 +7,7 @@ compared with the cluster, and what is found goes into the audit log.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +15,15 @@ from typing import NamedTuple
 from toolkit.errors import Blocked
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import Cluster, Problem, TopicPartition
 from toolkit.operate.operator import Operator
 from toolkit.plan import Action, Outcome, Position, Result, Status, StepOutcome
 from toolkit.storage import audit
 from toolkit.storage.state_dir import locked
+
+HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 
 
 class CutOff(NamedTuple):
@@ -93,12 +96,26 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
         return f"{unknown[0].what}: {unknown[0].why}"
     held = {(c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits}
     exists = {group.group_id for group in listed}
+    holding = {step.group_id for step in intent.steps if step.action in HOLDING}
+    paused: dict[str, Collection[TopicPartition]] = {}
+    described = describe_groups(
+        connection, (g for g in listed if g.group_id in holding), topics=frozenset
+    )
+    for found in described:
+        if isinstance(found, Problem):
+            return f"{found.what}: {found.why}"
+        paused[found.group_id] = found.paused
     return Outcome(
         run_id=intent.run.run_id,
         fingerprint=intent.fingerprint,
         started_at=intent.at,
         finished_at=datetime.now(UTC),
-        steps=tuple(_step(step, held, is_there=step.group_id in exists) for step in intent.steps),
+        steps=tuple(
+            _hold_step(step, paused.get(step.group_id, ()))
+            if step.action in HOLDING
+            else _step(step, held, is_there=step.group_id in exists)
+            for step in intent.steps
+        ),
         interrupted="the run was cut off",
     )
 
@@ -120,6 +137,23 @@ def _step(
         status = Status.NOT_TRIED
     why = "done in part" if status is Status.FAILED else ""
     return StepOutcome(step.group_id, step.action, status, why, results)
+
+
+def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:
+    """Say of each partition that was to be held, or let go, whether it is."""
+    wanted = step.action is Action.HOLD
+    why = "it is not held" if wanted else "it is held"
+    results = tuple(
+        Result(change.partition, Status.DONE)
+        if (change.partition in paused) == wanted
+        else Result(
+            change.partition, Status.NOT_TRIED, "it is not held" if wanted else "it is held"
+        )
+        for change in step.changes
+    )
+    kinds = {result.status for result in results}
+    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    return StepOutcome(step.group_id, step.action, status, "", results)
 
 
 def _result(change: audit.AuditChange, found: Position | None) -> Result:

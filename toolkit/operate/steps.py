@@ -45,7 +45,7 @@ def carry_out(
                 ended = worker.ended
     except ToolkitError as exc:  # before the first step: no connection, no coordinator
         ended = ended or str(exc)
-    outcomes += [_not_tried(step, ended) for step in plan.steps[len(outcomes) :]]
+    outcomes += [not_tried(step, ended) for step in plan.steps[len(outcomes) :]]
     return tuple(outcomes), ended
 
 
@@ -105,9 +105,9 @@ class _Worker:
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
         if self.ended or (step.needs and step.needs in self.unfinished):
-            return _not_tried(step, self.ended or f"{step.needs} was not done")
+            return not_tried(step, self.ended or f"{step.needs} was not done")
         if isinstance(held, str):
-            return _not_tried(step, f"what it committed could not be read: {held}")
+            return not_tried(step, f"what it committed could not be read: {held}")
         if moved := _moved(step, held, finishing=self.finishing):
             return _refused(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):
@@ -249,6 +249,7 @@ def _refused(step: Step, why: str) -> StepOutcome:
     return StepOutcome(step.group_id, step.action, Status.REFUSED, why, results)
 
 
-def _not_tried(step: Step, why: str) -> StepOutcome:
+def not_tried(step: Step, why: str) -> StepOutcome:
+    """Return the outcome of a step that was not even begun, and why."""
     results = tuple(Result(c.partition, Status.NOT_TRIED, why) for c in step.changes)
     return StepOutcome(step.group_id, step.action, Status.NOT_TRIED, why, results)

@@ -45,6 +45,8 @@ POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
 FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
 
 TOPIC_ID_FIELDS = frozenset({"topic", "id"})
+TERMS = "terms"  # only plans for live groups have them
+TERM_FIELDS = frozenset({"name", "value"})
 
 END_OF_PARTITIONS = 2**31
 
@@ -69,7 +71,8 @@ def read_plan(path: Path) -> Plan:
     """
     document = read_document(path, "plan file")
     _check_format(document, path)
-    fields = Fields.of(document, f"plan file {path}: plan", PLAN_FIELDS)
+    terms = {TERMS} & document.keys() if isinstance(document, dict) else set()
+    fields = Fields.of(document, f"plan file {path}: plan", PLAN_FIELDS | terms)
     plan = _plan(fields)
     stated = (fields.text("fingerprint"), fields.text("checksum"))
     if stated != (plan.fingerprint, _checksum(fields.values)):
@@ -151,9 +154,14 @@ def _content(plan: Plan) -> dict[str, object]:
         "made_at": utc_text(plan.made_at),
         "allows": sorted(plan.allows),
         "topic_ids": topic_ids_content(plan.topic_ids),
+        **({TERMS: _terms_content(plan.terms)} if plan.terms else {}),
         "findings": [_finding_content(finding) for finding in plan.findings],
         "steps": [_step_content(step) for step in plan.steps],
     }
+
+
+def _terms_content(terms: Mapping[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in sorted(terms.items())]
 
 
 def _finding_content(finding: Finding) -> dict[str, object]:
@@ -199,6 +207,10 @@ def _plan(fields: Fields) -> Plan:
         findings=tuple(map(_finding, fields.many("findings", FINDING_FIELDS))),
         allows=frozenset(fields.texts("allows")),
         topic_ids=read_topic_ids(fields),
+        terms={
+            row.text("name"): row.text("value")
+            for row in (fields.many(TERMS, TERM_FIELDS) if TERMS in fields.values else ())
+        },
     )
 
 

@@ -1,0 +1,198 @@
+"""
+Carry out the steps that hold partitions of a live group back, and those that let them go.
+
+The partitions are held by a process of their own, see `toolkit.live.keeper`; what is believed is
+what the broker shows of the group afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from toolkit.errors import BrokerRefused, NotCaptured, ToolkitError
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.describe import describe_groups
+from toolkit.kafka_io.membership import Beat, GroupChannel, Leave
+from toolkit.live.control import ask_keeper
+from toolkit.live.holding import Tie, start_keeper, wait_until_held
+from toolkit.model import Cluster, Group, GroupType, HoldNote, Member, Prefer, TopicPartition
+from toolkit.operate.steps import OnStep, not_tried
+from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
+from toolkit.planning.guardrails import Case
+from toolkit.planning.times import parse_duration
+from toolkit.storage.audit import Run
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
+
+HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
+SEEN_WITHIN_S = 15.0  # a classic group shows what is held only when it is Stable again
+LOOK_EVERY_S = 0.1
+LEAVE_EPOCH = -1
+
+Paused = Mapping[TopicPartition, Member]
+
+
+class Holds:
+    """Takes the steps of one plan."""
+
+    def __init__(
+        self, case: Case, cluster: Cluster, run: Run, *, state: Path, stopped: Callable[[], str]
+    ) -> None:
+        """Prepare to hold and let go as the case's plan says."""
+        self.case = case
+        self.cluster = cluster
+        self.run = run
+        self.state = state
+        self.stopped = stopped
+        self.ties: list[Tie] = []
+
+    def carry_out(self, on_step: OnStep, ties: list[Tie]) -> tuple[tuple[StepOutcome, ...], str]:
+        """
+        Return what became of every step, and why it ended early ("" where it did not).
+
+        `ties` gets the keepers that were started.
+        """
+        self.ties = ties
+        outcomes: list[StepOutcome] = []
+        for step in self.case.plan.steps:
+            if ended := self.stopped():
+                outcomes.append(not_tried(step, ended))
+                continue
+            outcomes.append(self.take(step))
+            on_step(outcomes[-1])
+        return tuple(outcomes), self.stopped()
+
+    def take(self, step: Step) -> StepOutcome:
+        """Carry one step out, and look at the group for what became of it."""
+        wanted = frozenset(change.partition for change in step.changes)
+        before: Paused = {}
+        why = ""
+        try:
+            before = self.paused(step.group_id)
+            if step.action is Action.HOLD:
+                self.hold(step, wanted - before.keys())
+            else:
+                self.let_go(step, {p: before[p] for p in wanted & before.keys()})
+        except ToolkitError as exc:
+            why = str(exc)
+        holds = step.action is Action.HOLD
+        try:
+            after = self.wait_for(step.group_id, wanted, held=holds and not why)
+        except ToolkitError as exc:
+            unseen = f"{why or 'it was done'}; it could not be read back: {exc}"
+            return _outcome(step, dict.fromkeys(wanted, (Status.FAILED, unseen)), unseen)
+        results = {}
+        for partition in wanted:
+            if (partition in after) == holds:
+                results[partition] = (Status.DONE, "")
+            elif (partition in after) == (partition in before) and why:
+                results[partition] = (Status.REFUSED, why)
+            else:
+                shown = "it is held" if partition in after else "it is not held"
+                results[partition] = (Status.FAILED, f"{why or 'it was done'}; {shown}")
+        return _outcome(step, results, why)
+
+    def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
+        """Have a keeper hold partitions: the one that is there, or a new one."""
+        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
+        record = read_hold(path)
+        if not is_kept(path):
+            start = self.record(step, wanted)
+            if record and record.status is HoldStatus.HELD and self.is_left_behind(record):
+                start = replace(record, wanted=record.held, note=start.note)
+            tie = start_keeper(path, start)
+            self.ties.append(tie)
+            record = wait_until_held(path, tie, self.stopped)
+        if record and (missing := wanted - frozenset(record.held)):
+            answer = ask_keeper(record.socket, {"do": "add", "partitions": sorted(missing)})
+            if not answer["ok"]:
+                raise NotCaptured(answer["words"])
+
+    def is_left_behind(self, record: HoldRecord) -> bool:
+        """Whether a keeper that is gone has left members that still hold something."""
+        return bool(self.paused(record.group_id).keys() & frozenset(record.held))
+
+    def record(self, step: Step, wanted: Collection[TopicPartition]) -> HoldRecord:
+        """Return the record of a new hold."""
+        plan, now = self.case.plan, datetime.now(UTC)
+        group = self.case.groups[step.group_id]
+        hold_for = plan.terms.get("for", "")
+        note = HoldNote(
+            who=self.run.who,
+            host=self.run.host,
+            since=now,
+            until=now + parse_duration(hold_for) if hold_for else None,
+            reason=self.run.reason,
+        )
+        return HoldRecord(
+            run_id=self.run.run_id,
+            cluster=self.cluster,
+            cluster_id=plan.cluster_id,
+            group_id=step.group_id,
+            type=group.type,
+            assignor=group.assignor or "",
+            wanted=tuple(sorted(wanted)),
+            prefer=Prefer(plan.terms.get("prefer", Prefer.LOSSLESS)),
+            note=note,
+        )
+
+    def let_go(self, step: Step, held: Paused) -> None:
+        """Have partitions let go by our keeper, and by making the members of others leave."""
+        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
+        record = read_hold(path)
+        ours = frozenset(record.held) & held.keys() if record and is_kept(path) else frozenset()
+        if record and ours:
+            answer = ask_keeper(record.socket, {"do": "release", "partitions": sorted(ours)})
+            if not answer["ok"]:
+                raise BrokerRefused(answer["words"])
+        holders = {member.member_id for partition, member in held.items() if partition not in ours}
+        if holders:
+            self.make_leave(step, holders)
+
+    def make_leave(self, step: Step, holders: Collection[str]) -> None:
+        """Make holders leave whose keeper is gone or somebody else's; coordinators let anybody."""
+        with GroupChannel(self.cluster, step.group_id) as channel:
+            if step.type is GroupType.CONSUMER:
+                beats = [Beat(member_id, LEAVE_EPOCH) for member_id in sorted(holders)]
+                refused = [answer.why for answer in channel.ask_together(beats) if answer.error]
+            else:
+                left = channel.ask(Leave(tuple(sorted(holders))))
+                refused = [str(code) for code in (left.error, *left.members.values()) if code]
+        if refused:
+            raise BrokerRefused(f"letting partitions of {step.group_id} go: {refused[0]}")
+
+    def paused(self, group_id: str) -> Paused:
+        """Return what the broker shows as held in a group."""
+        with Connection(self.cluster) as connection:
+            return _paused(connection, self.case.groups[group_id])
+
+    def wait_for(self, group_id: str, wanted: Iterable[TopicPartition], *, held: bool) -> Paused:
+        """Return what is held once that is all that is wanted, or after a while in any case."""
+        give_up_at = time.monotonic() + SEEN_WITHIN_S
+        with Connection(self.cluster) as connection:
+            while True:
+                paused = _paused(connection, self.case.groups[group_id])
+                done = all((partition in paused) == held for partition in wanted)
+                if done or time.monotonic() > give_up_at or self.stopped():
+                    return paused
+                time.sleep(LOOK_EVERY_S)
+
+
+def _paused(connection: Connection, group: Group) -> Paused:
+    for found in describe_groups(connection, [group], topics=frozenset):
+        if isinstance(found, Group):
+            return found.paused
+        raise BrokerRefused(f"describing group {group.group_id}: {found.why}")
+    return {}
+
+
+def _outcome(
+    step: Step, results: Mapping[TopicPartition, tuple[Status, str]], why: str
+) -> StepOutcome:
+    rows = tuple(Result(partition, *result) for partition, result in sorted(results.items()))
+    kinds = {row.status for row in rows}
+    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    return StepOutcome(step.group_id, step.action, status, why, rows)

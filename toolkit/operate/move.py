@@ -1,0 +1,124 @@
+"""
+Move the committed offsets of a live group: hold its partitions, move, read back, let go.
+
+Each of the three is an ordinary plan, applied and recorded like any other. Because the partitions
+are really taken from their owners, every client loads its position anew. The hold is tied to this
+process: however it ends, the partitions are let go.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.live.holding import Tie
+from toolkit.model import Cluster, Prefer, Snapshot
+from toolkit.operate.apply import apply_tied, check_approval
+from toolkit.operate.approval import Approval
+from toolkit.operate.steps import OnStep
+from toolkit.plan import Action, Outcome, Plan
+from toolkit.planning.hold_case import HoldTerms
+from toolkit.planning.move import PlannedMove
+from toolkit.planning.pause import plan_pause, plan_resume
+from toolkit.planning.scope import scopes_of
+
+LONGEST = timedelta(minutes=15)  # a move takes seconds; what hangs must not hold for ever
+
+
+def move(
+    planned: PlannedMove,
+    cluster: Cluster,
+    approval: Approval,
+    *,
+    state: Path,
+    on_step: OnStep = lambda _: None,
+) -> Outcome:
+    """
+    Carry out a plan to move offsets of one live group, and return what became of all of it.
+
+    What was approved has the numbers of a moment ago; the plan with those that are there once the
+    partitions stand still is judged by the same rules. Partitions that were paused before stay so.
+    Raises what `apply_plan` raises, with nothing moved.
+    """
+    plan, replan = planned
+    check_approval(plan, approval)
+    mover = _Mover(plan, cluster, approval, state, on_step)
+    terms = HoldTerms(hold_for=LONGEST, prefer=Prefer(plan.terms.get("prefer", Prefer.LOSSLESS)))
+    pause = plan_pause(mover.facts(), group=mover.group_id, topics=mover.scopes, terms=terms)
+    with ExitStack() as afterwards:
+        if pause.steps:
+            # Whatever goes wrong from here on, the partitions are let go: by a plan that is
+            # recorded, and if that cannot be done, because the keeper is cut off.
+            afterwards.callback(mover.cut)
+            afterwards.callback(mover.let_go)
+            if not mover.apply(pause).is_done:
+                return mover.outcomes[0]
+        exact = replan(mover.facts())
+        if exact.steps:
+            mover.apply(exact)
+    return mover.outcome
+
+
+@dataclass
+class _Mover:
+    """Applies the parts of one move, and knows what became of them."""
+
+    plan: Plan
+    cluster: Cluster
+    approval: Approval
+    state: Path
+    on_step: OnStep
+    outcomes: list[Outcome] = field(default_factory=list)
+    ties: list[Tie] = field(default_factory=list)
+
+    @property
+    def group_id(self) -> str:
+        return self.plan.group_ids[0]
+
+    @property
+    def scopes(self) -> list[str]:
+        return [str(scope) for scope in scopes_of(c.partition for _, c in self.plan.changes)]
+
+    def facts(self) -> Snapshot:
+        topics = sorted({change.partition.topic for _, change in self.plan.changes})
+        return read_plan_facts(self.cluster, groups=[self.group_id], topics=topics)
+
+    def apply(self, part: Plan) -> Outcome:
+        words = f"{self.approval.reason} (part of: {self.plan.request})"
+        approved = replace(self.approval, fingerprint=part.fingerprint, reason=words)
+        outcome, ties = apply_tied(
+            part, self.cluster, approved, state=self.state, on_step=self.on_step
+        )
+        self.outcomes.append(outcome)
+        self.ties += ties
+        return outcome
+
+    def let_go(self) -> None:
+        if self.outcomes and self.outcomes[0].changed_anything:
+            resume = plan_resume(self.facts(), group=self.group_id, topics=self.scopes)
+            if resume.steps:
+                self.apply(resume)
+
+    def cut(self) -> None:
+        for tie in self.ties:
+            tie.cut()
+
+    @property
+    def outcome(self) -> Outcome:
+        """All of it as one; it is undone by undoing what was moved."""
+        moved = next((o for o in self.outcomes if _has_moved(o)), self.outcomes[-1])
+        return replace(
+            moved,
+            fingerprint=self.plan.fingerprint,
+            started_at=self.outcomes[0].started_at,
+            finished_at=self.outcomes[-1].finished_at,
+            steps=tuple(step for outcome in self.outcomes for step in outcome.steps),
+            interrupted=next((o.interrupted for o in self.outcomes if o.interrupted), ""),
+        )
+
+
+def _has_moved(outcome: Outcome) -> bool:
+    return any(step.action is Action.MOVE for step in outcome.steps)

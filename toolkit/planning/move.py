@@ -1,0 +1,86 @@
+"""
+Plan to move the committed offsets of a live group, while its partitions are held.
+
+Its numbers move on until the partitions stand still, so it is approved as what was asked for: the
+target, the partitions, how they are held. The exact plan is made then, and judged once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from toolkit.model import HOLDER, Group, Member, Prefer, Snapshot, Subscription, TopicPartition
+from toolkit.plan import Intent, Plan
+from toolkit.planning.reset import plan_reset
+from toolkit.planning.scope import scopes_of
+from toolkit.planning.targets import Target
+
+Replan = Callable[[Snapshot], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRequest:
+    """What is asked for: which offsets of which live group go where, and how they are held."""
+
+    target: Target
+    group: str
+    topics: tuple[str, ...] = ()
+    new_topics: bool = False
+    prefer: Prefer = Prefer.LOSSLESS
+
+
+class PlannedMove(NamedTuple):
+    """A plan with the numbers of now, to be approved, and how it is made anew from later facts."""
+
+    plan: Plan
+    replan: Replan
+
+
+def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
+    """
+    Plan a reset of a live group as it would be if its partitions stood still now.
+
+    Its fingerprint stands for what is asked for, not for the numbers. Raises UsageError where a
+    scope cannot be read.
+    """
+
+    def reset(facts: Snapshot, topics: tuple[str, ...]) -> Plan:
+        return plan_reset(
+            facts,
+            request.target,
+            groups=[request.group],
+            topics=topics,
+            new_topics=request.new_topics,
+        )
+
+    estimate = reset(as_if_held(snapshot, request.group), request.topics)
+    words = estimate.request.replace("reset", "move", 1)
+    terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
+    plan = replace(estimate, intent=Intent.MOVE, request=words, terms=terms)
+    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
+    return PlannedMove(plan, lambda facts: _exact(reset(facts, scopes), words))
+
+
+def as_if_held(snapshot: Snapshot, group_id: str) -> Snapshot:
+    """Return the facts as they would be if all partitions of a live group were held."""
+    groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
+    return replace(snapshot, groups=tuple(groups))
+
+
+def _as_held(group: Group, snapshot: Snapshot) -> Group:
+    if not group.is_live:
+        return group
+    committed = {
+        TopicPartition(commit.topic, commit.partition)
+        for commit in snapshot.commits
+        if commit.group_id == group.group_id
+    }
+    missing = ({*snapshot.logs} | committed) - group.paused.keys()
+    holder = Member("", HOLDER, "", Subscription(), holds=tuple(sorted(missing)))
+    return replace(group, members=(*group.members, holder))
+
+
+def _exact(plan: Plan, words: str) -> Plan:
+    return replace(plan, intent=Intent.MOVE, request=words)

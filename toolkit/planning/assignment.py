@@ -119,7 +119,7 @@ def _balance(members: list[Subscriber], shares: dict[str, set[TopicPartition]]) 
         giver, taker = move
         movable = (one for one in shares[giver] if taker in readers[one.topic])
         # What the giver did not own before is given away first: that moves nothing.
-        partition = min(movable, key=lambda one: (one in owned[giver], one))  # noqa: B023 - used at once
+        partition = min(movable, key=lambda one: (one in owned[giver], one))
         shares[giver].remove(partition)
         shares[taker].add(partition)
 

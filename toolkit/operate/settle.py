@@ -142,7 +142,6 @@ def _step(
 def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:
     """Say of each partition that was to be held, or let go, whether it is."""
     wanted = step.action is Action.HOLD
-    why = "it is not held" if wanted else "it is held"
     results = tuple(
         Result(change.partition, Status.DONE)
         if (change.partition in paused) == wanted

@@ -1,0 +1,86 @@
+"""A recipe is carried out step by step, and is interrupted once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from toolkit.errors import ClusterUnreachable, Interrupted
+from toolkit.kafka_io.membership import FetchCommits, Heartbeat, Leave, Request
+from toolkit.live.flow import Aside, Flow, Together, Wait, run
+
+
+@dataclass
+class Broker:
+    """Answers each request with its place in the order of all, and remembers them."""
+
+    heard: list[Request] = field(default_factory=list)
+    started: list[Request] = field(default_factory=list)
+    silent_after: int = 1000
+
+    def ask_together(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+        """Take several requests."""
+        if len(self.heard) >= self.silent_after:
+            self.silent_after = 1000
+            raise ClusterUnreachable("nobody is there")
+        self.heard += requests
+        return tuple(range(len(self.heard) - len(requests), len(self.heard)))
+
+    def start(self, request: Request) -> None:
+        """Take one that waits."""
+        self.started.append(request)
+
+
+BEAT, LEAVE = Heartbeat("m", 1), Leave(("m",))
+
+
+def recipe() -> Flow[list[Any]]:
+    """Ask, wait, ask together, leave one waiting; leave the group whatever happens."""
+    answers = []
+    try:
+        answers.append((yield BEAT))
+        answers.append((yield Wait(0.5)) > 0)
+        answers.append((yield Together((BEAT, FetchCommits()))))
+        answers.append((yield Together(())))
+        answers.append((yield Aside(BEAT)))
+    except Interrupted:
+        yield LEAVE
+        yield LEAVE
+        raise
+    return answers
+
+
+def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
+    """Each kind of step is answered in its own way, and the recipe's result is returned."""
+    broker, slept = Broker(), []
+
+    answers = run(recipe(), broker, sleep=slept.append)
+
+    assert [0, True, (1, 2), (), None] == answers
+    assert [BEAT, BEAT, FetchCommits()] == broker.heard
+    assert [BEAT] == broker.started
+    assert [0.5] == slept
+
+
+@pytest.mark.parametrize("step", range(5))
+def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
+    """What `check` raises is raised inside, once, and what is asked for then is done."""
+    broker, checks = Broker(), iter(range(100))
+
+    def check() -> None:
+        if next(checks) >= step:
+            raise Interrupted("enough")
+
+    with pytest.raises(Interrupted):
+        run(recipe(), broker, check=check, sleep=lambda _: None)
+
+    assert [LEAVE, LEAVE] == broker.heard[-2:]
+
+
+def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
+    """A broker that is gone ends a recipe that does not expect it."""
+    with pytest.raises(ClusterUnreachable):
+        run(recipe(), Broker(silent_after=1), sleep=lambda _: None)

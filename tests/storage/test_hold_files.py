@@ -1,0 +1,83 @@
+"""Hold files say what is held; a lock beside them says whether anybody keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import Blocked, RecordFailed
+from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    hold_path,
+    is_kept,
+    keeping,
+    list_holds,
+    read_hold,
+    write_hold,
+)
+
+RECORD = HoldRecord(
+    run_id="20261121T101500Z-1a2b",
+    cluster=Cluster("eu", "kafka:9092", {"sasl.password": "${env:EU_PASSWORD}"}),
+    cluster_id="abc",
+    group_id="orders/../billing",
+    type=GroupType.CONSUMER,
+    assignor="uniform",
+    wanted=(TopicPartition("orders", 1), TopicPartition("orders", 4)),
+    prefer=Prefer.LOSSLESS,
+    note=HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC), None, "poison", 45.0),
+    status=HoldStatus.HELD,
+    held=(TopicPartition("orders", 1),),
+    members={"!0001": {"epoch": 7}},
+)
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Everything comes back, and a secret stays a reference."""
+    path = hold_path(tmp_path, "abc", RECORD.group_id)
+    assert read_hold(path) is None
+
+    write_hold(path, RECORD)
+
+    assert read_hold(path) == RECORD
+    assert [path] == list(list_holds(tmp_path, "abc"))
+    assert path.parent.parent == tmp_path / "holds"
+
+
+def test_one_keeper_at_a_time(tmp_path: Path) -> None:
+    """While somebody keeps a hold nobody else can, and afterwards anybody can."""
+    path = hold_path(tmp_path, "abc", "orders")
+    assert not is_kept(path)
+
+    with keeping(path):
+        assert is_kept(path)
+        with pytest.raises(Blocked, match="another process keeps"), keeping(path):
+            pass
+
+    assert not is_kept(path)
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{}", '{"note": null}', '"held"'])
+def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
+    """A file that cannot be read is an error with a way out, never an empty hold."""
+    path = tmp_path / "hold.json"
+    path.write_text(damage)
+
+    with pytest.raises(RecordFailed, match="paused-partitions") as caught:
+        read_hold(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_hold_that_ended_is_told_from_one_that_goes_on(tmp_path: Path) -> None:
+    """The status is kept, with words."""
+    path = tmp_path / "hold.json"
+    ended = replace(RECORD, status=HoldStatus.ENDED, words="resumed", held=())
+
+    write_hold(path, ended)
+
+    assert read_hold(path) == ended

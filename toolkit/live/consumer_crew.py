@@ -1,0 +1,149 @@
+"""
+Members of ours in a KIP-848 group: while they capture, and while each holds one partition.
+
+Whoever joins is first put on the list of those who have to leave, so that an interruption at any
+step leaves nobody behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from toolkit.errors import NotCaptured, ToolkitError
+from toolkit.kafka_io.chunks import in_chunks
+from toolkit.kafka_io.membership import Beat, Beaten, Request
+from toolkit.kafka_io.membership.consumer import JOIN_EPOCH, LEAVE_EPOCH, IdPartition
+from toolkit.kafka_io.membership.static_members import StaticBeat
+from toolkit.live.flow import Flow, Together
+from toolkit.model import TopicPartition
+
+MOST_AT_ONCE = 500  # requests that are on their way on one connection
+GROUP_MAX_SIZE_REACHED = 81
+LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
+
+
+@dataclass(slots=True)
+class Sentinel:
+    """A member that captures: what the coordinator told it last."""
+
+    member_id: str
+    instance_id: str | None = None
+    epoch: int = JOIN_EPOCH
+    owned: frozenset[IdPartition] = frozenset()
+
+    def join(self, topics: Sequence[str], assignor: str | None) -> Beat:
+        """Become a member."""
+        said: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
+        if self.instance_id is None:
+            return Beat(self.member_id, JOIN_EPOCH, **said)
+        return StaticBeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
+
+    def beat(self, topics: Sequence[str] | None = None) -> Beat:
+        """Say that it has what it was told to have, and perhaps that it wants other topics."""
+        asked = None if topics is None else tuple(topics)
+        return Beat(self.member_id, self.epoch, owned=self.owned, topics=asked)
+
+    def hear(self, answer: Beaten) -> None:
+        """Take in an answer; raises NotCaptured for an error."""
+        if answer.error == GROUP_MAX_SIZE_REACHED:
+            raise NotCaptured(
+                "the group may not have so many members (group.consumer.max.size): "
+                "while partitions are captured it needs a further one for every partition of "
+                "their topics"
+            )
+        if answer.error:
+            raise NotCaptured(f"a member of ours was refused: {answer.why}")
+        self.epoch = answer.epoch
+        if answer.assigned is not None:
+            self.owned = answer.assigned
+
+
+@dataclass(slots=True)
+class Holder:
+    """A member that reports one partition as its own for as long as it is to be withheld."""
+
+    member_id: str
+    epoch: int
+    place: TopicPartition
+    topic_id: UUID
+
+    def beat(self, rack_id: str | None = None, **said: Any) -> Beat:
+        """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
+        owned = frozenset({IdPartition(self.topic_id, self.place.partition)})
+        return Beat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
+
+
+@dataclass(slots=True)
+class Crew:
+    """All members of ours that one capture needs, and whatever else it has to take back."""
+
+    members: dict[str, Sentinel] = field(default_factory=dict)
+    owed: list[Request] = field(default_factory=list)
+
+    def hire(self, count: int, *, static: bool) -> list[Sentinel]:
+        """Return new members, not joined yet; the range assignor takes them first, in order."""
+        # It sorts by instance id, those without one last, and then by member id.
+        names = [f"!{number:05d}-{uuid4()}" for number in range(count)]
+        return [Sentinel(name, name if static else None) for name in names]
+
+    def join(
+        self, new: Iterable[tuple[Sentinel, Sequence[str]]], assignor: str | None
+    ) -> Flow[None]:
+        """Have members join, each with what it subscribes to."""
+        new = list(new)
+        self.members.update((one.member_id, one) for one, _ in new)
+        answers = yield from together([one.join(topics, assignor) for one, topics in new])
+        for (one, _), answer in zip(new, answers, strict=True):
+            one.hear(answer)
+
+    def beat(self, some: Iterable[Sentinel]) -> Flow[None]:
+        """Have members say that they are there."""
+        some = list(some)
+        answers = yield from together([one.beat() for one in some])
+        for one, answer in zip(some, answers, strict=True):
+            one.hear(answer)
+
+    def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[None]:
+        """
+        Have the holders want nothing and keep what they have, and have all others leave.
+
+        A member that reports what is not meant for it any more is waited for, and what it reports
+        is withheld. Holders come first: those that leave set partitions free, of which a member
+        that still subscribes would be given more.
+        """
+        staying = {holder.member_id for holder in holders}
+        stay = [h.beat(rack_id, topics=(), assignor=assignor) for h in holders]
+        go = [leave(member_id) for member_id in self.members if member_id not in staying]
+        answers = yield from together([*stay, *go])
+        for holder, answer in zip(holders, answers, strict=False):
+            self.members[holder.member_id].hear(answer)
+            holder.epoch = answer.epoch
+
+    def dismiss(self) -> Flow[None]:
+        """Have everybody leave, and take back what else is owed; nothing stops that but silence."""
+        for _ in range(LEAVE_TRIES):
+            try:
+                yield from together([leave(member_id) for member_id in self.members])
+                for request in self.owed:  # noqa: UP028  # a list cannot be sent answers
+                    yield request
+            except (ToolkitError, KeyboardInterrupt):
+                continue
+            self.members.clear()
+            self.owed.clear()
+            return
+
+
+def leave(member_id: str) -> Beat:
+    """Have a member leave, be it ours or not: a coordinator does not ask who says so."""
+    return Beat(member_id, LEAVE_EPOCH)
+
+
+def together(requests: Sequence[Beat]) -> Flow[list[Beaten]]:
+    """Send heartbeats in as few goes as the connection takes; return the answers in order."""
+    answers: list[Beaten] = []
+    for some in in_chunks(requests, MOST_AT_ONCE):
+        answers += yield Together(tuple(some))
+    return answers

@@ -1,0 +1,156 @@
+"""
+Capture partitions of a KIP-848 group by flooding their topics with members of ours.
+
+Every partition of a topic is given a member of ours of its own; those of the wanted ones stay.
+`flood` waits until the owners hand them over, so nothing is delivered twice; `stroke` evicts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from toolkit.errors import NotCaptured
+from toolkit.kafka_io.membership import ConsumerFacts, DescribeConsumer
+from toolkit.kafka_io.membership.group_config import (
+    ASSIGNMENT_INTERVAL_MS,
+    ChangeConfig,
+    ConfigChanged,
+    ConfigFound,
+    GroupConfig,
+)
+from toolkit.live.consumer_crew import Crew, Holder, Sentinel, leave, together
+from toolkit.live.consumer_sight import Sight, is_being_captured, still_with
+from toolkit.live.flow import Flow, Wait
+from toolkit.model import TopicPartition
+
+RANGE = "range"
+BEAT_S = 0.05
+ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
+LOOK_EVERY_S = 1.0
+
+
+def flood(
+    sight: Sight, wanted: frozenset[TopicPartition], crew: Crew, *, patience_s: float
+) -> Flow[list[Holder]]:
+    """
+    Have every wanted partition handed over to a member of ours that is to hold it.
+
+    The range assignor sorts members, so the first ones, ours, are given a partition each, in the
+    order of both. Topics do not touch one another there, so all are flooded side by side.
+    """
+    places = [
+        TopicPartition(name, number)
+        for name, topic in sorted(sight.topics.items())
+        for number in range(topic.partitions)
+    ]
+    # The assignor that most members ask for is used, and others may ask for another one.
+    voters = max(0, len(sight.members) + 1 - len(places))
+    hired = crew.hire(len(places) + voters, static=sight.is_static)
+    meant = dict(zip(places, hired, strict=False))
+    joining = [(member, (place.topic,)) for place, member in meant.items()]
+    yield from crew.join([*joining, *((one, ()) for one in hired[len(places) :])], RANGE)
+    waiting = {place: meant[place] for place in wanted}
+    yield from _wait(sight, waiting, crew, patience_s)
+    return _holders(sight, waiting)
+
+
+def _wait(
+    sight: Sight, waiting: Mapping[TopicPartition, Sentinel], crew: Crew, patience_s: float
+) -> Flow[None]:
+    begun = yield Wait(0)
+    all_at, look_at = begun + ALL_BEAT_EVERY_S, begun + LOOK_EVERY_S
+    while True:
+        now = yield Wait(BEAT_S)
+        missing = frozenset(
+            place for place, one in waiting.items() if one.owned != {sight.by_id(place)}
+        )
+        if not missing:
+            return
+        if now >= look_at:
+            facts: ConsumerFacts = yield DescribeConsumer()
+            _give_up_if_needed(facts, missing, crew, late=now >= begun + patience_s)
+            look_at = now + LOOK_EVERY_S
+        yield from crew.beat(crew.members.values() if now >= all_at else waiting.values())
+        all_at = now + ALL_BEAT_EVERY_S if now >= all_at else all_at
+
+
+def _give_up_if_needed(
+    facts: ConsumerFacts, missing: frozenset[TopicPartition], crew: Crew, *, late: bool
+) -> None:
+    ours = frozenset(crew.members)
+    # Of two holds that are captured at once one goes on, the same in the eyes of both.
+    if is_being_captured(facts, ours, below=min(ours)):
+        raise NotCaptured("another hold of the group is being captured", hint="again when it is")
+    if late:
+        names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
+        raise NotCaptured(f"{names} was not handed over in time{still_with(facts, missing)}")
+
+
+def stroke(
+    sight: Sight, wanted: frozenset[TopicPartition], crew: Crew, *, patience_s: float
+) -> Flow[list[Holder]]:
+    """
+    Evict the owners and take what they had, before they are back, with nothing in between.
+
+    Members of ours are there already and want nothing; the coordinator, which computes assignments
+    once a second by default, is told not to wait.
+    """
+    yield from _no_interval(crew)
+    joining = [
+        (one, topic)
+        for topic, facts in sorted(sight.topics.items())
+        for one in crew.hire(facts.partitions, static=sight.is_static)
+    ]
+    yield from crew.join([(one, ()) for one, _ in joining], None)
+    evict = [leave(owner.member_id) for owner in sight.owners(wanted)]
+    answers = yield from together([*evict, *(one.beat((topic,)) for one, topic in joining)])
+    for (one, _), answer in zip(joining, answers[len(evict) :], strict=True):
+        one.hear(answer)
+    give_up_at = (yield Wait(0)) + patience_s
+    while not (found := exactly(sight, wanted, crew.members.values())):
+        if (yield Wait(BEAT_S)) >= give_up_at:
+            raise NotCaptured("the partitions of the evicted members went to others")
+        yield from crew.beat(crew.members.values())
+    while crew.owed:
+        changed: ConfigChanged = yield crew.owed[0]
+        if changed.error:
+            raise NotCaptured(f"{ASSIGNMENT_INTERVAL_MS} was not set back: {changed.why}")
+        crew.owed.pop(0)
+    return _holders(sight, found)
+
+
+def _no_interval(crew: Crew) -> Flow[None]:
+    name = ASSIGNMENT_INTERVAL_MS
+    found: ConfigFound = yield GroupConfig((name,))
+    if found.error:
+        raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
+    if name not in found.values:
+        raise NotCaptured(f"this cluster has no {name}", hint="another way to capture")
+    if found.values[name] == "0":
+        return
+    crew.owed.append(ChangeConfig(name, found.own.get(name)))
+    changed: ConfigChanged = yield ChangeConfig(name, "0")
+    if changed.error:
+        raise NotCaptured(f"{name} of the group cannot be set: {changed.why}")
+
+
+def exactly(
+    sight: Sight, wanted: frozenset[TopicPartition], members: Iterable[Sentinel]
+) -> dict[TopicPartition, Sentinel]:
+    """Return the member that has each wanted partition and no other of its topics; {} if not."""
+    topic_ids = {topic.topic_id for topic in sight.topics.values()}
+    owners = {
+        frozenset(one for one in member.owned if one.topic_id in topic_ids): member
+        for member in members
+    }
+    found = {place: owners.get(frozenset({sight.by_id(place)})) for place in wanted}
+    return (
+        {place: member for place, member in found.items() if member} if all(found.values()) else {}
+    )
+
+
+def _holders(sight: Sight, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
+    return [
+        Holder(one.member_id, one.epoch, place, sight.topics[place.topic].topic_id)
+        for place, one in sorted(captured.items())
+    ]

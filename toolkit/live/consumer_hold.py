@@ -1,0 +1,181 @@
+"""
+Hold partitions of a KIP-848 group back from its members.
+
+A member that reports a partition as its own though it is meant for another is waited for by the
+coordinator, and until it has given the partition up nobody else gets it. So each wanted partition
+is captured by a member of ours that has exactly that one, wants nothing any more, and goes on
+reporting it. What a member reports is withheld all or nothing; one member for each partition
+makes each a switch of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+from uuid import UUID
+
+from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.kafka_io.hold_notes import write_note
+from toolkit.kafka_io.membership import Beaten
+from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, ConfigFound, GroupConfig
+from toolkit.kafka_io.membership.request import (
+    FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
+    UNKNOWN_MEMBER_ID,
+)
+from toolkit.live.consumer_crew import Crew, Holder, leave, together
+from toolkit.live.consumer_flood import flood, stroke
+from toolkit.live.consumer_sight import Sight, look
+from toolkit.live.flow import Flow
+from toolkit.model import HoldNote, Prefer, TopicPartition
+
+PATIENCE_S = 30.0  # two heartbeats of the owners, and as long as they need to stop reading
+BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
+GONE = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND})
+
+
+class ConsumerHold:
+    """
+    Partitions of one KIP-848 group that are withheld from it.
+
+    `note` is published at the broker, a new one with the next `keep`. The hold lasts for
+    `survives_s` when nobody keeps it, where the broker tells, and for 24.8 days at most.
+    """
+
+    beat_every_s = BEAT_EVERY_S
+
+    def __init__(
+        self,
+        prefer: Prefer = Prefer.LOSSLESS,
+        note: HoldNote = HoldNote(),  # noqa: B008  # it is frozen
+        *,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        """Hold nothing yet; a capture that takes longer than `patience_s` is given up."""
+        self.prefer = prefer
+        self.note = note
+        self.survives_s: float | None = None
+        self._patience_s = patience_s
+        self._holders: dict[TopicPartition, Holder] = {}
+        self._published = ""
+
+    @property
+    def held(self) -> frozenset[TopicPartition]:
+        """What is withheld now."""
+        return frozenset(self._holders)
+
+    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+        """
+        Withhold these partitions, too.
+
+        All or nothing: raises NotCaptured, and then, as when it is interrupted, every member of
+        ours that joined for it has left and the group reads as before.
+        """
+        new = frozenset(wanted) - self.held
+        if not new:
+            return
+        crew = Crew()
+        try:
+            holders = yield from self._capture(new, crew)
+        except GeneratorExit:
+            raise
+        except BaseException:
+            yield from crew.dismiss()
+            raise
+        self._holders |= {holder.place: holder for holder in holders}
+
+    def _capture(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[list[Holder]]:
+        sight = yield from self._look(wanted)
+        self.survives_s = yield from _session_s()
+        recipe = stroke if self.prefer is Prefer.FAST else flood
+        holders = yield from recipe(sight, wanted, crew, patience_s=self._patience_s)
+        text = self._note_text()
+        yield from crew.settle(holders, assignor=sight.assignor, rack_id=text)
+        self._published = self._published or text
+        return holders
+
+    def _look(self, wanted: frozenset[TopicPartition]) -> Flow[Sight]:
+        return look(wanted, frozenset(one.member_id for one in self._holders.values()))
+
+    def keep(self) -> Flow[None]:
+        """
+        Go on holding: one heartbeat of every member of ours.
+
+        Raises HoldLost for the partitions whose members were removed: somebody resumed them, or
+        no heartbeat got through for a session. They are not held any more, and not captured
+        again. The others are still held: `keep` goes on with them.
+        """
+        holders = list(self._holders.values())
+        text = self._note_text()
+        said = text if text != self._published else None
+        answers = yield from together([holder.beat(said) for holder in holders])
+        lost: dict[TopicPartition, str] = {}
+        for holder, answer in zip(holders, answers, strict=True):
+            if answer.error in GONE:
+                del self._holders[holder.place]
+                lost[holder.place] = holder.member_id
+            else:
+                _check(holder, answer)
+                holder.epoch = answer.epoch
+        self._published = text
+        if lost:
+            # One that is only out of step would be waited for until its session ends.
+            yield from together([leave(member_id) for member_id in lost.values()])
+            names = ", ".join(f"{topic}-{number}" for topic, number in sorted(lost))
+            raise HoldLost(
+                f"{names} is not held any more: somebody resumed it, or the brokers heard "
+                "nothing of this hold for too long"
+            )
+
+    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+        """Give partitions back; their members get them with their next heartbeat."""
+        places = sorted(frozenset(some) & self.held)
+        yield from together([leave(self._holders[place].member_id) for place in places])
+        for place in places:
+            del self._holders[place]
+
+    def state(self) -> dict[str, Any]:
+        """Return what another process needs to go on with the hold."""
+        return {
+            "prefer": self.prefer.value,
+            "survives_s": self.survives_s,
+            "holders": [
+                {
+                    "topic": place.topic,
+                    "partition": place.partition,
+                    "topic_id": str(holder.topic_id),
+                    "member_id": holder.member_id,
+                    "epoch": holder.epoch,
+                }
+                for place, holder in sorted(self._holders.items())
+            ],
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], note: HoldNote = HoldNote()) -> Self:  # noqa: B008
+        """Go on with a hold of another process, which may go on as well: that does no harm."""
+        hold = cls(Prefer(state["prefer"]), note)
+        hold.survives_s = state["survives_s"]
+        for entry in state["holders"]:
+            place = TopicPartition(entry["topic"], entry["partition"])
+            hold._holders[place] = Holder(
+                entry["member_id"], entry["epoch"], place, UUID(entry["topic_id"])
+            )
+        return hold
+
+    def _note_text(self) -> str:
+        return write_note(replace(self.note, survives_s=self.survives_s))
+
+
+def _session_s() -> Flow[float | None]:
+    try:
+        found: ConfigFound = yield GroupConfig((SESSION_TIMEOUT_MS,))
+    except BrokerRefused:  # an older broker, which has no settings of groups
+        return None
+    value = found.values.get(SESSION_TIMEOUT_MS, "")
+    return int(value) / 1000 if value.isdecimal() else None
+
+
+def _check(holder: Holder, answer: Beaten) -> None:
+    if answer.error:
+        raise BrokerRefused(f"holding {holder.place.topic}-{holder.place.partition}: {answer.why}")

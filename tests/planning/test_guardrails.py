@@ -26,7 +26,7 @@ from guardrail_cases import (
 )
 
 from toolkit.errors import UsageError
-from toolkit.model import GroupState, GroupType, LogOffsets, Policy, Problem
+from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Finding, Intent, Severity
 from toolkit.planning import scope
 from toolkit.planning.guardrails import (
@@ -49,6 +49,12 @@ NEWCOMER = step(change(None, 5), state=None, group_id="new", type=GroupType.SIMP
 COPY = plan(NEWCOMER, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
 JUST_NOW = (commit(age=0),)
 TWO_COMMITS = (commit(), commit(at=BILLS))
+
+
+def holding(group: Group) -> Case:
+    """Return the case of pausing a partition of a group."""
+    made = plan(step(change(None, None), action=Action.HOLD), intent=Intent.PAUSE)
+    return case(made, facts(group))
 
 
 class Example(NamedTuple):
@@ -104,7 +110,8 @@ EXAMPLES = {
     ),
     "group-live": Example(
         case(now=facts(READER)),
-        "it is Stable; members: app @ /10.0.0.1",
+        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
+        "'offsetbook move'",
         case(DELETION, facts(live("g", member("bills")))),
         ("g", None, None),
     ),
@@ -209,6 +216,36 @@ EXAMPLES = {
         case(now=facts(problems=(Problem("members", "timed out", "g"),))),
         "members: timed out",
         case(now=facts(problems=(Problem("members", "timed out", "h"),))),
+        ("g", None, None),
+    ),
+    "group-kind": Example(
+        holding(live("g", type=GroupType.UNKNOWN)),
+        "it is a type of group this version does not know",
+        holding(live("g", type=GroupType.CONSUMER)),
+        ("g", None, None),
+    ),
+    "group-empty": Example(
+        holding(IDLE),
+        "it has no members, so nothing reads it: reset it as it is",
+        holding(READER),
+        ("g", None, None),
+    ),
+    "not-stable": Example(
+        holding(replace(READER, state=GroupState.ASSIGNING)),
+        "it is Assigning: wait until it is Stable",
+        holding(READER),
+        ("g", None, None),
+    ),
+    "custom-protocol": Example(
+        holding(replace(READER, protocol_type="connect")),
+        "its members speak the protocol 'connect', not a consumer's",
+        holding(replace(READER, assignor="range")),
+        ("g", None, None),
+    ),
+    "unreadable-member": Example(
+        holding(live("g", member(unreadable="no idea"))),
+        "no idea",
+        case(plan(step(change(), action=Action.RELEASE)), facts(live("g", member(unreadable="?")))),
         ("g", None, None),
     ),
 }

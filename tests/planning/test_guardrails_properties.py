@@ -30,7 +30,8 @@ from toolkit.planning.guardrails import RULES, CannotTell, Case, check
 NAMES = ("g", "h")
 TOPICS = ("orders", "bills")
 PLACES = [TopicPartition(topic, number) for topic in TOPICS for number in (0, 1)]
-AIMED = {Intent.RESET, Intent.COPY, Intent.RENAME, Intent.RESTORE}
+NEW_OFFSETS = {Intent.RESET, Intent.MOVE}
+AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
 
 small = st.integers(-2, 9)
 odd = st.one_of(small, st.integers(-(2**63), 2**64))
@@ -209,7 +210,7 @@ def records(about: Case, change: Change, *, of: Position | None) -> set[int]:
 
 def skipped(about: Case, change: Change) -> int:
     """Count unread records that are not ahead any more."""
-    if change.after is None or (change.before is None and about.plan.intent is not Intent.RESET):
+    if change.after is None or (change.before is None and about.plan.intent not in NEW_OFFSETS):
         return 0
     ahead = records(about, change, of=change.after)
     return len(records(about, change, of=change.before) - ahead)

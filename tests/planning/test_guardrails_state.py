@@ -22,7 +22,16 @@ from guardrail_cases import (
     step,
 )
 
-from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType, Problem
+from toolkit.model import (
+    HOLDER,
+    NO_SUCH_GROUP,
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    Policy,
+    Problem,
+)
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
 from toolkit.planning.guardrails import FINAL, Case, check
 
@@ -32,6 +41,9 @@ NEW = step(change(None, 5), group_id="new", state=None, type=GroupType.SIMPLE)
 COPY = plan(NEW, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
 GONE = step(change(after=None), action=Action.DELETE_GROUP)
 DELETION = plan(GONE, intent=Intent.DELETE_GROUPS)
+GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE}
+COMMITS = {Action.COMMIT, Action.MOVE}
+WAY_OUT = ". Pause what is to be changed, or use 'offsetbook move'"
 UNLISTED = Problem("groups coordinated by broker 2", "timed out")
 
 
@@ -41,12 +53,13 @@ def whys(rule: str, about: Case) -> list[tuple[str | None, str]]:
 
 
 @pytest.mark.parametrize("state", set(GroupState) - {GroupState.EMPTY, GroupState.DEAD})
-@pytest.mark.parametrize("action", set(Action) - {Action.DELETE_OFFSETS})
+@pytest.mark.parametrize("action", set(Action) - GOES_ON)
 def test_a_group_that_is_not_known_to_be_idle_is_live(state: GroupState, action: Action) -> None:
     """Also one without members, which is forming, or in a state we do not know."""
     about = case(plan(step(change(), action=action)), facts(live("g", state=state)))
 
-    assert [("g", f"it is {state}; members: none is known yet")] == whys("group-live", about)
+    told = f"it is {state}; members: none is known yet{WAY_OUT if action in COMMITS else ''}"
+    assert [("g", told)] == whys("group-live", about)
 
 
 def test_members_are_named_as_far_as_they_are_known_and_few() -> None:
@@ -56,9 +69,11 @@ def test_members_are_named_as_far_as_they_are_known_and_few() -> None:
     dropped = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
     undescribed = replace(many, described=False)
 
-    assert [("g", f"it is Stable; members: {named}")] == whys("group-live", case(now=facts(many)))
+    assert [("g", f"it is Stable; members: {named}{WAY_OUT}")] == whys(
+        "group-live", case(now=facts(many))
+    )
     assert [("g", f"subscribed by {named}")] == whys("subscribed", case(dropped, facts(many)))
-    assert [("g", "it is Stable; members: not known")] == whys(
+    assert [("g", f"it is Stable; members: not known{WAY_OUT}")] == whys(
         "group-live", case(now=facts(undescribed))
     )
 
@@ -275,7 +290,7 @@ def test_a_step_without_changes_needs_no_second_look() -> None:
     assert [] == rules(case(made, facts(commits=())))
 
 
-@pytest.mark.parametrize("intent", set(Intent) - {Intent.RESET})
+@pytest.mark.parametrize("intent", set(Intent) - {Intent.RESET, Intent.MOVE})
 def test_only_a_reset_is_held_to_the_topics_of_its_group(intent: Intent) -> None:
     """A copy, a restore and an undo bring the topics that they were asked to bring."""
     made = plan(step(change(None, 0, BILLS)), intent=intent)
@@ -371,3 +386,55 @@ def test_topics_of_another_cluster_are_not_called_new() -> None:
     made = plan(step(change()), topic_ids={"orders": "id1"})
 
     assert ["wrong-cluster"] == rules(case(made, facts(cluster_id="x", topic_ids={"orders": "y"})))
+
+
+HOLDER_OF_ORDERS = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+HELD_GROUP = live("g", member("orders"), HOLDER_OF_ORDERS, assignor="range")
+
+
+def moving(*changes: Change, intent: Intent = Intent.RESET) -> Plan:
+    """Return a plan to move offsets of partitions that are paused."""
+    return plan(step(*changes, action=Action.MOVE), intent=intent)
+
+
+def test_what_is_paused_is_moved_while_the_group_lives() -> None:
+    """As long as all of it is; what is not is named."""
+    both = moving(change(), change(at=OTHERS))
+    about = facts(HELD_GROUP, commits=(commit(), commit(at=OTHERS)))
+
+    assert [] == rules(case(moving(change()), about))
+    ((_, why),) = whys("group-live", case(both, about))
+    assert "; orders:1 is not paused. Pause what is to be changed" in why
+    assert "group-live" in rules(case(plan(step(change())), about))  # not in a transaction
+
+
+def test_a_move_that_is_approved_before_it_holds() -> None:
+    """While it is reviewed nothing is paused yet; when it is applied everything is."""
+    reader, move = live("g", member("orders")), moving(change(), intent=Intent.MOVE)
+
+    assert [] == rules(case(move, facts(reader), applying=False))
+    assert ["group-live"] == rules(case(move, facts(reader)))
+    streams = live("g", member("orders"), type=GroupType.STREAMS)
+    evicting = moving(change(), intent=Intent.MOVE)
+    evicting = replace(evicting, steps=(replace(evicting.steps[0], type=GroupType.STREAMS),))
+    assert [] == rules(case(evicting, facts(streams)))
+
+
+@pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE])
+def test_who_reads_is_no_matter_of_offsets(action: Action) -> None:
+    """Holding and letting go change no offset, so none may have moved, or be about to."""
+    made = plan(step(change(None, None), action=action), intent=Intent.PAUSE)
+    about = facts(HELD_GROUP, commits=(replace(commit(99, age=0), pending=True),))
+
+    assert [] == rules(case(made, about))
+    assert ["protected-group"] == rules(case(made, about, policy=Policy(protected_groups=("g",))))
+
+
+def test_a_release_needs_no_standstill() -> None:
+    """However the group is, what is held can be given back; to hold more it must be calm."""
+    busy = facts(replace(HELD_GROUP, state=GroupState.PREPARING_REBALANCE))
+    held, free = (
+        plan(step(change(None, None), action=action)) for action in (Action.HOLD, Action.RELEASE)
+    )
+
+    assert (["not-stable"], []) == (rules(case(held, busy)), rules(case(free, busy)))

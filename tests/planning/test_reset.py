@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import (
+    HOLDER,
     Commit,
     EpochEnd,
     Group,
@@ -210,7 +211,27 @@ def test_a_live_group_is_planned_and_blocked() -> None:
 
     assert 1 == len(changes(plan))
     assert [("group-live", "block")] == rules(plan)
-    assert "it is Stable; members: app @ /10.0.0.1" == plan.findings[0].why
+    assert plan.findings[0].why == (
+        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
+        "'offsetbook move'"
+    )
+
+
+def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:
+    """Nobody reads them, so nobody writes over the change; one that is read keeps it back."""
+    free = TopicPartition("orders", 1)
+    holds = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+    held = live("g", member("orders", owns=(free,)), holds)
+    about = facts(AT_50, replace(AT_50, partition=1), groups=(held,))
+
+    plan = plan_reset(about, ToEarliest(), groups=["g"], topics=["orders:0"])
+    assert ([], [Action.MOVE]) == (rules(plan), [step.action for step in plan.steps])
+    plan = plan_reset(about, ToEarliest(), groups=["g"])
+    assert ([("group-live", "block")], [Action.COMMIT]) == (
+        rules(plan),
+        [step.action for step in plan.steps],
+    )
+    assert "; orders:1 is not paused. Pause" in plan.findings[0].why
 
 
 def test_many_members_are_not_all_named() -> None:
@@ -218,7 +239,7 @@ def test_many_members_are_not_all_named() -> None:
     group = live("g", *(replace(member(), client_id=f"app-{n}") for n in range(7)))
     plan = plan_reset(facts(AT_50, groups=(group,)), ToLatest(), groups=["g"])
 
-    assert plan.findings[0].why.endswith("app-4 @ /10.0.0.1 and 2 more")
+    assert "app-4 @ /10.0.0.1 and 2 more" in plan.findings[0].why
 
 
 def test_a_share_group_has_nothing_to_reset() -> None:

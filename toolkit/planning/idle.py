@@ -1,14 +1,20 @@
-"""Which groups are meant by name, and why a group may not be changed from outside now."""
+"""
+Which groups are meant by name, and why a group may not be changed from outside now.
+
+Offsets of a group with members are only changed while the partitions are paused: nobody then
+reads them and writes over the change.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType, Problem, select_groups
-from toolkit.plan import Finding, Severity
+from toolkit.model import Group, GroupState, GroupType, Problem, TopicPartition, select_groups
+from toolkit.plan import Action, Finding, Severity
 from toolkit.planning.index import Index
 from toolkit.planning.members import members_of
+from toolkit.planning.scope import scopes_of
 
 
 def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
@@ -33,8 +39,35 @@ def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list
     return sorted(alive, key=lambda group: group.group_id), findings
 
 
-def why_not_idle(index: Index, group: Group) -> Iterator[Finding]:
-    """Yield why a group may not be changed from outside: live, share, or not fully known."""
+def commit_action(group: Group | None, changed: Collection[TopicPartition]) -> Action:
+    """Return how offsets are committed: in a transaction where they are paused in a live group."""
+    return Action.MOVE if group and group.is_live and is_held(group, changed) else Action.COMMIT
+
+
+def is_held(group: Group, changed: Collection[TopicPartition]) -> bool:
+    """Whether nobody reads what is to be changed, because all of it is paused."""
+    return bool(changed) and group.paused.keys() >= set(changed)
+
+
+def why_live(group: Group, action: Action, changed: Collection[TopicPartition] = ()) -> str:
+    """Say that a group has members, and what can be done all the same."""
+    told = f"it is {group.state}; members: {members_of(group)}"
+    if action not in {Action.COMMIT, Action.MOVE}:
+        return told
+    free = scopes_of(partition for partition in changed if partition not in group.paused)
+    if free and group.paused:
+        told += f"; {' '.join(map(str, free))} is not paused"
+    return f"{told}. Pause what is to be changed, or use 'offsetbook move'"
+
+
+def why_not_idle(
+    index: Index, group: Group, changed: Collection[TopicPartition] = ()
+) -> Iterator[Finding]:
+    """
+    Yield why a group may not be changed from outside: live, share, or not fully known.
+
+    Where all that is to be `changed` is paused, a live group may be.
+    """
 
     def block(rule: str, why: str) -> Finding:
         return Finding(rule, Severity.BLOCK, why, group.group_id)
@@ -47,8 +80,8 @@ def why_not_idle(index: Index, group: Group) -> Iterator[Finding]:
         return
     if group.type is GroupType.UNKNOWN and not problems:
         yield block("unreadable", "it is a type of group this version does not know")
-    if group.is_live:
-        yield block("group-live", f"it is {group.state}; members: {members_of(group)}")
+    if group.is_live and not is_held(group, changed):
+        yield block("group-live", why_live(group, Action.COMMIT, changed))
 
 
 def is_plannable(index: Index, group: Group) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from toolkit.model import Commit, Group, GroupType, LogOffsets, Snapshot, TopicPartition
-from toolkit.plan import NEW_TOPICS, Action, Change, Finding, Intent, Plan, Position, Severity
+from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.epochs import leader_epoch_at
-from toolkit.planning.idle import choose_groups, is_plannable, why_not_idle
+from toolkit.planning.idle import choose_groups, commit_action, is_plannable, why_not_idle
 from toolkit.planning.index import Index
 from toolkit.planning.landing import STREAM_TIME_CLEARED, is_stream_time, land
 from toolkit.planning.scope import TopicScope, choose_partitions, parse_topics
@@ -35,8 +35,9 @@ def plan_reset(
     Plan to move the committed offsets of groups to a target; the same facts give the same plan.
 
     `groups` holds names and shell patterns, `topics` scopes as `toolkit.planning.scope` reads them.
-    `new_topics` lets groups commit topics that they never committed. A group that is live, or of
-    which something is unknown, is planned as far as it can be and blocked by a finding. Raises
+    `new_topics` lets groups commit topics that they never committed. A group that is live, unless
+    all that would change is paused, or of which something is unknown, is planned as far as it can
+    be and blocked by a finding. Raises
     UsageError where a scope cannot be read or no group is named.
     """
     scopes = parse_topics(topics)
@@ -47,9 +48,13 @@ def plan_reset(
         yield from findings
         yield from target.findings(request.index, chosen)
         for group in chosen:
-            yield from why_not_idle(request.index, group)
+            planned: list[Part] = []
             if is_plannable(request.index, group):
-                yield from _plan_group(request, group)
+                planned += _plan_group(request, group)
+            steps = (part for part in planned if isinstance(part, Step))
+            changed = [change.partition for step in steps for change in step.changes]
+            yield from why_not_idle(request.index, group, changed)
+            yield from planned
 
     words = f"reset {', '.join([in_words(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
@@ -86,7 +91,8 @@ def _plan_group(request: _Request, group: Group) -> Iterator[Part]:
                 why = f"{aim.why}; {note}" if note else aim.why
                 changes.append(Change(partition, held, after, why))
     if changes:
-        yield request.facts.step(group_id, Action.COMMIT, changes)
+        action = commit_action(group, [change.partition for change in changes])
+        yield request.facts.step(group_id, action, changes)
 
 
 def _partitions(

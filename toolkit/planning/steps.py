@@ -12,7 +12,7 @@ from datetime import datetime
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.idle import is_plannable, why_not_idle
+from toolkit.planning.idle import commit_action, is_plannable, why_not_idle
 from toolkit.planning.index import Index
 
 Part = Step | Finding
@@ -88,7 +88,8 @@ def commit_step(
     """
     Yield the step that commits positions, each with its reason, and what stands in its way.
 
-    The group is idle or does not exist yet. One that is live is planned and blocked.
+    The group is idle, does not exist yet, or has all of them paused. One that is live otherwise is
+    planned and blocked.
     """
     group = facts.groups.get(group_id)
     if group is None and facts.index.snapshot.why_unlisted:
@@ -98,19 +99,20 @@ def commit_step(
             group_id,
         )
         return
-    if group:
-        yield from why_not_idle(facts.index, group)
     unread = facts.index.unread.get(group_id, {})
-    for partition in wanted.keys() & unread.keys():
-        why = f"its committed offset could not be read: {unread[partition]}"
-        yield block("unreadable", why, group_id, partition)
     changes = [
         Change(partition, facts.held(group_id, partition), position, why)
         for partition, (position, why) in wanted.items()
         if partition not in unread and facts.held(group_id, partition) != position
     ]
+    changed = [change.partition for change in changes]
+    if group:
+        yield from why_not_idle(facts.index, group, changed)
+    for partition in wanted.keys() & unread.keys():
+        why = f"its committed offset could not be read: {unread[partition]}"
+        yield block("unreadable", why, group_id, partition)
     if changes and (group is None or is_plannable(facts.index, group)):
-        yield facts.step(group_id, Action.COMMIT, changes)
+        yield facts.step(group_id, commit_action(group, changed), changes)
 
 
 def plan_of(

@@ -9,12 +9,14 @@ override a rule by its name, and that is recorded; those in `FINAL` cannot be ov
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import partial
 
 from toolkit.errors import UsageError
 from toolkit.plan import Finding, Severity
 from toolkit.planning.guardrails import loss, policy, state
 from toolkit.planning.guardrails.case import WATCH, CannotTell, Case, Rule
 from toolkit.planning.guardrails.state import QUIET_AFTER
+from toolkit.planning.hold_rules import GROUP_RULES
 
 __all__ = [
     "FINAL",
@@ -52,6 +54,7 @@ RULES: dict[str, Rule] = {
     "too-many-partitions": policy.too_many_partitions,
     "too-many-records": loss.too_many_records,
     "unreadable": state.unreadable,
+    **{rule: partial(state.not_holdable, why_not=why) for rule, why in GROUP_RULES.items()},
 }
 # Found while planning, not by a rule here: overriding one means going on without what it is about.
 PLANNED_WITHOUT = frozenset(
@@ -63,6 +66,9 @@ PLANNED_WITHOUT = frozenset(
         "no-row",
         "past-end",
         "cut-off-run",
+        "foreign-hold",
+        "no-committed-offset",
+        "releases-more",
     }
 )
 FINAL = frozenset(
@@ -70,6 +76,9 @@ FINAL = frozenset(
         *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
         *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
         *("topics-required", "protected-group"),
+        *GROUP_RULES,
+        *("streams-share", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
+        *("group-size", "another-hold"),
     }
 )
 OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL

@@ -12,7 +12,8 @@ from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPart
 from toolkit.plan import Change, Intent, Plan, Position, Step
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
-AIMED = frozenset({Intent.RESET, Intent.COPY, Intent.RENAME, Intent.RESTORE})
+NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
+AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
 WATCH = timedelta(seconds=6)  # longer than the 5 s in which clients commit by default
 SHOWN_UNKNOWN = 3
 

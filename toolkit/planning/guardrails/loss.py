@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from toolkit.model import UNREAD_OFFSETS_TOPIC, GroupType
-from toolkit.plan import Action, Intent
-from toolkit.planning.guardrails.case import CannotTell, Case, Jump, Objection
+from toolkit.plan import Action
+from toolkit.planning.guardrails.case import NEW_OFFSETS, CannotTell, Case, Jump, Objection
 from toolkit.planning.guardrails.policy import over
 
 
@@ -69,7 +69,7 @@ def _skipped(case: Case, jump: Jump) -> int:
     first = jump.start
     if jump.before is not None:
         first = max(first, jump.before.offset)
-    elif case.plan.intent is not Intent.RESET:
+    elif case.plan.intent not in NEW_OFFSETS:
         return 0  # where a copy or a restore fills a group in, nothing is known to be unread
     return max(0, min(jump.after.offset, jump.end) - first)
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
-from toolkit.planning.guardrails.case import CannotTell, Case, Objection
+from toolkit.planning.guardrails.case import NEW_OFFSETS, CannotTell, Case, Objection
 from toolkit.planning.guardrails.policy import CLOCKS_DIFFER_BY
+from toolkit.planning.idle import is_held, why_live
 from toolkit.planning.made_anew import is_another_topic
-from toolkit.planning.members import members_of, name_members
+from toolkit.planning.members import name_members
 
 # A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
+HOLDS = frozenset({Action.HOLD, Action.RELEASE})  # who reads, and no offset
+READS_ON = HOLDS | {Action.DELETE_OFFSETS}  # its members need not be stopped for it
 
 
 def wrong_cluster(case: Case) -> Iterator[Objection]:
@@ -44,11 +47,34 @@ def share_group(case: Case) -> Iterator[Objection]:
 
 
 def group_live(case: Case) -> Iterator[Objection]:
-    """A group with members is not changed from outside, except for offsets that nobody reads."""
+    """
+    A group with members is not changed from outside, except for offsets that nobody reads.
+
+    Those are of topics that no member has, and of partitions that are paused. A move pauses them
+    itself before it is applied, or evicts their owners where a group cannot be held.
+    """
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
-        if group and group.is_live and step.action is not Action.DELETE_OFFSETS:
-            yield Objection(f"it is {group.state}; members: {members_of(group)}", step.group_id)
+        if not group or not group.is_live or step.action in READS_ON:
+            continue
+        changed = [change.partition for change in step.changes]
+        if step.action is Action.MOVE and (is_held(group, changed) or _holds_later(case, group)):
+            continue
+        yield Objection(why_live(group, step.action, changed), step.group_id)
+
+
+def _holds_later(case: Case, group: Group) -> bool:
+    if case.plan.intent is not Intent.MOVE:
+        return False
+    return not case.applying or group.type is GroupType.STREAMS
+
+
+def not_holdable(case: Case, why_not: Callable[[Group], str]) -> Iterator[Objection]:
+    """What made a group fit to be held, when that was planned, still does."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if step.action is Action.HOLD and group and (why := why_not(group)):
+            yield Objection(why, step.group_id)
 
 
 def subscribed(case: Case) -> Iterator[Objection]:
@@ -70,6 +96,8 @@ def subscribed(case: Case) -> Iterator[Objection]:
 def pending_transaction(case: Case) -> Iterator[Objection]:
     """What an open transaction is about to commit is not written over."""
     for step, change in case.plan.changes:
+        if step.action in HOLDS:
+            continue
         commit = case.commits.get((step.group_id, change.partition))
         if commit and commit.pending:
             why = "an open transaction is about to commit here"
@@ -78,7 +106,7 @@ def pending_transaction(case: Case) -> Iterator[Objection]:
 
 def topic_never_used(case: Case) -> Iterator[Objection]:
     """A reset adds no topic to a group that never committed it, unless that was asked for."""
-    if case.plan.intent is not Intent.RESET or NEW_TOPICS in case.plan.allows:
+    if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
         return
     used = {(group_id, partition.topic) for group_id, partition in case.commits}
     for step in case.plan.steps:
@@ -93,7 +121,7 @@ def facts_moved(case: Case) -> Iterator[Objection]:
         group = case.groups.get(step.group_id)
         if why := _became(case, step, group):
             yield Objection(why, step.group_id)
-        else:
+        elif step.action not in HOLDS:
             yield from _moved(case, step)
 
 
@@ -164,7 +192,7 @@ def keeps_committing(case: Case) -> Iterator[Objection]:
     unknown = []
     for step in case.plan.steps:
         group, at = case.groups.get(step.group_id), times[step.group_id]
-        if not group or group.state is not GroupState.EMPTY:
+        if not group or group.state is not GroupState.EMPTY or step.action in HOLDS:
             continue
         if all(case.is_made(step, change) for change in step.changes):  # or there is none
             continue

@@ -1,0 +1,125 @@
+"""
+Pausing, resuming and moving partitions of live groups, on one real broker with default heartbeats.
+
+Starts its own broker and, for each kind of application, a group of real consumers in processes of
+their own that log every record they are delivered. Each group is paused several times, the last
+time for over a minute with consumers that join, leave and are killed, and then moved several times.
+The table is printed and put into `README.md` beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+from live_results import Found, Moves, Pauses, put_between_markers, tables
+
+from toolkit.sandbox.broker import VERSION, start_broker
+
+HERE = Path(__file__).parent
+README = HERE / "README.md"
+KINDS = (
+    "librdkafka-range",
+    "librdkafka-cooperative-sticky",
+    "librdkafka-consumer",
+    "java-range",
+    "java-cooperative-sticky",
+    "java-consumer",
+    "kafka-python-range",
+    "kafka-python-sticky",
+    "aiokafka-sticky",
+)
+# The sandbox has quicker heartbeats than Kafka's defaults, which are measured here.
+DEFAULTS = {
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "group.initial.rebalance.delay.ms": "3000",
+}
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name:
+        directory = Path(name)
+        logs = options.logs or directory
+        broker = start_broker(directory / "live", properties=DEFAULTS)
+        try:
+            with ThreadPoolExecutor(options.together) as together:
+                found = list(
+                    together.map(
+                        lambda kind: measure(kind, broker.address, logs / kind, options),
+                        options.kinds,
+                    )
+                )
+        finally:
+            broker.stop()
+    result = "\n".join([*surroundings(options), "", *tables(found)])
+    print(result)
+    if options.write:
+        README.write_text(put_between_markers(README.read_text("utf-8"), result), "utf-8")
+    if any(one.trouble for one in found):
+        sys.exit(1)
+
+
+def measure(kind: str, address: str, folder: Path, options: argparse.Namespace) -> Found:
+    """Return what the trials of one kind found, which run in a process of their own."""
+    folder.mkdir(parents=True)
+    numbers = [str(options.rounds), str(options.hold)]
+    command = [sys.executable, str(HERE / "live_trials.py"), kind, address, str(folder), *numbers]
+    fixtures = HERE.parent / "tests" / "fixtures"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(fixtures), str(HERE.parent)])}
+    done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
+    if done.returncode:
+        return Found(kind, 0, trouble=f"the trials ended with status {done.returncode}")
+    told = json.loads(done.stdout)
+    parts = {"pauses": Pauses(**told["pauses"]), "moves": Moves(**told["moves"])}
+    return Found(**{**told, **parts})
+
+
+def surroundings(options: argparse.Namespace) -> Iterator[str]:
+    """Yield what was measured, and on what."""
+    packages = ("confluent-kafka", "kafka-python", "aiokafka")
+    clients = ", ".join(f"{name} {version(name)}" for name in packages)
+    memory_gib = psutil.virtual_memory().total / 2**30
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    yield (
+        "Six partitions with ten records a second each, of which 1 and 4 are paused and moved; two "
+        f"consumers, in the hold of {options.hold:.0f} s three join, one leaves and one is killed. "
+        f"Median (lowest–highest) of {options.rounds} pauses and {options.rounds} moves, "
+        f"{datetime.now(UTC):%Y-%m-%d}."
+    )
+    yield ""
+    yield (
+        f"Apache Kafka {VERSION}, its console consumer, {clients}; Python "
+        f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} "
+        f"CPUs, {memory_gib:.0f} GiB, load average {load}: the broker and {options.together} "
+        "groups at a time share the machine."
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("kinds", nargs="*", default=KINDS, help=f"of {', '.join(KINDS)}")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--hold", type=float, default=70, help="seconds of the long hold")
+    parser.add_argument("--together", type=int, default=3, help="groups at a time")
+    parser.add_argument("--logs", type=Path, help="keep what every application was delivered here")
+    parser.add_argument("--write", action="store_true", help=f"put the result into {README.name}")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""What an operator does in the benchmark `live`: calls of the toolkit, and when they returned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+import toolkit
+from toolkit.model import Cluster, GroupState, Snapshot, TopicPartition
+from toolkit.operate.move import move
+from toolkit.plan import Action, Plan
+from toolkit.planning.hold_case import Background, HoldCase
+from toolkit.planning.index import Index
+from toolkit.planning.move import MoveRequest, plan_move
+from toolkit.planning.pause import plan_pause, plan_resume
+from toolkit.planning.pause_costs import costs
+from toolkit.planning.scope import scopes_of
+from toolkit.planning.targets import ShiftBy
+from toolkit.storage.hold_files import hold_path, read_hold
+
+PATIENCE_S = 120
+REASON = "benchmark"
+RATE_S = 2.0  # between two looks, from which the plan knows how fast partitions are read
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """When a call was made and when it returned; `offsets` are where the group stood then."""
+
+    began: float
+    ended: float
+    offsets: dict[TopicPartition, int]
+    run_id: str
+
+
+class Operator:
+    """Pauses, resumes and moves partitions of one group."""
+
+    def __init__(self, address: str, group: str, topic: str, state: Path) -> None:
+        """Work with records of one's own in `state`."""
+        self.cluster = Cluster("live", address)
+        self.group, self.topic, self.state = group, topic, state
+
+    def facts(self) -> Snapshot:
+        """Read what plans are made from."""
+        return toolkit.read_plan_facts(self.cluster, groups=[self.group], topics=[self.topic])
+
+    def when_stable(self) -> Snapshot:
+        """Wait until the group has come to rest, and return the facts."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            facts = self.facts()
+            if all(group.state is GroupState.STABLE for group in facts.groups):
+                return facts
+            if time.monotonic() > give_up_at:
+                raise TimeoutError(f"{self.group} is not Stable after {PATIENCE_S} s")
+            time.sleep(0.2)
+
+    def announced_repeats(self, partitions: Collection[TopicPartition]) -> int | None:
+        """Return how many records the plan of a pause says may come twice."""
+        earlier = self.when_stable()
+        time.sleep(RATE_S)
+        facts = self.when_stable()
+        wanted = tuple(sorted(partitions))
+        beside = Background(earlier=earlier)
+        case = HoldCase(Index.of(facts), facts.groups[0], wanted, beside=beside)
+        return costs(case, case.recipe).repeats if case.recipe else None
+
+    def pause(self, partitions: Collection[TopicPartition]) -> Done:
+        """Pause partitions; the time begins with the approval."""
+        plan = plan_pause(self.when_stable(), group=self.group, topics=_words(partitions))
+        return self._apply(plan)
+
+    def resume(self, partitions: Collection[TopicPartition]) -> Done:
+        """Resume partitions; `offsets` are where they stood while they were paused."""
+        facts = self.facts()
+        plan = plan_resume(facts, group=self.group, topics=_words(partitions))
+        return self._apply(plan, facts)
+
+    def move(self, partitions: Collection[TopicPartition], by: int) -> Done:
+        """Move partitions; `offsets` are where they were moved to."""
+        request = MoveRequest(ShiftBy(by), self.group, tuple(_words(partitions)))
+        planned = plan_move(self.when_stable(), request)
+        approval = toolkit.Approval(planned.plan.fingerprint, REASON)
+        began = time.time()
+        outcome = move(planned, self.cluster, approval, state=self.state)
+        ended = time.time()
+        if not outcome.is_done:
+            raise RuntimeError(f"{self.group} was not moved: {outcome}")
+        moved = toolkit.read_undo_record(self.state, outcome.run_id)
+        to = {c.partition: c.after.offset for s, c in moved.changes if s.action is Action.MOVE}
+        return Done(began, ended, to, outcome.run_id)
+
+    def _apply(self, plan: Plan, facts: Snapshot | None = None) -> Done:
+        if stopping := toolkit.blocking(plan.findings, ()):
+            raise RuntimeError(f"{self.group}: {stopping}")
+        approval = toolkit.Approval(plan.fingerprint, REASON)
+        began = time.time()
+        outcome = toolkit.apply_plan(plan, self.cluster, approval, state=self.state)
+        ended = time.time()
+        if not outcome.is_done:
+            raise RuntimeError(f"{self.group}: {outcome}")
+        commits = facts.commits if facts else ()
+        offsets = {TopicPartition(c.topic, c.partition): c.offset for c in commits}
+        return Done(began, ended, offsets, outcome.run_id)
+
+    def keeper_mib(self) -> float:
+        """Return the most memory that the process that holds has used so far."""
+        record = read_hold(hold_path(self.state, self.facts().cluster_id, self.group))
+        if record is None:
+            raise RuntimeError(f"{self.group}: nothing is recorded as held")
+        status = Path(f"/proc/{record.pid}/status")
+        if status.exists():
+            words = status.read_text("ascii").split()
+            return int(words[words.index("VmHWM:") + 1]) / 2**10
+        return float(psutil.Process(record.pid).memory_info().rss / 2**20)
+
+
+def _words(partitions: Collection[TopicPartition]) -> list[str]:
+    return [str(scope) for scope in scopes_of(partitions)]

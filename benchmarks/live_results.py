@@ -1,0 +1,123 @@
+"""What the benchmark `live` found out about one kind of application, and the tables of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+BEGIN, END = "<!-- live.py: results -->", "<!-- live.py: end -->"
+
+
+@dataclass
+class Pauses:
+    """What was found in all pauses of one group."""
+
+    confirmed_s: list[float] = field(default_factory=list)
+    resumed_s: list[float] = field(default_factory=list)  # until the last paused one is read again
+    interrupted: list[int] = field(default_factory=list)  # of the others, silent for over 1 s
+    gap_s: list[float] = field(default_factory=list)
+    repeats: list[int] = field(default_factory=list)
+    held_s: float = 0.0  # the longest
+    late: int = 0  # paused records within a second of the confirmation, cooperative only
+    leaked: int = 0  # paused records delivered while they were held
+    exact_resumes: int = 0
+    all_resumes: int = 0
+    announced: int | None = 0
+
+
+@dataclass
+class Moves:
+    """What was found in all moves of one group."""
+
+    delivered_s: list[float] = field(default_factory=list)  # from approval, the last partition
+    gap_s: list[float] = field(default_factory=list)
+    repeats: list[int] = field(default_factory=list)  # besides what was moved back
+    exact: int = 0
+    all: int = 0
+
+
+@dataclass
+class Found:
+    """What was found out about one kind of application."""
+
+    kind: str
+    others: int  # partitions that were not paused
+    pauses: Pauses = field(default_factory=Pauses)
+    moves: Moves = field(default_factory=Moves)
+    delivered: int = 0
+    missing: int = 0
+    two_at_once: int = 0
+    keeper_mib: float = 0.0
+    trouble: str = ""  # why it was not finished
+
+
+def tables(found: Sequence[Found]) -> Iterator[str]:
+    """Yield the lines of both tables, and of what went wrong."""
+    yield (
+        "| pause | confirmed s | others interrupted | gap s | paused records delivered "
+        "| repeats | resumed exactly | resumed s | keeper MiB |"
+    )
+    yield "|---|---|---|---|---|---|---|---|---|"
+    yield from (_pause_row(one) for one in found if one.pauses.confirmed_s)
+    yield ""
+    yield "| move | delivered from the new offset s | exactly there | gap s of others | repeats |"
+    yield "|---|---|---|---|---|"
+    yield from (_move_row(one) for one in found if one.moves.delivered_s)
+    yield ""
+    yield "| over all of it | records delivered | never delivered | two members at once |"
+    yield "|---|---|---|---|"
+    for one in found:
+        yield f"| {one.kind} | {one.delivered:,} | {one.missing} | {one.two_at_once} |"
+    for one in found:
+        if one.trouble:
+            yield f"\n**{one.kind} was not finished**: {one.trouble}"
+
+
+def _pause_row(one: Found) -> str:
+    pauses = one.pauses
+    leaked = str(pauses.leaked)
+    if pauses.late:
+        leaked += f" (and {pauses.late} within 1 s)"
+    announced = "not known" if pauses.announced is None else f"{pauses.announced:,}"
+    cells = (
+        one.kind,
+        _spread(pauses.confirmed_s),
+        f"{_counts(pauses.interrupted)} of {one.others}",
+        f"{max(pauses.gap_s):.1f}",
+        f"{leaked} in {pauses.held_s:.0f} s",
+        f"{_counts(pauses.repeats)} (announced {announced})",
+        f"{pauses.exact_resumes} of {pauses.all_resumes}",
+        _spread(pauses.resumed_s),
+        f"{one.keeper_mib:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _move_row(one: Found) -> str:
+    moves = one.moves
+    cells = (
+        one.kind,
+        _spread(moves.delivered_s),
+        f"{moves.exact} of {moves.all}",
+        f"{max(moves.gap_s):.1f}",
+        _counts(moves.repeats),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"{median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
+
+
+def _counts(values: Sequence[int]) -> str:
+    return f"{median(values):.0f} ({min(values)}–{max(values)})"
+
+
+def put_between_markers(text: str, result: str) -> str:
+    """Return a document in which the last result is replaced."""
+    before, found, rest = text.partition(BEGIN)
+    _, ends, after = rest.partition(END)
+    if not found or not ends:
+        raise ValueError(f"{BEGIN} and {END} are not in the document")
+    return f"{before}{BEGIN}\n\n{result.strip()}\n\n{END}{after}"

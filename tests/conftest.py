@@ -14,7 +14,8 @@ from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.fleet import Sandbox
 
-pytest_plugins = ["applications", "brokers", "desks", "live_groups"]  # of tests/fixtures
+# Of tests/fixtures.
+pytest_plugins = ["applications", "brokers", "desks", "live_groups", "streams_app"]
 
 
 def pytest_configure() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import PrerequisiteMissing, UsageError
-from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.jars import kafka_jars, streams_jars
 
 
 @pytest.fixture
@@ -25,6 +25,16 @@ def test_failed_download_gives_the_resolvers_reason(nowhere: Path) -> None:
         kafka_jars("4.3.1")
 
     assert not (nowhere / "kafka-4.3.1").exists()
+
+
+def test_kafka_streams_is_fetched_by_itself(nowhere: Path) -> None:
+    """What only Streams applications need is no part of what every broker needs."""
+    (nowhere / "kafka-4.3.1").mkdir()
+
+    with pytest.raises(PrerequisiteMissing, match=r"fetching Kafka Streams.*kafka-streams;4\.3\.1"):
+        streams_jars("4.3.1")
+
+    assert not (nowhere / "streams-4.3.1").exists()
 
 
 def test_interrupted_download_is_not_taken_for_whole(nowhere: Path) -> None:

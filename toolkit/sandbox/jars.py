@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,34 +25,59 @@ _HERE = Path(__file__).parent
 _PROGRESS_EVERY = 10  # jars
 
 
+@dataclass(frozen=True, slots=True)
+class _Bundle:
+    """Jars that are fetched together: what for, by which file of ours, and what has to be there."""
+
+    words: str
+    folder: str
+    ivy: str
+    needed: tuple[str, ...]
+
+
+KAFKA = _Bundle("Apache Kafka {} (about 45 MB)", "kafka", "ivy.xml", ("kafka_2.13", "kafka-tools"))
+STREAMS = _Bundle("Kafka Streams {} (2 MB)", "streams", "ivy-streams.xml", ("kafka-streams",))
+
+
 def kafka_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None) -> Path:
     """Return the directory with the jars of `version`, fetching them when it is the first time."""
+    return _cached(KAFKA, version, on_step=on_step)
+
+
+def streams_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None) -> Path:
+    """Return the directory with the jar that Streams applications have beside Kafka's own."""
+    return _cached(STREAMS, version, on_step=on_step)
+
+
+def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) -> Path:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
         raise UsageError(f"{version!r} is not a version of Apache Kafka", hint="4.3.1 or 3.9.1")
-    jars = Path(platformdirs.user_cache_dir("offsetbook"), f"kafka-{version}")
+    jars = Path(platformdirs.user_cache_dir("offsetbook"), f"{bundle.folder}-{version}")
     if jars.exists():
         return jars
 
     def waiting() -> None:
-        on_step(f"another process is fetching Apache Kafka {version}, waiting for it")
+        on_step(f"another process is fetching {bundle.words.format(version)}, waiting for it")
 
     with exclusively(jars.with_name(f"{jars.name}.lock"), on_wait=waiting):
         if not jars.exists():
-            _fetch(version, jars, on_step=on_step)
+            _fetch(bundle, version, jars, on_step=on_step)
     return jars
 
 
-def _fetch(version: str, jars: Path, *, on_step: Callable[[str], None]) -> None:
+def _fetch(bundle: _Bundle, version: str, jars: Path, *, on_step: Callable[[str], None]) -> None:
     """Download beside `jars` and rename at the end, so that what is there is always whole."""
     unfinished = jars.with_name(f"{jars.name}.partial")  # kept when it fails: the next try goes on
     retrieved = unfinished / "jars"
     shutil.rmtree(retrieved, ignore_errors=True)
-    on_step(f"fetching Apache Kafka {version}, the first time only (about 45 MB)")
-    output = list(_follow(_resolver(version, unfinished, retrieved), on_step=on_step))
-    for needed in ("kafka_2.13", "kafka-tools"):
+    words = bundle.words.format(version)
+    on_step(f"fetching {words}, the first time only")
+    resolver = _resolver(bundle, version, unfinished, retrieved)
+    output = list(_follow(resolver, on_step=on_step))
+    for needed in bundle.needed:
         if not list(retrieved.glob(f"*{needed}-{version}.jar")):
             raise PrerequisiteMissing(
-                f"fetching Apache Kafka {version} failed: {_reason(output)}",
+                f"fetching {words} failed: {_reason(output)}",
                 hint="check the version and the network; behind a proxy, "
                 "JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... -Dhttps.proxyPort=...'",
             )
@@ -59,12 +85,12 @@ def _fetch(version: str, jars: Path, *, on_step: Callable[[str], None]) -> None:
     shutil.rmtree(unfinished)
 
 
-def _resolver(version: str, cache: Path, target: Path) -> list[str]:
+def _resolver(bundle: _Bundle, version: str, cache: Path, target: Path) -> list[str]:
     # The organisation is in the name because two projects may each have a "core" jar.
     pattern = target / "[organisation]_[artifact]-[revision](-[classifier]).[ext]"
     return [
         *(str(find_java()), f"-Dkafka.version={version}", "-jar", str(_ivy())),
-        *("-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / "ivy.xml")),
+        *("-settings", str(_HERE / "ivysettings.xml"), "-ivy", str(_HERE / bundle.ivy)),
         *("-cache", str(cache / "ivy"), "-retrieve", str(pattern)),
     ]
 

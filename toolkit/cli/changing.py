@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import click
 
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from toolkit.operate import Approval
     from toolkit.plan import Finding, Outcome, Plan, StepOutcome
 
+T = TypeVar("T")
 PARTLY, BLOCKED, FAILED = 4, 3, 1
+NOT_UNDONE = frozenset({"rejoin", "hold", "release"})  # no offset is changed by them
 MOST_TIMES = 500  # record times are looked up one by one
 
 
@@ -41,6 +45,7 @@ def change(planned: Planned, asked: Asked, consent: Consent) -> None:
     """Show a plan, get it approved, apply it, and exit with what became of it."""
     from toolkit.planning.guardrails import blocking, check_overrides
 
+    consent = replace(consent, overrides=(*consent.overrides, *planned.overrides))
     check_overrides(consent.overrides)
     tell_cut_off(planned.cluster, asked)
     plan = planned.plan
@@ -60,13 +65,24 @@ def change(planned: Planned, asked: Asked, consent: Consent) -> None:
     if consent.dry_run:
         click.echo(f"dry run: nothing was changed. Fingerprint: {plan.fingerprint}", err=True)
         return
-    sys.exit(tell(apply_approved(planned, asked, get_approval(planned, consent)), asked))
+    approval = get_approval(planned, consent)
+    carry_out = planned.carry_out or _apply_and_tell
+    sys.exit(carry_out(planned, asked, approval))
+
+
+def _apply_and_tell(planned: Planned, asked: Asked, approval: Approval) -> int:
+    return tell(apply_approved(planned, asked, approval), asked)
 
 
 def apply_approved(planned: Planned, asked: Asked, approval: Approval) -> Outcome:
     """Apply an approved plan with progress, and return what became of it."""
     from toolkit.operate import apply_plan
 
+    return with_progress(partial(apply_plan, planned.plan), planned, asked, approval)
+
+
+def with_progress(apply: Callable[..., T], planned: Planned, asked: Asked, approval: Approval) -> T:
+    """Call what applies an approved plan to a cluster, and show how far it has come."""
     progress = ProgressLine(planned.cluster.name, visible=_is_visible(asked))
     total = len(planned.plan.steps)
     done = 0
@@ -78,12 +94,8 @@ def apply_approved(planned: Planned, asked: Asked, approval: Approval) -> Outcom
 
     progress.show("looking again")
     try:
-        return apply_plan(
-            planned.plan,
-            _with_policy(planned, asked),
-            approval,
-            state=state_folder(asked),
-            on_step=on_step,
+        return apply(
+            _with_policy(planned, asked), approval, state=state_folder(asked), on_step=on_step
         )
     finally:
         progress.clear()
@@ -110,7 +122,7 @@ def tell_outcome(outcome: Outcome) -> int:
             name = printable(step.group_id)
             click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
     click.echo(f"{in_words(outcome)}, read back from the cluster", err=True)
-    if outcome.changed_anything and any(step.action != "rejoin" for step in outcome.steps):
+    if outcome.changed_anything and any(step.action not in NOT_UNDONE for step in outcome.steps):
         click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
     if outcome.is_done:
         return 0
@@ -122,7 +134,10 @@ def write_plan(planned: Planned, asked: Asked) -> None:
     from toolkit.planning.preview import review_frame
 
     times = _record_times(planned) if asked.output == "table" else {}
-    write_frame(review_frame(planned.plan, times), asked.output)
+    frame = review_frame(planned.plan, times)
+    if asked.output == "table" and planned.plan.intent in {"pause", "resume"}:
+        frame = frame[["group", "action", "topic", "partition", "why"]]  # no offset is changed
+    write_frame(frame, asked.output)
 
 
 def _with_policy(planned: Planned, asked: Asked) -> Cluster:

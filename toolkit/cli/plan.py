@@ -18,6 +18,8 @@ PLANNERS = {
     "restore": ("restore", "planner"),
     "rescue": ("rescue", "planner"),
     "undo": ("undo", "planner"),
+    "pause": ("pause", "planner"),
+    "resume": ("resume", "planner"),
 }
 
 

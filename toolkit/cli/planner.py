@@ -26,6 +26,7 @@ from toolkit.cli.options import (
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster, Snapshot
+    from toolkit.operate import Approval
     from toolkit.plan import Plan
 
 
@@ -42,11 +43,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan, the cluster it is for, and the facts it was made from."""
+    """A plan, the cluster it is for, the facts it was made from, and how it is applied."""
 
     plan: Plan
     cluster: Cluster
     facts: Snapshot
+    # Applies it, tells the outcome and returns the exit code; None: as any other plan.
+    carry_out: Callable[[Planned, Asked, Approval], int] | None = None
+    overrides: tuple[str, ...] = ()  # rules that its own options override
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ Rows = dict[tuple[str | None, TopicPartition], int | Position]
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class Wanted:
     """A target, and what has to be read to plan for it."""
 
     target: Target
@@ -73,7 +73,7 @@ def make(asked: Asked, **given: Any) -> Planned:
         raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
     scopes = parse_topics(topics)
     cluster = choose_cluster(asked)
-    wanted = _wanted(asked, given)
+    wanted = wanted_of(asked, given)
     names = {scope.topic for scope in scopes} | wanted.topics
     facts = read_facts(asked, cluster, topics=sorted(names), at=wanted.at)
     plan = plan_reset(
@@ -82,7 +82,8 @@ def make(asked: Asked, **given: Any) -> Planned:
     return Planned(plan, cluster, facts)
 
 
-def _wanted(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
+def wanted_of(asked: Asked, given: Mapping[str, Any]) -> Wanted:
+    """Return the one target that the options name; raises UsageError."""
     values = {mode: given[mode.replace("-", "_")] for mode in TARGETS}
     # Not by equality: 0 is an offset to go to, False a flag that was not given.
     modes = [mode for mode, value in values.items() if value is not None and value is not False]
@@ -95,19 +96,19 @@ def _wanted(asked: Asked, given: Mapping[str, Any]) -> _Wanted:
         return read(asked, values[mode])
     text = "" if mode in WITHOUT_VALUE else str(values[mode])
     target = parse_target(mode, text, now=datetime.now(UTC), past_end=given["past_end"])
-    return _Wanted(target, at=target.at if isinstance(target, ToDatetime) else None)
+    return Wanted(target, at=target.at if isinstance(target, ToDatetime) else None)
 
 
-def _from_file(_asked: Asked, path: Path) -> _Wanted:
+def _from_file(_asked: Asked, path: Path) -> Wanted:
     from toolkit.planning.written_offsets import from_offsets
     from toolkit.storage.offsets_files import read_offsets
 
     saved = read_offsets(path)
     target = from_offsets(saved.rows, source=f"from-file {path}", cluster_id=saved.cluster_id)
-    return _Wanted(target, _topics(saved.rows))
+    return Wanted(target, _topics(saved.rows))
 
 
-def _from_group(asked: Asked, name: str) -> _Wanted:
+def _from_group(asked: Asked, name: str) -> Wanted:
     from toolkit.planning.written_offsets import from_offsets
 
     facts = read_facts(asked, choose_cluster(asked), groups=[name])
@@ -118,14 +119,14 @@ def _from_group(asked: Asked, name: str) -> _Wanted:
     }
     if not rows:
         raise NotFound(f"group {name!r} has no committed offsets", hint="name another group")
-    return _Wanted(from_offsets(rows, source=f"from-group {name}"), _topics(rows))
+    return Wanted(from_offsets(rows, source=f"from-group {name}"), _topics(rows))
 
 
 def _topics(rows: Rows) -> frozenset[str]:
     return frozenset(partition.topic for _, partition in rows)
 
 
-FROM: dict[str, Callable[[Asked, Any], _Wanted]] = {
+FROM: dict[str, Callable[[Asked, Any], Wanted]] = {
     "from-file": _from_file,
     "from-group": _from_group,
 }

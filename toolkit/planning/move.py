@@ -8,11 +8,13 @@ target, the partitions, how they are held. The exact plan is made then, and judg
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolkit.model import HOLDER, Group, Member, Prefer, Snapshot, Subscription, TopicPartition
-from toolkit.plan import Intent, Plan
+from toolkit.plan import Finding, Intent, Plan
+from toolkit.planning.hold_case import Background, HoldTerms
+from toolkit.planning.pause import plan_pause
 from toolkit.planning.reset import plan_reset
 from toolkit.planning.scope import scopes_of
 from toolkit.planning.targets import Target
@@ -29,6 +31,7 @@ class MoveRequest:
     topics: tuple[str, ...] = ()
     new_topics: bool = False
     prefer: Prefer = Prefer.LOSSLESS
+    beside: Background = field(default_factory=Background)
 
 
 class PlannedMove(NamedTuple):
@@ -58,9 +61,27 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     estimate = reset(as_if_held(snapshot, request.group), request.topics)
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
-    plan = replace(estimate, intent=Intent.MOVE, request=words, terms=terms)
-    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
+    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
+    plan = replace(
+        estimate,
+        intent=Intent.MOVE,
+        request=words,
+        terms=terms,
+        findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
+    )
     return PlannedMove(plan, lambda facts: _exact(reset(facts, scopes), words))
+
+
+def _of_the_hold(
+    snapshot: Snapshot, request: MoveRequest, scopes: tuple[str, ...]
+) -> tuple[Finding, ...]:
+    """Return what is to be said about holding what would be moved, and what that costs."""
+    if not scopes:
+        return ()
+    terms = HoldTerms(request.prefer)
+    return plan_pause(
+        snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside
+    ).findings
 
 
 def as_if_held(snapshot: Snapshot, group_id: str) -> Snapshot:

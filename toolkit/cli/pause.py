@@ -1,0 +1,76 @@
+"""`offsetbook pause`: keep partitions of a live group from its members, while the others go on."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.holding import hold, only_group
+from toolkit.cli.options import topics_option
+from toolkit.cli.planner import Asked, Planned, Planner, change_command
+from toolkit.model import Prefer
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster
+
+PREFER = click.option(
+    "--prefer",
+    type=click.Choice([prefer.value for prefer in Prefer]),
+    default=Prefer.LOSSLESS.value,
+    show_default=True,
+    help="What matters most while it is captured, of KIP-848 groups: that no record comes twice, "
+    "that only the owner stops, or that it is done at once.",
+)
+OPTIONS = (
+    topics_option(" A topic means all its partitions."),
+    click.option(
+        "--for",
+        "hold_for",
+        metavar="DURATION",
+        default="",
+        help="How long: 30m, 2h. Default: until it is resumed.",
+    ),
+    PREFER,
+    click.option("--detach", is_flag=True, help="Hold in the background, and return at once."),
+)
+
+
+def make(asked: Asked, **given: object) -> Planned:
+    """Plan a pause."""
+    detach = bool(given.pop("detach"))
+    planned = plan_on(choose_cluster(asked), asked, **given)  # type: ignore[arg-type] # click's own
+    return Planned(
+        planned.plan, planned.cluster, planned.facts, carry_out=partial(hold, detach=detach)
+    )
+
+
+def plan_on(
+    cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], hold_for: str, prefer: str
+) -> Planned:
+    """Plan a pause of the one group that is named, on a cluster."""
+    from toolkit.operate.background import read_background
+    from toolkit.planning.hold_case import HoldTerms
+    from toolkit.planning.pause import plan_pause
+    from toolkit.planning.scope import parse_topics
+
+    group = only_group(asked)
+    terms = HoldTerms.read(prefer, hold_for)
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    beside = read_background(cluster, group, prefer=prefer)
+    facts = read_facts(asked, cluster, groups=[group], topics=names)
+    plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
+    return Planned(plan, cluster, facts)
+
+
+HELP = """Keep partitions of a live group from its members, while all others go on.
+
+A member of ours takes the partitions inside the group, by ordinary requests; no consumer is
+restarted. It holds them until they are resumed, or for as long as --for says. Should it die, they
+are read again by themselves. Without --detach it holds in the foreground: Ctrl-C asks whether to
+go on in the background or to resume.
+"""
+planner = Planner("pause", HELP, make, OPTIONS)
+command = change_command(planner)

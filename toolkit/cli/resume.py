@@ -1,0 +1,48 @@
+"""`offsetbook resume`: give paused partitions of a live group back to its members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.holding import only_group
+from toolkit.cli.options import topics_option
+from toolkit.cli.planner import Asked, Planned, Planner, change_command
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster
+
+FORCE_RULE = "foreign-hold"
+OPTIONS = (
+    topics_option(" Default: all that is paused."),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Also what somebody else holds; the same as --override foreign-hold, and recorded.",
+    ),
+)
+
+
+def make(asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
+    """Plan a resume."""
+    return plan_on(choose_cluster(asked), asked, topics=topics, force=force)
+
+
+def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
+    """Plan a resume in the one group that is named, on a cluster."""
+    from toolkit.operate.operator import Operator
+    from toolkit.planning.pause import plan_resume
+    from toolkit.planning.scope import parse_topics
+
+    group = only_group(asked)
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    facts = read_facts(asked, cluster, groups=[group], topics=names)
+    plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
+    return Planned(plan, cluster, facts, overrides=(FORCE_RULE,) if force else ())
+
+
+HELP = "Give paused partitions of a live group back to its members; shows the plan first."
+planner = Planner("resume", HELP, make, OPTIONS)
+command = change_command(planner)

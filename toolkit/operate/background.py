@@ -1,0 +1,70 @@
+"""What is known of a group before a hold is planned: its settings, and how fast it is read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.group_settings import read_group_settings
+from toolkit.kafka_io.snapshot import OnProgress, read_snapshot
+from toolkit.model import Cluster, Group, GroupType, Prefer
+from toolkit.operate.operator import Operator
+from toolkit.planning.hold_case import EAGER, Background, Settings
+
+APART_S = 2.0  # two looks tell how fast records come
+MS = 1000
+
+
+def read_background(
+    cluster: Cluster,
+    group: str,
+    *,
+    prefer: str = Prefer.LOSSLESS,
+    on_progress: OnProgress = lambda _: None,
+) -> Background:
+    """
+    Read what is to be known of one group beside the facts, which are to be read after this.
+
+    Where records may come twice, it waits for two seconds, so that the facts tell how many. Raises
+    ClusterUnreachable where nobody answers.
+    """
+    earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
+    known = next((found for found in earlier.groups if found.group_id == group), None)
+    with Connection(cluster) as connection:
+        settings = settings_of(known, read_group_settings(connection, group))
+    beside = Background(settings, by=Operator.here())
+    if known is None or not _may_repeat(known, prefer):
+        return beside
+    time.sleep(APART_S)
+    return replace(beside, earlier=earlier)
+
+
+def settings_of(group: Group | None, read: Mapping[str, str]) -> Settings:
+    """Return what settings, by Kafka's names, say about holding a group's partitions."""
+    is_consumer = group is not None and group.type is GroupType.CONSUMER
+
+    def number(*names: str) -> int | None:
+        return next((int(read[name]) for name in names if name in read), None)
+
+    minutes = number("offsets.retention.minutes")
+    retention = None if minutes is None else timedelta(minutes=minutes)
+    if not is_consumer:  # a classic member chooses its time-outs itself
+        return Settings(max_size=number("group.max.size"), retention=retention)
+    beat = number("consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms")
+    session = number("consumer.session.timeout.ms", "group.consumer.session.timeout.ms")
+    return Settings(
+        heartbeat_s=beat / MS if beat else None,
+        survives_s=session / MS if session else Settings().survives_s,
+        max_size=number("group.consumer.max.size"),
+        retention=retention,
+    )
+
+
+def _may_repeat(group: Group, prefer: str) -> bool:
+    """Whether a capture evicts somebody, who then reads again what was not committed."""
+    if group.type is GroupType.CLASSIC:
+        return group.assignor not in EAGER
+    return group.type is GroupType.CONSUMER and prefer != Prefer.LOSSLESS

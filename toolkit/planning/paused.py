@@ -1,0 +1,64 @@
+"""The partitions that are held back from the members of their groups, as a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import Any
+
+import pandas as pd
+
+from toolkit.model import Member, Snapshot
+
+PAUSED_COLUMNS = (
+    *("cluster", "group", "topic", "partition", "who", "host", "since", "until"),
+    *("reason", "survives_s", "how"),
+)
+
+
+class How(StrEnum):
+    """How a partition is held."""
+
+    HELD = "held"  # a process of ours keeps it up
+    FOREIGN = "foreign"  # somebody else's, or one that does not say whose
+    HALF_DEAD = "half-dead"  # ours, and the process is gone: it ends when its session times out
+
+
+def paused_frame(
+    snapshot: Snapshot, *, by: tuple[str, str] | None = None, kept: Collection[str] = ()
+) -> pd.DataFrame:
+    """
+    One row for each paused partition of each group, as the brokers show them.
+
+    `by` is who asks, on which host; `kept` are the groups whose hold a process of theirs keeps up.
+    Columns: cluster, group, topic, partition (Int64), who, host, since, until (UTC, null where
+    not said), reason, survives_s (how long it lasts without its process), how (see `How`).
+    """
+    rows = [
+        (
+            *(snapshot.cluster, group.group_id, *partition),
+            *_told(member),
+            str(_how(member, by, is_kept=group.group_id in kept)),
+        )
+        for group in snapshot.groups
+        for partition, member in sorted(group.paused.items())
+    ]
+    frame = pd.DataFrame(rows, columns=PAUSED_COLUMNS)
+    times = "datetime64[ms, UTC]"
+    kinds = {"partition": "Int64", "since": times, "until": times, "survives_s": "Float64"}
+    return frame.astype(kinds)
+
+
+def _told(member: Member) -> tuple[Any, ...]:
+    """Return who holds since when until when and why; of a hold that says nothing, its host."""
+    note = member.hold_note
+    if note is None or not note.who:
+        return member.client_id, member.host, None, None, "", None
+    return note.who, note.host, note.since, note.until, note.reason, note.survives_s
+
+
+def _how(member: Member, by: tuple[str, str] | None, *, is_kept: bool) -> How:
+    note = member.hold_note
+    if note is None or (note.who, note.host) != by:
+        return How.FOREIGN
+    return How.HELD if is_kept else How.HALF_DEAD

@@ -57,6 +57,14 @@ class Reader:
             found += [TopicPartition(topic, self.int32()) for _ in range(self.int32())]
         return frozenset(found)
 
+    def raw(self, size: int) -> bytes:
+        """Read so many bytes as they are."""
+        return self._take(size)
+
+    def rest(self) -> bytes:
+        """Read all that is left."""
+        return self._take(len(self._data) - self._at)
+
     def _take(self, size: int) -> bytes:
         taken = self._data[self._at : self._at + size]
         if size < 0 or len(taken) != size:

@@ -14,8 +14,16 @@ from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.fleet import Sandbox
 
-# Of tests/fixtures.
-pytest_plugins = ["applications", "brokers", "desks", "live_groups", "streams_app"]
+# Of tests/fixtures; what others import comes before them.
+pytest_plugins = [
+    "applications",
+    "brokers",
+    "coordinators",
+    "desks",
+    "live_groups",
+    "holding",
+    "streams_app",
+]
 
 
 def pytest_configure() -> None:

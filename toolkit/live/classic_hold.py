@@ -1,0 +1,279 @@
+"""
+Hold partitions of a classic group: a member of ours leads it, and gives them to nobody.
+
+The others are told who gets what with exactly the bytes of their own protocol. What is paused, and
+a note about it, is in what our member assigns to itself, where everybody can read it. When it
+leaves, or has not been heard of for its session timeout, a member of the group leads again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from toolkit.errors import HoldLost, NotCaptured
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.hold_notes import write_note
+from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, Joined, Leave, TopicFacts
+from toolkit.kafka_io.membership.request import (
+    ILLEGAL_GENERATION,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+from toolkit.kafka_io.protocol_bytes import (
+    assignment_with_note,
+    protocol_named,
+    read_subscription,
+)
+from toolkit.kafka_io.subscriptions import assignment_from_bytes
+from toolkit.live.classic_capture import lead_cooperative, lead_eager
+from toolkit.live.classic_member import OurMember
+from toolkit.live.flow import Flow, Wait
+from toolkit.model import HOLDER, HoldNote, TopicPartition
+from toolkit.planning.assignment import Shares, Subscriber, assign
+
+SESSION_TIMEOUT_S = 45.0
+COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
+LET_GO_WITHIN_S = 60.0
+BEAT_S = 0.1  # while a capture is waited for
+CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
+COME_AGAIN = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
+
+
+class ClassicHold:
+    """Partitions that a classic group's members do not get, because a member of ours leads it."""
+
+    beat_every_s = 1.0
+
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
+        """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
+        self.note = note
+        self.survives_s = session_timeout_s
+        self.held: frozenset[TopicPartition] = frozenset()
+        self._member: OurMember | None = None
+        self._shares: Shares = {}
+        self._unreleased: frozenset[TopicPartition] = frozenset()
+        self._counts: dict[str, int] = {}
+        self._count_at = 0.0
+        self._changed = False  # what is held has changed, and the members do not know it yet
+
+    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+        """Hold these too: all of them or none; returns when nobody has one of them any more."""
+        before = self.held
+        ours: list[str] = []
+        try:
+            joined = None
+            if self._member is None:
+                joined = yield from self._become_leader(ours)
+            self.held = before | wanted
+            yield from self._rebalance(joined)
+            yield from self._until_released()
+        except BaseException as exc:
+            self.held = before
+            self._changed = True
+            if ours and not isinstance(exc, GeneratorExit):
+                self._member = None
+                yield Leave(tuple(ours))
+            if ours and isinstance(exc, HoldLost):
+                raise NotCaptured(f"the group was not held: {exc.problem}", hint="again") from exc
+            raise
+
+    def keep(self) -> Flow[None]:
+        """Stay the leader, and share out again when members come, go, or topics grow."""
+        member = self._leading()
+        answer = yield member.heartbeat()
+        if answer.error == UNKNOWN_MEMBER_ID:
+            self._member = None
+            raise HoldLost(
+                "the group no longer knows the member that held its partitions: somebody resumed "
+                "them, or nothing was heard of it for its session timeout"
+            )
+        grown = False
+        if answer.error == NO_ERROR and not self._changed:
+            now = yield Wait(0)
+            if now >= self._count_at:
+                self._count_at = now + COUNTS_EVERY_S
+                grown = self._counts != (yield from self._count(self._counts))
+        if grown or self._changed or answer.error in COME_AGAIN:
+            yield from self._rebalance()
+
+    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+        """Give these back; with the last of them our member leaves."""
+        self.held -= some
+        member = self._leading()
+        if self.held:
+            yield from self._rebalance()
+            return
+        self._member = None
+        yield Leave((member.member_id,))
+
+    def state(self) -> dict[str, Any]:
+        """Return what another process needs to go on."""
+        member = self._leading()
+        return {
+            "member_id": member.member_id,
+            "generation": member.generation,
+            "protocol": member.protocol.name,
+            "topics": sorted(member.topics),
+            "session_timeout_s": self.survives_s,
+            "held": sorted(self.held),
+            "shares": {one: sorted(share) for one, share in self._shares.items()},
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
+        """Return a hold that another process began."""
+        hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
+        hold._member = OurMember(
+            protocol_named(state["protocol"]),
+            round(hold.survives_s * 1000),
+            state["member_id"],
+            state["generation"],
+            frozenset(state["topics"]),
+        )
+        hold.held = _places(state["held"])
+        hold._shares = {one: _places(share) for one, share in state["shares"].items()}
+        return hold
+
+    def _leading(self) -> OurMember:
+        if self._member is None:
+            raise HoldLost("nothing is held any more")
+        return self._member
+
+    def _become_leader(self, ours: list[str]) -> Flow[Joined]:
+        group: ClassicFacts = yield DescribeClassic()
+        _check_capturable(group)
+        protocol = protocol_named(group.protocol)
+        wanted = (read_subscription(one.subscription) for one in group.members)
+        topics = frozenset(topic for one in wanted if one for topic in one.topics)
+        member = OurMember(protocol, round(self.survives_s * 1000), topics=topics)
+        self._shares = {
+            one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
+        }
+        if protocol.cooperative:
+            joined = yield from lead_cooperative(member, self._shares, ours)
+        else:
+            joined = yield from lead_eager(member, ours)
+        self._member = member
+        return joined
+
+    def _rebalance(self, joined: Joined | None = None) -> Flow[None]:
+        """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
+        member = self._leading()
+        code = REBALANCE_IN_PROGRESS
+        while code in COME_AGAIN:
+            joined = joined or (yield member.join())
+            code = joined.error
+            if code == NO_ERROR:
+                yield from self._check_leads(joined)
+                member.generation = joined.generation
+                assignments = yield from self._share_out(joined)
+                code = (yield member.sync(assignments)).error
+            joined = None
+        if code == UNKNOWN_MEMBER_ID:
+            self._member = None
+        if code != NO_ERROR:
+            raise HoldLost(f"leading the group has ended: {reason(code)}")
+        self._changed = False
+
+    def _check_leads(self, joined: Joined) -> Flow[None]:
+        """Leave a group that somebody else leads, who may be giving us a share."""
+        if joined.leads:
+            return
+        self._member = None
+        yield Leave((joined.member_id,))
+        raise HoldLost("another member leads the group, and gives out all its partitions")
+
+    def _share_out(self, joined: Joined) -> Flow[dict[str, bytes]]:
+        """Return what each member gets."""
+        member = self._leading()
+        subscribers = list(self._subscribers(joined.members))
+        member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
+        self._counts = yield from self._count(member.topics)
+        cooperative = member.protocol.cooperative
+        found = assign(subscribers, self._counts, paused=self.held, cooperative=cooperative)
+        owned = frozenset().union(*(one.owned for one in subscribers))
+        self._unreleased = self.held & owned if cooperative else frozenset()
+        self._shares = found.shares
+        assignments = {
+            one: member.protocol.assignment(share, generation=member.generation)
+            for one, share in found.shares.items()
+        }
+        note = write_note(self.note, self.held)
+        return assignments | {member.member_id: assignment_with_note(note)}
+
+    def _subscribers(self, members: Mapping[str, bytes]) -> Iterable[Subscriber]:
+        """Yield the group's members without ours, with what they own or had last."""
+        mine = self._leading()
+        had = _handed_on(self._shares, members.keys() - {mine.member_id})
+        for member_id, data in members.items():
+            if member_id == mine.member_id:
+                continue
+            subscribed = read_subscription(data)
+            if subscribed is None:
+                # It gets nothing, as from a leader that cannot read it either.
+                yield Subscriber(member_id, frozenset())
+            elif subscribed.owned or mine.protocol.cooperative:
+                yield Subscriber(
+                    member_id, subscribed.topics, subscribed.owned, subscribed.generation
+                )
+            else:
+                yield Subscriber(member_id, subscribed.topics, had.get(member_id, frozenset()))
+
+    def _count(self, topics: Iterable[str]) -> Flow[dict[str, int]]:
+        """Return the partitions of topics; one that is not there for a moment keeps its count."""
+        names = tuple(sorted(topics))
+        found = (yield TopicFacts(names)).topics
+        return {
+            name: found[name].partitions if name in found else self._counts.get(name, 0)
+            for name in names
+        }
+
+    def _until_released(self) -> Flow[None]:
+        """Wait until no member says any more that it owns what is held."""
+        give_up_at = (yield Wait(0)) + LET_GO_WITHIN_S
+        while self._unreleased:
+            now = yield Wait(BEAT_S)
+            yield from self.keep()
+            if now > give_up_at:
+                raise NotCaptured(
+                    "members do not let go of "
+                    + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
+                )
+
+
+def _check_capturable(group: ClassicFacts) -> None:
+    """Raise NotCaptured for a group whose lead we must not take."""
+    if group.error:
+        raise NotCaptured(f"the group cannot be described: {group.why}")
+    if group.state != "Stable" or group.protocol_type != "consumer":
+        raise NotCaptured(
+            f"the group is {group.state or 'not there'}, of protocol type {group.protocol_type!r}: "
+            "only consumers that are Stable can be held",
+            hint="wait until it is Stable",
+        )
+    if holders := [one for one in group.members if one.client_id == HOLDER]:
+        raise NotCaptured(
+            f"another hold is there, of {holders[0].host.lstrip('/')}",
+            hint="have that one hold these partitions too, or resume what it holds",
+        )
+    for one in group.members:
+        if read_subscription(one.subscription) is None:
+            raise NotCaptured(f"the subscription of member {one.member_id} cannot be read")
+
+
+def _handed_on(shares: Shares, members: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:
+    """Return what members had; one that came back under another id has what it had before."""
+    here = set(members)
+    had = {one: share for one, share in shares.items() if one in here}
+    gone = sorted(shares.keys() - here)
+    for new in sorted(here - shares.keys()):
+        same = (one for one in gone if one[:CLIENT_ID_ENDS] == new[:CLIENT_ID_ENDS])
+        if former := next(same, None):
+            gone.remove(former)
+            had[new] = shares[former]
+    return had
+
+
+def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:
+    return frozenset(TopicPartition(topic, number) for topic, number in pairs)

@@ -1,0 +1,97 @@
+"""A member of ours in a classic group: what it says, and ids that make a member lead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from toolkit.errors import NotCaptured
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.membership import Heartbeat, Join, Leave, Sync
+from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
+from toolkit.kafka_io.protocol_bytes import ClassicProtocol
+from toolkit.live.flow import Flow, Together
+
+REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
+# While it is being captured a group waits so long for us, should we be killed in the middle.
+CAPTURE_SESSION_MS = 10_000
+DRAWN = 64  # ids among which one is chosen
+
+
+@dataclass(slots=True)
+class OurMember:
+    """One member of ours, as far as it has come."""
+
+    protocol: ClassicProtocol
+    session_timeout_ms: int = CAPTURE_SESSION_MS
+    member_id: str = ""
+    generation: int = -1
+    topics: frozenset[str] = field(default_factory=frozenset)
+
+    def join(self) -> Join:
+        """Return a join as one that wants to read what the others do, so that offsets are kept."""
+        return self._join(self.topics, self.session_timeout_ms)
+
+    def join_quietly(self) -> Join:
+        """Return a join as one that wants nothing, so that whoever leads gives it nothing."""
+        return self._join((), CAPTURE_SESSION_MS)
+
+    def _join(self, topics: Iterable[str], session_timeout_ms: int) -> Join:
+        protocols = ((self.protocol.name, self.protocol.subscription(topics)),)
+        return Join(self.member_id, protocols, session_timeout_ms, REBALANCE_TIMEOUT_MS)
+
+    def sync(self, assignments: Mapping[str, bytes]) -> Sync:
+        """Return the end of a rebalance, in which a leader says what everybody gets."""
+        return Sync(self.member_id, self.generation, self.protocol.name, assignments)
+
+    def heartbeat(self) -> Heartbeat:
+        """Return a heartbeat."""
+        return Heartbeat(self.member_id, self.generation)
+
+
+def draw_ids(member: OurMember, ours: list[str], count: int) -> Flow[list[str]]:
+    """
+    Return ids for members like one that has none; each is put on `ours`.
+
+    While an id is out with which nobody has joined, no rebalance of the group ends.
+    """
+    answers = yield Together((member.join_quietly(),) * count)
+    drawn = [answer.member_id for answer in answers if answer.error == MEMBER_ID_REQUIRED]
+    ours += drawn
+    for answer in answers:
+        if answer.error == NO_ERROR:  # a broker that asks for no id took us for a member
+            ours.append(answer.member_id)
+        if answer.error != MEMBER_ID_REQUIRED:
+            raise NotCaptured(f"the group takes no new member: {reason(answer.error)}")
+    return drawn
+
+
+def draw_first_id(member: OurMember, ours: list[str], group_size: int) -> Flow[str]:
+    """
+    Return an id that comes before those of most others where the coordinator keeps its members.
+
+    When a leader leaves, the first one there is the next leader.
+    """
+    drawn = yield from draw_ids(member, ours, DRAWN)
+    drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 2))
+    first, *others = drawn
+    yield Leave(tuple(others))
+    ours[:] = [member_id for member_id in ours if member_id not in others]
+    return first
+
+
+def place_in_table(member_id: str, size: int) -> tuple[int, int]:
+    """Return where a Java HashMap of a size, and one of twice as many places, has a string."""
+    places = 16
+    while size > places * 3 // 4:
+        places *= 2
+    code = 0
+    for unit in _utf16(member_id):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    spread = code ^ (code >> 16)
+    return spread & (places - 1), spread & (2 * places - 1)
+
+
+def _utf16(text: str) -> Iterable[int]:
+    data = text.encode("utf-16-be")
+    return (int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2))

@@ -43,39 +43,30 @@ def hold(planned: Planned, asked: Asked, approval: Approval, *, detach: bool) ->
     apply = partial(apply_tied, planned.plan)
     outcome, ties = with_progress(apply, planned, asked, approval)
     try:
-        code = tell(outcome, asked)
-        if code:
+        if code := tell(outcome, asked):
             return code
         if not ties:
             click.echo("added to what is held in the background already", err=True)
             return 0
-        if not detach:
-            return _stay(planned, asked, ties)
-        _go_on_alone(planned, ties)
-        return 0
+        return _go_on_alone(planned, ties) if detach else _stay(planned, asked)
+    except KeyboardInterrupt:
+        return _go_on_alone(planned, ties) if _wants_to_keep() else _resume(planned, asked)
     finally:
-        for tie in ties:
+        for tie in ties:  # those that go on alone do not mind
             tie.cut()
 
 
-def _stay(planned: Planned, asked: Asked, ties: list[Tie]) -> int:
-    """Tell how the hold stands until it has ended, or somebody presses Ctrl-C."""
+def _stay(planned: Planned, asked: Asked) -> int:
+    """Tell how the hold stands until it has ended; return the exit code."""
     from toolkit.live.holding import follow
     from toolkit.storage.hold_files import HoldStatus
 
     click.echo("held; Ctrl-C ends that, or leaves it to the background", err=True)
-    path = _hold_file(planned, asked)
     words = ""
-    try:
-        for record in follow(path):
-            if record.words != words and record.status is HoldStatus.HELD and words:
-                click.echo(printable(record.words), err=True)
-            words = record.words
-    except KeyboardInterrupt:
-        if _wants_to_keep():
-            _go_on_alone(planned, ties)
-            return 0
-        return _resume(planned, asked)
+    for record in follow(_hold_file(planned, asked)):
+        if record.words != words and record.status is HoldStatus.HELD and words:
+            click.echo(printable(record.words), err=True)
+        words = record.words
     click.echo(f"the hold has ended: {printable(words)}", err=True)
     return 0 if words in _meant() else FAILED
 
@@ -98,7 +89,8 @@ def _wants_to_keep() -> bool:
         return False
 
 
-def _go_on_alone(planned: Planned, ties: list[Tie]) -> None:
+def _go_on_alone(planned: Planned, ties: list[Tie]) -> int:
+    """Leave a hold to the background, and say how it is ended."""
     for tie in ties:
         tie.let_go()
     plan = planned.plan
@@ -108,6 +100,7 @@ def _go_on_alone(planned: Planned, ties: list[Tie]) -> None:
             f"{plan.cluster} --group {printable(group_id)}' ends that",
             err=True,
         )
+    return 0
 
 
 def _how_long(planned: Planned) -> str:

@@ -1,0 +1,291 @@
+"""Pausing, resuming and moving from the command line: what is shown, done, refused and told."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+from live_groups import LiveGroup, start_live_group
+from terminal import CTRL_C, talk
+
+from toolkit.kafka_io.membership import GroupChannel
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.live.consumer_hold import ConsumerHold
+from toolkit.live.flow import run
+from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition
+from toolkit.operate.operator import Operator
+from toolkit.storage.hold_files import keeping, read_hold
+
+Command = Callable[..., "CompletedProcess[str]"]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A live group, and the command on its cluster."""
+
+    live: LiveGroup
+    call: Command
+    fleet: Path
+
+    def __call__(self, name: str, *options: str) -> CompletedProcess[str]:
+        """Run a command about the group."""
+        return self.call(name, "--group", self.live.group, *options)
+
+    def change(self, name: str, *options: str) -> CompletedProcess[str]:
+        """Run a changing command with the approval that its dry run asks for."""
+        shown = self(name, *options, "--dry-run")
+        assert not shown.returncode, shown.stderr
+        fingerprint = shown.stderr.rpartition("Fingerprint: ")[2].split()
+        approval = ["--approve", fingerprint[0], "--reason", "a test"] if fingerprint else []
+        return self(name, *options, *approval)
+
+    def rows(self, *options: str) -> list[dict[str, Any]]:
+        """Return what is listed as paused."""
+        done = self.call("paused-partitions", *options, "--output", "json")
+        assert not done.returncode, done.stderr
+        rows: list[dict[str, Any]] = json.loads(done.stdout)
+        return rows
+
+    def scope(self, *numbers: int) -> str:
+        """Write partitions of the topic as KIP-1249 does."""
+        return f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
+
+    def until_stable(self) -> None:
+        """Wait until the group has settled, as it has to before it is paused."""
+        self.live.applications.until(lambda _: self.group.state is GroupState.STABLE)
+
+    @property
+    def group(self) -> Group:
+        """The group as the broker shows it."""
+        (group,) = read_snapshot(self.live.cluster, groups=[self.live.group]).groups
+        return group
+
+    @property
+    def paused(self) -> list[int]:
+        """The partitions that the broker shows as paused."""
+        return sorted(partition.partition for partition in self.group.paused)
+
+    def committed(self, number: int) -> int:
+        """Return what is committed for a partition."""
+        commits = read_snapshot(self.live.cluster, groups=[self.live.group]).commits
+        return next(c.offset for c in commits if c.partition == number)
+
+
+@pytest.fixture(scope="module")
+def live(
+    bare_cluster: Cluster, unique_name: Callable[[str], str], tmp_path_factory: Any
+) -> Iterator[LiveGroup]:
+    """Return a live KIP-848 group, which all tests here pause and resume."""
+    with ExitStack() as ending:
+        name, log = unique_name("live"), tmp_path_factory.mktemp("live")
+        yield start_live_group(bare_cluster, "librdkafka-consumer", name, log, ending)
+
+
+@pytest.fixture
+def desk(
+    live: LiveGroup, fleet_of: Callable[..., Path], offsetbook_here: Command
+) -> Iterator[Desk]:
+    """Return a desk at the group, which is resumed afterwards."""
+    fleet = fleet_of(eu=live.cluster.bootstrap_servers)
+    made = Desk(live, partial(offsetbook_here, fleet=fleet), fleet)
+    made.until_stable()
+    yield made
+    made.change("resume", "--force")
+
+
+def test_a_pause_and_a_resume(desk: Desk) -> None:
+    """The dry run tells the costs and does nothing; the approved one holds until it is resumed."""
+    scope = desk.scope(1, 4)
+
+    dry = desk("pause", "--topic", scope, "--for", "30m", "--dry-run")
+    assert (0, []) == (dry.returncode, desk.paused)
+    for words in ("stops:", "repeats:", "disturbs:", "survives:", "alternatives:"):
+        assert words in dry.stderr
+    assert "owned by " in dry.stdout
+    assert "before" not in dry.stdout
+
+    done = desk.change("pause", "--topic", scope, "--for", "30m", "--detach")
+    assert (0, [1, 4]) == (done.returncode, desk.paused), done.stderr
+    assert "held in the background for 30m; 'offsetbook resume" in done.stderr
+    assert "undoes it" not in done.stderr
+    desk.live.applications.until_delivered(desk.live.places_of(0, 2, 3, 5))
+
+    done = desk.change("resume", "--topic", desk.scope(1))
+    assert (0, [4]) == (done.returncode, desk.paused), done.stderr
+    done = desk.change("resume")
+    assert (0, []) == (done.returncode, desk.paused), done.stderr
+    desk.live.applications.until_delivered(desk.live.places)
+
+
+@contextmanager
+def held_by_bob(desk: Desk, *numbers: int) -> Iterator[None]:
+    """Hold partitions as somebody else does, somewhere else, for as long as a session lasts."""
+    note = HoldNote("bob", "elsewhere", reason="an incident")
+    hold = ConsumerHold(note=note)
+    with GroupChannel(desk.live.cluster, desk.live.group) as channel:
+        run(hold.capture(desk.live.places_of(*numbers)), channel)
+        desk.live.applications.until(lambda _: desk.paused == sorted(numbers))
+        yield
+
+
+def test_a_foreign_hold_is_shown_and_resumed_by_force(desk: Desk) -> None:
+    """Without --force it is left alone; with it, it ends, and the override is recorded."""
+    with held_by_bob(desk, 3):
+        (row,) = desk.rows("--group", desk.live.group)
+        assert {**row, "how": "foreign", "who": "bob", "host": "elsewhere", "partition": 3} == row
+        assert "an incident" == row["reason"]
+
+        refused = desk("resume", "--approve", "0" * 16, "--reason", "a test")
+        assert (3, [3]) == (refused.returncode, desk.paused)
+        assert "block: foreign-hold: " in refused.stderr
+
+        done = desk.change("resume", "--force")
+        assert (0, []) == (done.returncode, desk.paused), done.stderr
+    log = json.loads(desk.call("audit", "list", "--output", "json").stdout)
+    assert "foreign-hold" in str(log[-1])
+
+
+def test_what_is_paused_is_listed(desk: Desk) -> None:
+    """Who, where, since when, until when and why; and how a hold is whose process is gone."""
+    desk.change("pause", "--topic", desk.scope(2), "--for", "1h", "--detach")
+
+    (row,) = desk.rows("--all-groups")
+    assert ("held", "a test", 2) == (row["how"], row["reason"], row["partition"])
+    assert Operator.here() == (row["who"], row["host"])
+    assert row["until"] > row["since"]
+    assert 45 == row["survives_s"]
+    table = desk.call("paused-partitions").stdout
+    assert desk.live.group in table
+
+    state = desk.fleet.parent / "state"
+    (path,) = state.glob("holds/*/*.json")
+    record = read_hold(path)
+    assert record
+    os.kill(record.pid, signal.SIGKILL)
+    with keeping(path, wait=True):  # its lock is free once it is gone
+        pass
+    assert ["half-dead"] == [row["how"] for row in desk.rows()]
+    done = desk.change("resume")
+    assert (0, [], []) == (done.returncode, desk.paused, desk.rows()), done.stderr
+
+
+def test_asking_twice_is_no_mistake(desk: Desk) -> None:
+    """What is paused already, and what is not paused, is success and says so."""
+    desk.change("pause", "--topic", desk.scope(2), "--detach")
+
+    again = desk("pause", "--topic", desk.scope(2), "--dry-run")
+    assert 0 == again.returncode
+    assert "is paused already, by " in again.stderr
+    assert "nothing to do" in again.stderr
+    desk.change("resume")
+    again = desk("resume", "--topic", desk.scope(2), "--dry-run")
+    assert 0 == again.returncode
+    assert "is not paused" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (("--topic", "TOPIC:99"), 3, "missing-partition"),
+        (("--topic", "nope"), 3, "missing-partition"),
+        (("--topic", "TOPIC:x"), 2, "not a partition number"),
+        ((), 2, "no topic is named"),
+        (("--topic", "TOPIC:1", "--for", "30d"), 3, "hold-too-long"),
+        (("--topic", "TOPIC:1", "--for", "soon"), 2, "is not a duration"),
+        (("--topic", "TOPIC:1", "--group", "other"), 2, "exactly one group"),
+    ],
+)
+def test_bad_input(
+    desk: Desk, options: tuple[str, ...], code: int, says: str, offsetbook: Command
+) -> None:
+    """Each ends with its exit code and names what is wrong, and nothing is paused."""
+    words = [word.replace("TOPIC", desk.live.topics[0]) for word in options]
+    done = offsetbook("pause", "--group", desk.live.group, *words, fleet=desk.fleet)
+
+    assert (code, []) == (done.returncode, desk.paused)
+    assert says in done.stderr
+
+
+def test_a_group_that_is_not_there_or_not_live(desk: Desk, apps: Any) -> None:
+    """An unknown group and one without members are refused by name."""
+    unknown = desk.call("pause", "--group", "nope", "--topic", desk.scope(1))
+    assert (3, True) == (unknown.returncode, "block: no-such-group: nope" in unknown.stderr)
+    idle = apps.name("idle")
+    apps.commit(idle, {TopicPartition(desk.live.topics[0], 1): 0})
+    done = desk.call("pause", "--group", idle, "--topic", desk.scope(1))
+    assert (3, True) == (done.returncode, "group-kind" in done.stderr)
+
+
+def test_a_move_of_a_live_group(desk: Desk) -> None:
+    """No consumer is stopped, and what is moved is delivered from where it went."""
+    begin = time.time()
+
+    done = desk.change("move", "--topic", desk.scope(3), "--to-offset", "0")
+
+    assert (0, []) == (done.returncode, desk.paused), done.stderr
+    assert "undoes it" in done.stderr
+    (place,) = desk.live.places_of(3)
+    until = desk.live.applications.until
+    until(lambda all_: any(o.place == place and o.at > begin and not o.offset for o in all_))
+
+
+def test_a_reset_of_what_is_paused(desk: Desk) -> None:
+    """It is refused while the partition is read, and done once it is paused; it stays paused."""
+    reset = ("--topic", desk.scope(0), "--shift-by", "-5")
+    live = desk("reset", *reset, "--dry-run")
+    assert (3, True) == (live.returncode, "or use 'offsetbook move'" in live.stderr)
+
+    desk.change("pause", "--topic", desk.scope(0), "--detach")
+    before = desk.committed(0)
+    done = desk.change("reset", *reset)
+    assert (0, before - 5) == (done.returncode, desk.committed(0)), done.stderr
+    assert [0] == desk.paused
+
+
+def test_a_plan_file_of_a_pause(desk: Desk, tmp_path: Path) -> None:
+    """What was reviewed as a file is applied as it is, and held in the background."""
+    path = tmp_path / "plan.json"
+    made = desk("plan", "pause")  # the group's option belongs to the command behind it
+    assert 2 == made.returncode
+    made = desk.call(
+        "plan", "pause", "--group", desk.live.group, "--topic", desk.scope(5), "--out", str(path)
+    )
+    assert (0, []) == (made.returncode, desk.paused), made.stderr
+    fingerprint = made.stderr.rpartition("--approve ")[2].split()[0]
+
+    done = desk.call("apply", str(path), "--approve", fingerprint, "--reason", "a test")
+    assert (0, [5]) == (done.returncode, desk.paused), done.stderr
+
+
+@pytest.mark.parametrize(("answer", "held"), [("resume", []), ("keep", [1])])
+def test_ctrl_c_in_the_foreground(desk: Desk, answer: str, held: list[int]) -> None:
+    """It asks whether to go on holding in the background or to resume, and does so."""
+    words = ("pause", "--group", desk.live.group, "--topic", desk.scope(1))
+    says = [
+        ("to apply this: ", desk.live.group),
+        ("audit log): ", "a test"),
+        ("held; Ctrl-C", CTRL_C),
+        ("resume now", answer),
+    ]
+    code, seen = talk(words, desk.fleet, says=says)
+
+    assert (0, held) == (code, desk.paused), seen
+
+
+def test_a_foreground_hold_ends_in_time(desk: Desk) -> None:
+    """After --for it is resumed by itself, the command ends with 0, and that is recorded."""
+    done = desk.change("pause", "--topic", desk.scope(1), "--for", "3s")
+
+    assert (0, []) == (done.returncode, desk.paused), done.stderr
+    assert "the hold has ended: the time of the hold is over" in done.stderr
+    assert "end of the hold" in desk.call("audit", "list", "--output", "json").stdout

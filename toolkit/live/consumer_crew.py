@@ -8,6 +8,7 @@ step leaves nobody behind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
@@ -41,10 +42,9 @@ class Sentinel:
             return Beat(self.member_id, JOIN_EPOCH, **said)
         return StaticBeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
 
-    def beat(self, topics: Sequence[str] | None = None) -> Beat:
-        """Say that it has what it was told to have, and perhaps that it wants other topics."""
-        asked = None if topics is None else tuple(topics)
-        return Beat(self.member_id, self.epoch, owned=self.owned, topics=asked)
+    def beat(self, **said: Any) -> Beat:
+        """Say that it has what it was told to have, and whatever is new."""
+        return Beat(self.member_id, self.epoch, owned=self.owned, **said)
 
     def hear(self, answer: Beaten) -> None:
         """Take in an answer; raises NotCaptured for an error."""
@@ -106,6 +106,19 @@ class Crew:
         for one, answer in zip(some, answers, strict=True):
             one.hear(answer)
 
+    def subscribe(
+        self,
+        some: Sequence[tuple[Sentinel, Sequence[str]]],
+        *,
+        assignor: str | None = None,
+        before: Sequence[Beat] = (),
+    ) -> Flow[None]:
+        """Have members ask for topics, in the same go as what has to be said just `before`."""
+        asked = [one.beat(topics=tuple(topics), assignor=assignor) for one, topics in some]
+        answers = yield from together([*before, *asked])
+        for (one, _), answer in zip(some, answers[len(before) :], strict=True):
+            one.hear(answer)
+
     def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[None]:
         """
         Have the holders want nothing and keep what they have, and have all others leave.
@@ -122,18 +135,19 @@ class Crew:
             self.members[holder.member_id].hear(answer)
             holder.epoch = answer.epoch
 
+    def leave(self) -> Flow[None]:
+        """Have everybody leave."""
+        yield from together([leave(member_id) for member_id in self.members])
+        self.members.clear()
+
     def dismiss(self) -> Flow[None]:
-        """Have everybody leave, and take back what else is owed; nothing stops that but silence."""
+        """Have everybody leave and take back what else is owed, though it is interrupted again."""
         for _ in range(LEAVE_TRIES):
-            try:
-                yield from together([leave(member_id) for member_id in self.members])
-                for request in self.owed:  # noqa: UP028  # a list cannot be sent answers
-                    yield request
-            except (ToolkitError, KeyboardInterrupt):
-                continue
-            self.members.clear()
-            self.owed.clear()
-            return
+            with suppress(ToolkitError, KeyboardInterrupt):
+                yield from self.leave()
+                while self.owed:
+                    yield self.owed[0]
+                    self.owed.pop(0)
 
 
 def leave(member_id: str) -> Beat:

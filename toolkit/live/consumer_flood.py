@@ -8,6 +8,7 @@ Every partition of a topic is given a member of ours of its own; those of the wa
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership import ConsumerFacts, DescribeConsumer
@@ -18,7 +19,7 @@ from toolkit.kafka_io.membership.group_config import (
     ConfigFound,
     GroupConfig,
 )
-from toolkit.live.consumer_crew import Crew, Holder, Sentinel, leave, together
+from toolkit.live.consumer_crew import Crew, Holder, Sentinel, leave
 from toolkit.live.consumer_sight import Sight, is_being_captured, still_with
 from toolkit.live.flow import Flow, Wait
 from toolkit.model import TopicPartition
@@ -51,7 +52,7 @@ def flood(
     yield from crew.join([*joining, *((one, ()) for one in hired[len(places) :])], RANGE)
     waiting = {place: meant[place] for place in wanted}
     yield from _wait(sight, waiting, crew, patience_s)
-    return _holders(sight, waiting)
+    return holders_of(sight, waiting)
 
 
 def _wait(
@@ -103,9 +104,7 @@ def stroke(
     ]
     yield from crew.join([(one, ()) for one, _ in joining], None)
     evict = [leave(owner.member_id) for owner in sight.owners(wanted)]
-    answers = yield from together([*evict, *(one.beat((topic,)) for one, topic in joining)])
-    for (one, _), answer in zip(joining, answers[len(evict) :], strict=True):
-        one.hear(answer)
+    yield from crew.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
     give_up_at = (yield Wait(0)) + patience_s
     while not (found := exactly(sight, wanted, crew.members.values())):
         if (yield Wait(BEAT_S)) >= give_up_at:
@@ -116,7 +115,7 @@ def stroke(
         if changed.error:
             raise NotCaptured(f"{ASSIGNMENT_INTERVAL_MS} was not set back: {changed.why}")
         crew.owed.pop(0)
-    return _holders(sight, found)
+    return holders_of(sight, found)
 
 
 def _no_interval(crew: Crew) -> Flow[None]:
@@ -135,21 +134,29 @@ def _no_interval(crew: Crew) -> Flow[None]:
 
 
 def exactly(
-    sight: Sight, wanted: frozenset[TopicPartition], members: Iterable[Sentinel]
+    sight: Sight,
+    wanted: frozenset[TopicPartition],
+    members: Iterable[Sentinel],
+    *,
+    apart: frozenset[UUID] = frozenset(),
 ) -> dict[TopicPartition, Sentinel]:
-    """Return the member that has each wanted partition and no other of its topics; {} if not."""
-    topic_ids = {topic.topic_id for topic in sight.topics.values()}
+    """
+    Return, for each wanted partition, the member that has it and no other; {} if one has none.
+
+    Topics `apart` do not count: nobody reads them.
+    """
     owners = {
-        frozenset(one for one in member.owned if one.topic_id in topic_ids): member
+        frozenset(place for place in member.owned if place.topic_id not in apart): member
         for member in members
     }
-    found = {place: owners.get(frozenset({sight.by_id(place)})) for place in wanted}
-    return (
-        {place: member for place, member in found.items() if member} if all(found.values()) else {}
-    )
+    ids = {place: frozenset({sight.by_id(place)}) for place in wanted}
+    if not set(ids.values()) <= owners.keys():
+        return {}
+    return {place: owners[own] for place, own in ids.items()}
 
 
-def _holders(sight: Sight, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
+def holders_of(sight: Sight, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
+    """Return the members that stay, and which partition each of them holds."""
     return [
         Holder(one.member_id, one.epoch, place, sight.topics[place.topic].topic_id)
         for place, one in sorted(captured.items())

@@ -26,6 +26,7 @@ from toolkit.kafka_io.membership.request import (
 from toolkit.live.consumer_crew import Crew, Holder, leave, together
 from toolkit.live.consumer_flood import flood, stroke
 from toolkit.live.consumer_sight import Sight, look
+from toolkit.live.consumer_weights import weigh
 from toolkit.live.flow import Flow
 from toolkit.model import HoldNote, Prefer, TopicPartition
 
@@ -87,8 +88,16 @@ class ConsumerHold:
     def _capture(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[list[Holder]]:
         sight = yield from self._look(wanted)
         self.survives_s = yield from _session_s()
-        recipe = stroke if self.prefer is Prefer.FAST else flood
-        holders = yield from recipe(sight, wanted, crew, patience_s=self._patience_s)
+        holders: list[Holder] = []
+        if self.prefer is Prefer.FAST:
+            holders = yield from stroke(sight, wanted, crew, patience_s=self._patience_s)
+        elif self.prefer is Prefer.QUIET:
+            holders = yield from weigh(sight, wanted, crew)
+        if not holders:
+            if crew.members:
+                yield from crew.leave()
+                sight = yield from self._look(wanted)
+            holders = yield from flood(sight, wanted, crew, patience_s=self._patience_s)
         text = self._note_text()
         yield from crew.settle(holders, assignor=sight.assignor, rack_id=text)
         self._published = self._published or text

@@ -19,6 +19,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.chunks import in_chunks
+from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.coordinators import (
     GROUPS_PER_LOOK_UP,
@@ -35,6 +36,7 @@ from toolkit.plan import Position
 BATCH_BYTES = 400_000
 RECORD_BYTES = 100
 NOTHING = Position(0)  # in place of a position where only the size of a key matters
+MARKER_PAUSE_S = 0.02
 NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
 NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
 
@@ -89,7 +91,18 @@ class GroupWriter:
             for chunk in _chunks(group_id, positions):
                 transaction.add(chunk)
             transaction.commit()
+        self._wait_for_the_end_of(group_id, positions)
         return Answered()
+
+    def _wait_for_the_end_of(self, group_id: str, moved: Mapping[TopicPartition, Position]) -> None:
+        """Wait until a committed transaction has reached the group, which takes its marker."""
+        give_up_at = time.monotonic() + RETRY_FOR_S
+        while time.monotonic() < give_up_at:
+            commits, _ = read_commits(self._connection, [group_id])
+            pending = {TopicPartition(c.topic, c.partition) for c in commits if c.pending}
+            if not pending & moved.keys():
+                return
+            time.sleep(MARKER_PAUSE_S)
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Answered:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from toolkit.live.flow import Flow
 from toolkit.model import GroupType, HoldNote, Prefer, TopicPartition
 
+CLASSIC_SURVIVES_S = 45.0  # chosen by us: what a KIP-848 group has by default
 STREAMS_ASSIGNOR = "stream"  # the protocol of Kafka Streams in a classic group
 
 
@@ -49,7 +51,7 @@ def new_hold(type_: GroupType, assignor: str, *, prefer: Prefer, note: HoldNote)
         from toolkit.live.consumer_hold import ConsumerHold
 
         return ConsumerHold(prefer=prefer, note=note)
-    return _classic(assignor)(note=note)
+    return _classic(assignor)(note=replace(note, survives_s=CLASSIC_SURVIVES_S))
 
 
 def taken_over(

@@ -7,7 +7,7 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from toolkit.errors import NotCaptured, RecordFailed
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, is_kept, read_hold, write_hold
 from toolkit.storage.whole_files import not_written
 
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
 
 
 @dataclass(slots=True)
@@ -31,9 +31,10 @@ class Tie:
 
     def let_go(self) -> None:
         """Let the keeper go on alone."""
-        with suppress(BrokenPipeError):  # it has ended by itself
-            os.write(self.end, b"\n")
-        self.cut()
+        if self.end >= 0:
+            with suppress(BrokenPipeError):  # it has ended by itself
+                os.write(self.end, b"\n")
+            self.cut()
 
     def cut(self) -> None:
         """Tell the keeper that its starter is gone, unless it goes on alone."""
@@ -108,6 +109,20 @@ def wait_until_held(path: Path, tie: Tie, stopped: Callable[[], str]) -> HoldRec
             _wait_for_the_end(path)
             raise NotCaptured(why)
         time.sleep(LOOK_EVERY_S)
+
+
+def follow(path: Path) -> Iterator[HoldRecord]:
+    """Yield the record of a hold whenever it has changed, until the hold has ended."""
+    last = None
+    while True:
+        # In this order: a keeper writes how the hold ended before it lets go of its lock.
+        kept, record = is_kept(path), read_hold(path)
+        if record and record != last:
+            last = record
+            yield record
+        if not kept or not record or record.status is HoldStatus.ENDED:
+            return
+        time.sleep(FOLLOW_EVERY_S)
 
 
 def _wait_for_the_end(path: Path) -> None:

@@ -40,6 +40,7 @@ from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeping, read_hol
 
 log = logging.getLogger("keeper")
 
+RESUMED = "resumed"  # by somebody who told the keeper to
 TIME_OVER = "the time of the hold is over"
 
 
@@ -71,6 +72,8 @@ class Keeper:
                     self.do(self.hold.capture(missing))
                 self.note_held("held")
                 self.keep()
+            except HoldLost as exc:
+                self.note_end(exc.problem)
             except Interrupted as exc:
                 self.end(exc.problem)
             except ToolkitError as exc:
@@ -80,27 +83,36 @@ class Keeper:
         """Carry a recipe out, and note what has changed by it, also where it fails."""
         try:
             run(flow, self.channel, check=self.check)
-        finally:
-            state = self.hold.state()
-            if state != self.record.members:
-                self.note(members=state)
+        except HoldLost:
+            raise
+        except BaseException:
+            self.note_members()
+            raise
+        self.note_members()
+
+    def note_members(self) -> None:
+        """Write down what another keeper needs to go on; nothing where nothing is held."""
+        self.note(members=self.hold.state() if self.hold.held else {})
 
     def keep(self) -> None:
         """Keep the hold until nothing is held any more."""
         while self.hold.held:
             self.wait(self.hold.beat_every_s)
             self.check()
+            held = self.hold.held
             try:
-                self.do(self.hold.keep())
-                self.note_held("held")
+                if held:
+                    self.do(self.hold.keep())
+                    self.note_held("held")
             except HoldLost as exc:
-                if not self.hold.held:
+                if self.hold.held in {held, frozenset()}:
                     raise
+                self.note_members()  # the others are still held
                 self.note_held(str(exc))
             except (ClusterUnreachable, BrokerRefused) as exc:
                 # It may come back in time; until then the broker does what it does without us.
                 self.note(words=f"held, as far as is known: {exc}")
-        self.end(self.asked_to_end or "resumed")
+        self.end(self.asked_to_end or RESUMED)
 
     def wait(self, seconds: float) -> None:
         """Wait for the time of the next heartbeat, and do what is asked for meanwhile."""
@@ -111,6 +123,12 @@ class Keeper:
                 return
             if self.control.fileno() in ready:
                 self.control.serve(self.answer)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time of the hold is over; what is still being captured is captured first."""
+        until = self.record.note.until
+        return bool(until and until < now() and self.record.status is HoldStatus.HELD)
 
     def ready(self, seconds: float, *more: int) -> list[int]:
         """Return what there is to hear from, after so long at most; note what the starter says."""
@@ -131,8 +149,7 @@ class Keeper:
     def check(self) -> None:
         """Raise Interrupted, once, when the hold is to end."""
         self.ready(0)
-        until = self.record.note.until
-        over = TIME_OVER if until and until < now() else ""
+        over = TIME_OVER if self.is_over else ""
         if not self.is_ending and (why := self.asked_to_end or over):
             self.is_ending = True  # what puts things in order is not interrupted
             raise Interrupted(why)
@@ -149,7 +166,7 @@ class Keeper:
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
                     self.note_held("held")
                 case "release":
-                    self.asked_to_end = "" if self.hold.held - some else "resumed"
+                    self.asked_to_end = "" if self.hold.held - some else RESUMED
                     self.is_ending = self.is_ending or bool(self.asked_to_end)
                     self.do(self.hold.release(some & self.hold.held))
                     self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
@@ -164,15 +181,19 @@ class Keeper:
 
     def end(self, words: str) -> None:
         """Let everything go that is still held, and record how the hold ended."""
-        was_held = self.record.status is HoldStatus.HELD
         self.is_ending = True
         try:
             if self.hold.held:
                 self.do(self.hold.release(self.hold.held))
         except ToolkitError as exc:
             words = f"{words}; it could not leave the group, which forgets it by itself: {exc}"
+        self.note_end(words)
+
+    def note_end(self, words: str) -> None:
+        """Record how the hold ended, also in the audit log, unless who ended it has done that."""
+        was_held = self.record.status is HoldStatus.HELD
         self.note(status=HoldStatus.ENDED, words=words)
-        if was_held and words != "resumed":  # who resumed it has recorded that
+        if was_held and words != RESUMED:
             record_end(self.path, self.record, words, now())
         self.note(held=())
 

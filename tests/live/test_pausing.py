@@ -1,0 +1,301 @@
+"""Pause, resume and move on the whole spine: plan, approval, keeper, record, and back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from deliveries.analysis import delivered_during, first_after, repeats
+from deliveries.log import Delivery
+from desks import Desk
+from live_groups import LiveGroup
+
+from toolkit.errors import Blocked
+from toolkit.live.control import ask_keeper
+from toolkit.model import TopicPartition
+from toolkit.operate import Approval
+from toolkit.operate.move import move
+from toolkit.plan import Action, Intent, Outcome, Status
+from toolkit.planning.hold_case import HoldTerms
+from toolkit.planning.move import MoveRequest, plan_move
+from toolkit.planning.pause import plan_pause, plan_resume
+from toolkit.planning.targets import ShiftBy, ToOffset
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
+
+Eventually = Callable[[Callable[[], object]], object]
+Places = frozenset[TopicPartition]
+
+LIVE = ("librdkafka-consumer", "librdkafka-range")
+SHORT = timedelta(seconds=3)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Pauses and resumes what one live group reads, from one desk."""
+
+    desk: Desk
+    live: LiveGroup
+
+    @property
+    def path(self) -> Path:
+        """The hold file."""
+        facts = self.desk.facts(self.live.group)
+        return hold_path(self.desk.state, facts.cluster_id, self.live.group)
+
+    @property
+    def record(self) -> HoldRecord:
+        """What the hold file says."""
+        record = read_hold(self.path)
+        assert record
+        return record
+
+    @property
+    def paused(self) -> Places:
+        """What the broker shows as held."""
+        (group,) = self.desk.facts(self.live.group).groups
+        return frozenset(group.paused)
+
+    def pause(self, *numbers: int, terms: HoldTerms | None = None) -> Outcome:
+        """Pause partitions of the first topic."""
+        wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
+        facts = self.desk.facts(self.live.group, topics=self.live.topics)
+        plan = plan_pause(facts, group=self.live.group, topics=[wanted], terms=terms or HoldTerms())
+        return self.desk.apply(plan)
+
+    def resume(self, *numbers: int) -> Outcome:
+        """Resume partitions of the first topic, or all."""
+        wanted = [f"{self.live.topics[0]}:{','.join(map(str, numbers))}"] if numbers else []
+        facts = self.desk.facts(self.live.group, topics=self.live.topics)
+        return self.desk.apply(plan_resume(facts, group=self.live.group, topics=wanted))
+
+    def committed(self, place: TopicPartition) -> int:
+        """Return where a partition would be read on."""
+        position = self.desk.held(self.live.group)[self.live.group].get(place)
+        return position.offset if position else -1
+
+
+@pytest.fixture
+def holder(desk: Desk, live_group: Callable[..., LiveGroup]) -> Iterator[Callable[[str], Holder]]:
+    """Return a function that makes a live group and somebody to pause it; no hold outlives it."""
+    made: list[Holder] = []
+
+    def make(kind: str) -> Holder:
+        made.append(Holder(desk, live_group(desk.cluster, kind)))
+        return made[-1]
+
+    yield make
+    for holder in made:
+        if is_kept(holder.path):
+            ask_keeper(holder.record.socket, {"do": "release"})
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_pause_and_resume(
+    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+) -> None:
+    """Paused partitions are not delivered, others are; afterwards each goes on where it was."""
+    one = holder(kind)
+    applications, held = one.live.applications, one.live.places_of(1, 4)
+
+    outcome = one.pause(1, 4)
+    paused_at = time.time()
+
+    assert outcome.is_done
+    assert held == one.paused == frozenset(one.record.held)
+    assert HoldStatus.HELD is one.record.status
+    at = {place: one.committed(place) for place in held}
+    applications.until_delivered(set(one.live.places) - held, since=paused_at)
+    assert one.resume().is_done
+    resumed_at = time.time()
+    assert frozenset() == one.paused
+    applications.until_delivered(one.live.places, since=resumed_at)
+    told = applications.deliveries()
+    assert [] == delivered_during(told, held, paused_at, resumed_at)
+    assert at == {place: _first(told, place, resumed_at) for place in held}
+    assert [] == repeats(told)
+    eventually(lambda: not is_kept(one.path))
+    assert (HoldStatus.ENDED, "resumed") == (one.record.status, one.record.words)
+    assert [Intent.PAUSE] * 2 + [Intent.RESUME] * 2 == [entry.intent for entry in one.desk.log]
+
+
+def test_some_more_are_paused_and_some_resumed(
+    holder: Callable[[str], Holder], eventually: Eventually
+) -> None:
+    """Pausing again adds to the hold, resuming some leaves the others held; both say what is so."""
+    one = holder("librdkafka-consumer")
+    one.pause(1)
+    keeper = one.record.pid
+
+    assert one.pause(1, 4).is_done
+    assert one.live.places_of(1, 4) == one.paused == frozenset(one.record.held)
+    assert one.record.pid == keeper
+    assert one.resume(1).is_done
+    assert one.live.places_of(4) == one.paused == frozenset(one.record.held)
+
+    assert one.resume(4).is_done
+    eventually(lambda: not is_kept(one.path))
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_a_hold_ends_when_its_time_is_over(
+    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+) -> None:
+    """The keeper lets go by itself, and the audit log says that it did, when, and why."""
+    one = holder(kind)
+    one.pause(2, terms=HoldTerms(hold_for=SHORT))
+    until = one.record.note.until
+    assert until
+
+    eventually(lambda: not is_kept(one.path))
+
+    assert frozenset() == one.paused
+    assert HoldStatus.ENDED is one.record.status
+    ended = one.desk.log[-1]
+    assert (Intent.RESUME, Action.RELEASE) == (ended.intent, ended.steps[0].action)
+    assert "time" in ended.run.reason
+    assert until <= ended.at
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_what_somebody_else_resumed_stays_resumed(
+    holder: Callable[[str], Holder], kind: str, tmp_path: Path, eventually: Eventually
+) -> None:
+    """A keeper whose member was made to leave says so and ends; it does not capture again."""
+    one = holder(kind)
+    one.pause(2)
+    elsewhere = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+
+    assert elsewhere.resume(2).is_done
+
+    eventually(lambda: not is_kept(one.path))
+    assert HoldStatus.ENDED is one.record.status
+    assert "resumed" in one.record.words
+    assert frozenset() == one.paused
+    one.live.applications.until_delivered(one.live.places)
+
+
+def test_a_keeper_that_is_asked_to_end_lets_go(
+    holder: Callable[[str], Holder], eventually: Eventually
+) -> None:
+    """A polite kill of the keeper, as at a shutdown, resumes and records it."""
+    one = holder("librdkafka-range")
+    one.pause(2)
+
+    os.kill(one.record.pid, signal.SIGTERM)
+
+    eventually(lambda: not is_kept(one.path))
+    assert (HoldStatus.ENDED, "stopped by SIGTERM") == (one.record.status, one.record.words)
+    assert frozenset() == one.paused
+    assert "stopped by SIGTERM" == one.desk.log[-1].run.reason
+
+
+def test_a_capture_that_is_interrupted_holds_nothing(holder: Callable[[str], Holder]) -> None:
+    """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
+    one = holder("librdkafka-range")
+    soon = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
+    soon.start()
+
+    outcome = one.pause(1, 4)
+
+    assert (Status.REFUSED, "stopped by SIGINT") == (outcome.steps[0].status, outcome.steps[0].why)
+    assert frozenset() == one.paused
+    assert not is_kept(one.path)
+    (group,) = one.desk.facts(one.live.group).groups
+    assert group.members == group.readers
+    one.live.applications.until_delivered(one.live.places)
+
+
+def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:
+    """Of two who pause the same group from two machines one succeeds, and the other holds none."""
+    one = holder("librdkafka-consumer")
+    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    became: dict[str, Outcome | Blocked] = {}
+
+    def pause(name: str, who: Holder, number: int) -> None:
+        try:
+            became[name] = who.pause(number)
+        except Blocked as exc:
+            became[name] = exc
+
+    both = [threading.Thread(target=pause, args=args) for args in (("a", one, 1), ("b", other, 4))]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+
+    done = {name for name, end in became.items() if isinstance(end, Outcome) and end.is_done}
+    held = {"a": one.live.places_of(1), "b": one.live.places_of(4)}
+    assert frozenset().union(*(held[name] for name in done)) == one.paused
+    assert done
+    for who in (one, other):
+        if is_kept(who.path):
+            ask_keeper(who.record.socket, {"do": "release"})
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_offsets_of_a_live_group_are_moved(holder: Callable[[str], Holder], kind: str) -> None:
+    """Every moved partition is read from its new offset, once; nothing else is disturbed."""
+    one = holder(kind)
+    group, moved = one.live.group, one.live.places_of(1, 4)
+    facts = one.desk.facts(group, topics=one.live.topics)
+    request = MoveRequest(ToOffset(3), group, (f"{one.live.topics[0]}:1,4",))
+    planned = plan_move(facts, request)
+    begun = time.time()
+
+    outcome = move(
+        planned,
+        one.desk.cluster,
+        Approval(planned.plan.fingerprint, "a test"),
+        state=one.desk.state,
+    )
+
+    assert outcome.is_done
+    assert [Action.HOLD, Action.MOVE, Action.RELEASE] == [step.action for step in outcome.steps]
+    applications = one.live.applications
+    applications.until_delivered(one.live.places)
+    told = [delivery for delivery in applications.deliveries() if delivery.at > begun]
+    back = {p: next(d.at for d in told if d.place == p and d.offset == 3) for p in moved}
+    assert [] == repeats(applications.deliveries(), moved=back)
+    assert moved == {d.place for d in told if d.offset == 3}
+    assert frozenset() == one.paused
+    intents = [Intent.PAUSE] * 2 + [Intent.MOVE] * 2 + [Intent.RESUME] * 2
+    assert intents == [entry.intent for entry in one.desk.log]
+
+
+def test_a_move_that_a_rule_stops_moves_nothing(
+    holder: Callable[[str], Holder], eventually: Eventually
+) -> None:
+    """What blocks once the partitions stand still blocks the move, and they are let go."""
+    one = holder("librdkafka-consumer")
+    group = one.live.group
+    eventually(lambda: one.committed(one.live.places[1]) > 5)
+    facts = one.desk.facts(group, topics=one.live.topics)
+    planned = plan_move(facts, MoveRequest(ShiftBy(-5), group, (f"{one.live.topics[0]}:1",)))
+    strict = one.desk.with_policy(max_records_repeated=4)
+
+    with pytest.raises(Blocked, match="too-many-records"):
+        move(
+            planned,
+            strict.cluster,
+            Approval(planned.plan.fingerprint, "a test"),
+            state=one.desk.state,
+        )
+
+    assert frozenset() == one.paused
+    one.live.applications.until_delivered(one.live.places)
+
+
+def _first(told: list[Delivery], place: TopicPartition, since: float) -> int:
+    """Return the offset of the first record of a partition since an instant."""
+    found = first_after(told, place, since)
+    assert found
+    return found.offset

@@ -1,0 +1,241 @@
+"""
+Hold partitions of a Kafka Streams application in a classic group, by cutting its own assignment.
+
+What Streams tells its threads only its own leader can compute. But it can be read from the broker,
+and cut: all members are evicted while a join of ours waits right behind, so that ours leads; each
+thread that comes back gets what it had, without the tasks that are held. A leader that leaves one
+member without bytes, or with others than Streams itself would write, ends the application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from toolkit.errors import Blocked, HoldLost, NotCaptured
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.hold_notes import write_note
+from toolkit.kafka_io.membership import (
+    ClassicFacts,
+    DescribeClassic,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Sync,
+)
+from toolkit.kafka_io.membership.request import (
+    ILLEGAL_GENERATION,
+    MEMBER_ID_REQUIRED,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+)
+from toolkit.kafka_io.protocol_bytes import assignment_with_note
+from toolkit.live.flow import Flow, Together, Wait
+from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
+from toolkit.model import HOLDER, HoldNote, TopicPartition
+
+PROTOCOL = "stream"
+SESSION_TIMEOUT_S = 45.0
+REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
+BACK_WITHIN_S = 30.0  # who was evicted notices with its next heartbeat, every 3 s by default
+BEAT_S = 0.1  # while they are waited for
+FORGOTTEN = (
+    "the group no longer knows the member that held its partitions: somebody resumed them, or "
+    "nothing was heard of it for its session timeout"
+)
+COME_AGAIN = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
+
+
+class StreamsHold:
+    """Partitions that the threads of a Streams application do not get."""
+
+    beat_every_s = 1.0
+
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
+        """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
+        self.note = note
+        self.survives_s = session_timeout_s
+        self.held: frozenset[TopicPartition] = frozenset()
+        self._member_id = ""
+        self._generation = -1
+        self._subscription = b""  # a copy of a thread's own
+        self._tasks: StreamsTasks | None = None
+        self._unreleased: frozenset[TopicPartition] = frozenset()
+        self._comes_back = False  # whether threads were evicted that are about to be back
+        self._changed = False  # what threads are to have has changed, and they do not know it yet
+
+    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+        """Hold these too: all of them or none; returns when no thread has one of them any more."""
+        before, is_new = self.held, not self._member_id
+        ours: list[str] = []
+        try:
+            if is_new:
+                joined = yield from self._become_leader(wanted, ours)
+            else:
+                self._leading().check(before | wanted)
+                joined = None
+            self.held = before | wanted
+            yield from self._rebalance(joined)
+            yield from self._until_back()
+        except BaseException as exc:
+            self.held = before if self._member_id else frozenset()
+            self._comes_back = False
+            self._changed = True
+            if is_new:
+                self._member_id = ""
+                if ours and not isinstance(exc, GeneratorExit):
+                    yield Leave(tuple(ours))
+            raise
+
+    def keep(self) -> Flow[None]:
+        """Stay the leader, and say who has what again when members come and go."""
+        self._leading()
+        answer = yield Heartbeat(self._member_id, self._generation)
+        if answer.error == UNKNOWN_MEMBER_ID:
+            raise self._lost()
+        if self._changed or answer.error in COME_AGAIN:
+            yield from self._rebalance()
+
+    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+        """Give these back; with the last of them our member leaves."""
+        left = self.held - some
+        try:
+            self._leading().check(left)
+        except NotCaptured as exc:
+            raise Blocked(f"nothing was resumed: {exc.problem}", hint=exc.hint) from exc
+        self.held = left
+        self._changed = True
+        if left:
+            yield from self._rebalance()
+            return
+        member_id, self._member_id = self._member_id, ""
+        yield Leave((member_id,))
+
+    def state(self) -> dict[str, Any]:
+        """Return what another process needs to go on."""
+        return {
+            "member_id": self._member_id,
+            "generation": self._generation,
+            "subscription": self._subscription.hex(),
+            "session_timeout_s": self.survives_s,
+            "held": sorted(self.held),
+            "tasks": self._tasks.as_state() if self._tasks else None,
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
+        """Return a hold that another process began."""
+        hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
+        hold.held = frozenset(TopicPartition(topic, number) for topic, number in state["held"])
+        hold._member_id, hold._generation = state["member_id"], state["generation"]
+        hold._subscription = bytes.fromhex(state["subscription"])
+        hold._tasks = StreamsTasks.from_state(state["tasks"]) if state["tasks"] else None
+        return hold
+
+    def _leading(self) -> StreamsTasks:
+        if not self._member_id or self._tasks is None:
+            raise HoldLost("nothing is held any more")
+        return self._tasks
+
+    def _become_leader(self, wanted: frozenset[TopicPartition], ours: list[str]) -> Flow[Joined]:
+        """Evict all threads, and join before the first of them is back."""
+        group: ClassicFacts = yield DescribeClassic()
+        _check_capturable(group)
+        tasks = StreamsTasks.read(group.members)
+        tasks.check(wanted)
+        self._subscription = group.members[0].subscription
+        drawn: Joined = yield self._join()
+        if drawn.member_id:
+            ours.append(drawn.member_id)
+        if drawn.error != MEMBER_ID_REQUIRED:
+            raise NotCaptured(f"the group takes no new member: {reason(drawn.error)}")
+        self._tasks, self._member_id = tasks, drawn.member_id
+        self._comes_back = True
+        # The join is already waiting when the last one is gone, so the group is never Empty: it
+        # would wait then for others to join, for group.initial.rebalance.delay.ms.
+        evicted = Leave(tuple(one.member_id for one in group.members))
+        left: Left
+        joined: Joined
+        left, joined = yield Together((evicted, self._join()))
+        if left.error:
+            raise NotCaptured(f"its members could not be evicted: {reason(left.error)}")
+        return joined
+
+    def _join(self) -> Join:
+        protocols = ((PROTOCOL, self._subscription),)
+        timeout_ms = round(self.survives_s * 1000)
+        return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
+
+    def _rebalance(self, joined: Joined | None = None) -> Flow[None]:
+        """Join, and say as the leader who gets what, until a rebalance is over."""
+        code = REBALANCE_IN_PROGRESS
+        while code in COME_AGAIN:
+            answer: Joined = joined or (yield self._join())
+            joined = None
+            code = answer.error
+            if code == UNKNOWN_MEMBER_ID:
+                raise self._lost()
+            if code == NO_ERROR:
+                code = yield from self._lead(answer)
+        if code != NO_ERROR:
+            raise HoldLost(f"leading the group failed: {reason(code)}")
+        self._changed = False
+
+    def _lead(self, joined: Joined) -> Flow[int]:
+        """Say who gets what, and return the broker's code."""
+        self._generation = joined.generation
+        try:
+            shares = self._share_out(joined)
+        except CannotLead as exc:
+            yield Leave((self._member_id,))
+            raise self._lost(f"the application was left to itself: {exc}") from exc
+        # Nobody but us is given this; where a thread has its tasks, ours has a note for everybody.
+        shares[self._member_id] = assignment_with_note(write_note(self.note, self.held))
+        synced = yield Sync(self._member_id, self._generation, PROTOCOL, shares)
+        return int(synced.error)
+
+    def _share_out(self, joined: Joined) -> dict[str, bytes]:
+        if not joined.leads:
+            raise CannotLead("another member leads the group, and gives out all its tasks")
+        others = {one: data for one, data in joined.members.items() if one != self._member_id}
+        self._unreleased = self.held & owned(others)
+        return self._leading().share_out(others, held=self.held, keep_absent=self._comes_back)
+
+    def _until_back(self) -> Flow[None]:
+        """Wait until all threads are back, and none says that it still has what is held."""
+        give_up_at = (yield Wait(0)) + BACK_WITHIN_S
+        tasks = self._leading()
+        while tasks.absent or self._unreleased:
+            now = yield Wait(BEAT_S)
+            if now > give_up_at:
+                break
+            yield from self.keep()
+        if late := self._unreleased | (tasks.has(tasks.absent) & self.held):
+            words = ", ".join(f"{topic}:{number}" for topic, number in sorted(late))
+            raise NotCaptured(f"a thread does not let go of {words} within {BACK_WITHIN_S:g} s")
+        self._changed = bool(tasks.absent)  # then what they had goes to others
+        self._comes_back = False
+
+    def _lost(self, why: str = FORGOTTEN) -> HoldLost:
+        self._member_id = ""
+        self.held = frozenset()
+        return HoldLost(why)
+
+
+def _check_capturable(group: ClassicFacts) -> None:
+    """Raise NotCaptured for a group whose lead we must not take."""
+    if group.error:
+        raise NotCaptured(f"the group cannot be described: {group.why}")
+    if (group.state, group.protocol_type, group.protocol) != ("Stable", "consumer", PROTOCOL):
+        raise NotCaptured(
+            f"the group is {group.state or 'not there'}, its protocol {group.protocol!r}: only "
+            "Kafka Streams that is Stable can be held so",
+            hint="wait until it is Stable",
+        )
+    if holders := [one for one in group.members if one.client_id == HOLDER]:
+        raise NotCaptured(
+            f"another hold is there, of {holders[0].host.lstrip('/')}",
+            hint="have that one hold these partitions too, or resume what it holds",
+        )

@@ -18,6 +18,7 @@ import pytest
 from live_groups import LiveGroup, start_live_group
 from terminal import CTRL_C, talk
 
+from toolkit.errors import UsageError
 from toolkit.kafka_io.membership import GroupChannel
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
@@ -289,3 +290,33 @@ def test_a_foreground_hold_ends_in_time(desk: Desk) -> None:
     assert (0, []) == (done.returncode, desk.paused), done.stderr
     assert "the hold has ended: the time of the hold is over" in done.stderr
     assert "end of the hold" in desk.call("audit", "list", "--output", "json").stdout
+
+
+def test_the_flags_of_kip_1249(desk: Desk) -> None:
+    """Pause, list, reset what is paused and resume, with Kafka's own tool's flags."""
+
+    def tool(*flags: str) -> CompletedProcess[str]:
+        where = ("--bootstrap-server", desk.live.cluster.bootstrap_servers)
+        return desk.call("consumer-groups", *where, "--group", desk.live.group, *flags)
+
+    execute, scope = ("--execute", "--reason", "a test"), ("--topic", desk.scope(0, 1, 2))
+
+    dry = tool(*scope, "--pause", "--dry-run")
+    assert (0, []) == (dry.returncode, desk.paused), dry.stderr
+    assert 3 == dry.stdout.count("Would be paused")
+    done = tool(*scope, "--pause", *execute)
+    assert (0, [0, 1, 2]) == (done.returncode, desk.paused), done.stderr
+    assert ["TOPIC", "PARTITION", "STATUS"] == done.stdout.split()[:3]
+
+    listed = tool("--paused-partitions")
+    assert (0, 3) == (listed.returncode, listed.stdout.count(" held\n")), listed.stderr
+    assert 3 == len(json.loads(tool("--paused-partitions", "--output", "json").stdout))
+    before = desk.committed(1)
+    done = tool("--topic", desk.scope(1), "--reset-offsets", "--shift-by", "-3", *execute)
+    assert (0, before - 3) == (done.returncode, desk.committed(1)), done.stderr
+
+    done = tool("--topic", desk.scope(1), "--resume", *execute)
+    assert (0, [0, 2]) == (done.returncode, desk.paused), done.stderr
+    assert "Resumed" in done.stdout
+    with pytest.raises(UsageError, match="--pause needs one of --topic"):
+        tool("--pause")

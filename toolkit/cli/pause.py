@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,15 +25,16 @@ PREFER = click.option(
     help="What matters most while it is captured, of KIP-848 groups: that no record comes twice, "
     "that only the owner stops, or that it is done at once.",
 )
+HOLD_FOR = click.option(
+    "--for",
+    "hold_for",
+    metavar="DURATION",
+    default="",
+    help="How long to pause: 30m, 2h. Default: until it is resumed.",
+)
 OPTIONS = (
     topics_option(" A topic means all its partitions."),
-    click.option(
-        "--for",
-        "hold_for",
-        metavar="DURATION",
-        default="",
-        help="How long: 30m, 2h. Default: until it is resumed.",
-    ),
+    HOLD_FOR,
     PREFER,
     click.option("--detach", is_flag=True, help="Hold in the background, and return at once."),
 )
@@ -42,9 +44,7 @@ def make(asked: Asked, **given: object) -> Planned:
     """Plan a pause."""
     detach = bool(given.pop("detach"))
     planned = plan_on(choose_cluster(asked), asked, **given)  # type: ignore[arg-type] # click's own
-    return Planned(
-        planned.plan, planned.cluster, planned.facts, carry_out=partial(hold, detach=detach)
-    )
+    return replace(planned, carry_out=partial(hold, detach=detach))
 
 
 def plan_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -15,22 +16,21 @@ if TYPE_CHECKING:
     from toolkit.model import Cluster
 
 FORCE_RULE = "foreign-hold"
-OPTIONS = (
-    topics_option(" Default: all that is paused."),
-    click.option(
-        "--force",
-        is_flag=True,
-        help="Also what somebody else holds; the same as --override foreign-hold, and recorded.",
-    ),
+FORCE = click.option(
+    "--force",
+    is_flag=True,
+    help="Resume also what somebody else holds: --override foreign-hold, and recorded.",
 )
+OPTIONS = (topics_option(" Default: all that is paused."), FORCE)
 
 
 def make(asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
     """Plan a resume."""
-    return plan_on(choose_cluster(asked), asked, topics=topics, force=force)
+    planned = plan_on(choose_cluster(asked), asked, topics=topics)
+    return replace(planned, overrides=(FORCE_RULE,) if force else ())
 
 
-def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
+def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...]) -> Planned:
     """Plan a resume in the one group that is named, on a cluster."""
     from toolkit.operate.operator import Operator
     from toolkit.planning.pause import plan_resume
@@ -40,7 +40,7 @@ def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], force: b
     names = sorted({scope.topic for scope in parse_topics(topics)})
     facts = read_facts(asked, cluster, groups=[group], topics=names)
     plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
-    return Planned(plan, cluster, facts, overrides=(FORCE_RULE,) if force else ())
+    return Planned(plan, cluster, facts)
 
 
 HELP = "Give paused partitions of a live group back to its members; shows the plan first."

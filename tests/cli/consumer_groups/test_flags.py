@@ -93,8 +93,8 @@ def test_every_flag_has_a_place() -> None:
 def test_the_one_action_is_returned() -> None:
     """Flags that fit lead to their action; one that no action has is refused."""
     assert "describe" == check_flags({"describe", "groups", "verbose", "fleet"})
-    with pytest.raises(UsageError, match="pause does not go with --list"):
-        check_flags({"list", "pause"})
+    with pytest.raises(UsageError, match="halt does not go with --list"):
+        check_flags({"list", "halt"})
 
 
 def test_state_and_type_may_stand_alone(shell: Any) -> None:

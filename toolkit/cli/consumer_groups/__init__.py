@@ -1,8 +1,9 @@
 """
 `offsetbook consumer-groups`: the flags of Kafka's own tool, with our safeguards.
 
-One file for each action. Tables have the tool's columns and words, its CSV has the tool's form, and
-rows are sorted. What is right here and wrong there is in the help, and tested by name.
+One file for each action, or for a few that are one. Tables have the tool's columns and words, its
+CSV has the tool's form, and rows are sorted. What is right here and wrong there is in the help, and
+tested by name.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ import click
 from toolkit.cli.consumer_groups.flags import OPTIONS, check_flags
 from toolkit.cli.consumer_groups.words import HELP
 
-# The flag that names an action: where it is done.
+# The flag that names an action: where it is done, and by which function.
 ACTIONS = {
-    "list": "listing",
-    "describe": "describe",
-    "reset-offsets": "reset",
-    "delete-offsets": "delete_offsets",
-    "delete": "delete_groups",
-    "validate-regex": "validate_regex",
+    "list": ("listing", "run"),
+    "describe": ("describe", "run"),
+    "reset-offsets": ("reset", "run"),
+    "delete-offsets": ("delete_offsets", "run"),
+    "delete": ("delete_groups", "run"),
+    "pause": ("pausing", "pause"),
+    "resume": ("pausing", "resume"),
+    "paused-partitions": ("pausing", "paused_partitions"),
+    "validate-regex": ("validate_regex", "run"),
 }
 
 
@@ -36,8 +40,9 @@ def _run(**given: Any) -> None:
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
     }
     action = check_flags(set_by_user)
-    module = importlib.import_module(f"toolkit.cli.consumer_groups.{ACTIONS[action]}")
-    context.exit(module.run(given))
+    module, function = ACTIONS[action]
+    run = getattr(importlib.import_module(f"toolkit.cli.consumer_groups.{module}"), function)
+    context.exit(run(given))
 
 
 _call: Callable[..., None] = _run

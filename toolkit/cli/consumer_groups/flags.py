@@ -8,9 +8,11 @@ from pathlib import Path
 import click
 
 from toolkit.cli.options import Option, topics_option
+from toolkit.cli.pause import HOLD_FOR, PREFER
 from toolkit.cli.planner import APPROVAL, ASKED
 from toolkit.cli.reset import FLAGS as MODES
 from toolkit.cli.reset import SCOPE
+from toolkit.cli.resume import FORCE
 from toolkit.errors import UsageError
 
 
@@ -49,6 +51,9 @@ ACTION_FLAGS = (
     _flag("reset-offsets", "Move committed offsets; without --execute only show where to."),
     _flag("delete-offsets", "Delete the committed offsets of topics."),
     _flag("delete", "Delete whole groups."),
+    _flag("pause", "Pause partitions of a live group (KIP-1249), in the background."),
+    _flag("resume", "Resume paused partitions."),
+    _flag("paused-partitions", "List paused partitions."),
     click.option("--validate-regex", metavar="REGEX", help="Say whether brokers accept a pattern."),
 )
 LOOKING = (
@@ -89,6 +94,9 @@ OPTIONS: tuple[Option, ...] = (
     *LOOKING,
     *TOPICS,
     *(option for option in (*MODES, *SCOPE) if not _names(option) & WITHOUT),
+    HOLD_FOR,
+    PREFER,
+    FORCE,
     *EXECUTION,
     *(option for option in (*APPROVAL, *ASKED) if not _names(option) & WITHOUT),
 )
@@ -109,6 +117,9 @@ FITTING: dict[str, frozenset[str]] = {
     | {"groups", "all_groups", "topics", "all_topics", "new_topics", "past_end", "export"},
     "delete-offsets": CHANGE | {"groups", "topics"},
     "delete": CHANGE | {"groups", "all_groups"},
+    "pause": CHANGE | {"groups", "topics", "hold_for", "prefer"},
+    "resume": CHANGE | {"groups", "topics", "force"},
+    "paused-partitions": frozenset({"groups", "all_groups"}),
     "validate-regex": frozenset(),
 }
 # For each action: of these sets one flag at most, of those one at least.
@@ -124,6 +135,9 @@ AT_MOST = {
     ),
     "delete-offsets": ({"dry_run", "execute"}, {"dry_run", "approve"}),
     "delete": ({"groups", "all_groups"}, {"dry_run", "execute"}, {"dry_run", "approve"}),
+    "pause": ({"dry_run", "execute"}, {"dry_run", "approve"}),
+    "resume": ({"dry_run", "execute"}, {"dry_run", "approve"}),
+    "paused-partitions": ({"groups", "all_groups"},),
 }
 AT_LEAST = {
     "describe": ({"groups", "all_groups"},),
@@ -134,8 +148,11 @@ AT_LEAST = {
     ),
     "delete-offsets": ({"groups"}, {"topics"}),
     "delete": ({"groups", "all_groups"},),
+    "pause": ({"groups"}, {"topics"}),
+    "resume": ({"groups"},),
+    "paused-partitions": ({"groups", "all_groups"},),
 }
-WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override"}
+WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override", "hold_for": "for"}
 
 
 def check_flags(given: Collection[str]) -> str:

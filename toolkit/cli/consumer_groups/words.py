@@ -10,6 +10,9 @@ HELP = """Kafka's own kafka-consumer-groups flags, with a plan, safeguards and a
   --reset-offsets TARGET SCOPE [--dry-run|--execute] [--export]
   --delete-offsets --group NAME --topic TOPIC...
   --delete --group NAME... | --all-groups
+  --pause --group NAME --topic TOPIC... [--for DURATION]
+  --resume --group NAME [--topic TOPIC...]
+  --paused-partitions --group NAME... | --all-groups
   --validate-regex REGEX
 
 Columns, their order, "-" for what is missing, and the CSV are the tool's; rows are sorted. With
@@ -53,6 +56,10 @@ Where this differs from the tool on purpose:
   Metadata       Of a commit it is kept (the tool erases it).
   LAG            Counts records that exist: from the log start where the
                  commit is before it; - where the commit is beyond the end.
+  --pause        KIP-1249 on today's brokers: a member of ours holds the
+                 partitions until --resume, or for --for. Needs --execute,
+                 or the name of the group typed. --reset-offsets then moves
+                 what is paused while the group lives.
   --describe     Tells of each group that could not be read, and shows the
                  others. Epochs of Empty groups and TARGET columns are not
                  read: -.

@@ -75,6 +75,11 @@ class Holder:
         owned = frozenset({IdPartition(self.topic_id, self.place.partition)})
         return Beat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
 
+    def hear(self, answer: Beaten) -> None:
+        """Take in the epoch; what is wrong comes up again with the next heartbeat."""
+        if not answer.error:
+            self.epoch = answer.epoch
+
 
 @dataclass(slots=True)
 class Crew:
@@ -82,6 +87,7 @@ class Crew:
 
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[Request] = field(default_factory=list)
+    holding: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
 
     def hire(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
@@ -100,11 +106,14 @@ class Crew:
             one.hear(answer)
 
     def beat(self, some: Iterable[Sentinel]) -> Flow[None]:
-        """Have members say that they are there."""
+        """Have members say that they are there, and those that hold already."""
         some = list(some)
-        answers = yield from together([one.beat() for one in some])
-        for one, answer in zip(some, answers, strict=True):
+        held = [holder.beat() for holder in self.holding]
+        answers = yield from together([*(one.beat() for one in some), *held])
+        for one, answer in zip(some, answers, strict=False):
             one.hear(answer)
+        for holder, answer in zip(self.holding, answers[len(some) :], strict=True):
+            holder.hear(answer)
 
     def subscribe(
         self,
@@ -133,7 +142,7 @@ class Crew:
         answers = yield from together([*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].hear(answer)
-            holder.epoch = answer.epoch
+            holder.hear(answer)
 
     def leave(self) -> Flow[None]:
         """Have everybody leave."""

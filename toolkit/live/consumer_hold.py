@@ -75,7 +75,7 @@ class ConsumerHold:
         new = frozenset(wanted) - self.held
         if not new:
             return
-        crew = Crew()
+        crew = Crew(holding=list(self._holders.values()))
         try:
             holders = yield from self._capture(new, crew)
         except GeneratorExit:
@@ -86,7 +86,7 @@ class ConsumerHold:
         self._holders |= {holder.place: holder for holder in holders}
 
     def _capture(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[list[Holder]]:
-        sight = yield from self._look(wanted)
+        sight = yield from self._look(wanted, crew)
         self.survives_s = yield from _session_s()
         holders: list[Holder] = []
         if self.prefer is Prefer.FAST:
@@ -96,15 +96,18 @@ class ConsumerHold:
         if not holders:
             if crew.members:
                 yield from crew.leave()
-                sight = yield from self._look(wanted)
+                sight = yield from self._look(wanted, crew)
             holders = yield from flood(sight, wanted, crew, patience_s=self._patience_s)
         text = self._note_text()
         yield from crew.settle(holders, assignor=sight.assignor, rack_id=text)
         self._published = self._published or text
         return holders
 
-    def _look(self, wanted: frozenset[TopicPartition]) -> Flow[Sight]:
-        return look(wanted, frozenset(one.member_id for one in self._holders.values()))
+    def _look(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[Sight]:
+        yield from crew.beat(())
+        sight = yield from look(wanted, frozenset(one.member_id for one in crew.holding))
+        yield from crew.beat(())
+        return sight
 
     def keep(self) -> Flow[None]:
         """
@@ -125,7 +128,7 @@ class ConsumerHold:
                 lost[holder.place] = holder.member_id
             else:
                 _check(holder, answer)
-                holder.epoch = answer.epoch
+                holder.hear(answer)
         self._published = text
         if lost:
             # One that is only out of step would be waited for until its session ends.

@@ -1,0 +1,415 @@
+"""The recipes for KIP-848 groups step by step: interrupted at each of them, refused, and lost."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from toolkit.errors import ClusterUnreachable, HoldLost, Interrupted, NotCaptured
+from toolkit.kafka_io.hold_notes import read_note
+from toolkit.kafka_io.membership import (
+    Beat,
+    Beaten,
+    ConsumerFacts,
+    ConsumerMember,
+    DescribeConsumer,
+    Topic,
+    TopicFacts,
+)
+from toolkit.kafka_io.membership.consumer import JOIN_EPOCH, LEAVE_EPOCH, IdPartition
+from toolkit.kafka_io.membership.facts import TopicsFound
+from toolkit.kafka_io.membership.group_config import (
+    ASSIGNMENT_INTERVAL_MS,
+    SESSION_TIMEOUT_MS,
+    AllTopics,
+    ChangeConfig,
+    ConfigChanged,
+    ConfigFound,
+    GroupConfig,
+)
+from toolkit.live.consumer_hold import ConsumerHold
+from toolkit.live.flow import Flow, Together, Wait
+from toolkit.model import HOLDER, HoldNote, Prefer, TopicPartition
+
+TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
+
+
+def orders(*numbers: int) -> frozenset[TopicPartition]:
+    """Return partitions of the topic that the group reads."""
+    return frozenset(TopicPartition("orders", number) for number in numbers)
+
+
+def reader(name: str, *numbers: int, **other: Any) -> ConsumerMember:
+    """Return a member of the application."""
+    return ConsumerMember(
+        **{
+            "member_id": name,
+            "client_id": name,
+            "host": "/127.0.0.1",
+            "instance_id": None,
+            "rack_id": None,
+            "epoch": 7,
+            "topics": frozenset({"orders"}),
+            "pattern": None,
+            "assigned": orders(*numbers),
+            "target": orders(*numbers),
+            **other,
+        }
+    )
+
+
+@dataclass
+class Answers:
+    """What a coordinator answers to one capture after another, as far as the recipes look at it."""
+
+    readers: list[ConsumerMember] = field(
+        default_factory=lambda: [reader("a", 0, 1, 2), reader("b", 3, 4, 5)]
+    )
+    state: str = "Stable"
+    error: int = 0
+    assignor: str = "uniform"
+    own: dict[str, str] = field(default_factory=dict)  # what is set for the group
+    ours: dict[str, tuple[str, ...]] = field(default_factory=dict)  # members, and their topics
+    evicted: bool = False
+    full: bool = False
+    deaf: bool = False  # the owners never give anything up
+    clock: float = 0.0
+    asked: list[Any] = field(default_factory=list)
+
+    def take(self, step: Any) -> Any:
+        """Answer what a recipe yields."""
+        match step:
+            case Wait(seconds):
+                self.clock += seconds
+                return self.clock
+            case Together(requests):
+                return tuple(self.take(request) for request in requests)
+        self.asked.append(step)
+        return self.answer(step)
+
+    def answer(self, request: Any) -> Any:
+        """Answer one request."""
+        answer: Any
+        match request:
+            case DescribeConsumer():
+                held = [
+                    reader(name, client_id=HOLDER, topics=frozenset(topics))
+                    for name, topics in self.ours.items()
+                ]
+                members = (*self.readers, *held)
+                answer = ConsumerFacts(self.error, "no", self.state, 7, self.assignor, members)
+            case TopicFacts(names):
+                answer = TopicsFound(0, {n: TOPICS[n] for n in names if n in TOPICS})
+            case AllTopics():
+                answer = TopicsFound(0, TOPICS)
+            case GroupConfig():
+                defaults = {ASSIGNMENT_INTERVAL_MS: "1000", SESSION_TIMEOUT_MS: "45000"}
+                answer = ConfigFound(0, values=defaults | self.own, own=dict(self.own))
+            case ChangeConfig(name, value):
+                self.own.pop(name, None)
+                self.own |= {} if value is None else {name: value}
+                answer = ConfigChanged(0)
+            case Beat():
+                answer = self.beat(request)
+            case _:
+                raise AssertionError(request)
+        return answer
+
+    def beat(self, beat: Beat) -> Beaten:
+        """Let a member join, stay or leave."""
+        if beat.epoch == LEAVE_EPOCH:
+            self.evicted |= beat.member_id in {one.member_id for one in self.readers}
+            return Beaten(0 if self.ours.pop(beat.member_id, None) is not None else 25)
+        if beat.epoch == JOIN_EPOCH:
+            if self.full:
+                return Beaten(81, "full")
+            self.ours[beat.member_id] = ()
+        if beat.member_id not in self.ours:
+            return Beaten(25, "unknown")
+        if beat.topics is not None:
+            self.ours[beat.member_id] = beat.topics
+        return Beaten(0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000)
+
+    def assigned(self, member_id: str) -> frozenset[IdPartition]:
+        """Return what the assignors give to ours, which sort first."""
+        topics = self.ours[member_id]
+        wanting = sorted(name for name, wanted in self.ours.items() if wanted == topics)
+        place = wanting.index(member_id)
+        given = set()
+        if "spare" in topics:
+            share = 6 // len(wanting)
+            given = {IdPartition(UUID(int=2), place * share + n) for n in range(share)}
+        if self.deaf:
+            return frozenset()
+        if topics == ("orders",) or ("orders" in topics and self.evicted):
+            given.add(IdPartition(UUID(int=1), place))
+        return frozenset(given)
+
+    @property
+    def joined(self) -> bool:
+        """Whether anybody of ours was ever a member."""
+        return any(isinstance(one, Beat) and one.epoch == JOIN_EPOCH for one in self.asked)
+
+
+def carry_out(
+    flow: Flow[None],
+    answers: Answers,
+    *,
+    interrupted_at: int = -1,
+    by: BaseException | None = None,
+    heard: bool = False,
+) -> None:
+    """Answer every step of a recipe, but raise an error at one, perhaps after it was heard."""
+    with suppress(StopIteration):
+        step = next(flow)
+        for number in count():
+            if number == interrupted_at:
+                if heard:
+                    answers.take(step)
+                step = flow.throw(by or Interrupted("stop"))
+            else:
+                step = flow.send(answers.take(step))
+
+
+@pytest.mark.parametrize("heard", [False, True], ids=["unsent", "sent"])
+@pytest.mark.parametrize("prefer", Prefer)
+@pytest.mark.parametrize("own", [{}, {ASSIGNMENT_INTERVAL_MS: "2000"}], ids=["default", "set"])
+@pytest.mark.parametrize(
+    "error", [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt()], ids=type
+)
+def test_an_interruption_at_any_step_leaves_nobody_behind(
+    prefer: Prefer, own: dict[str, str], error: BaseException, *, heard: bool
+) -> None:
+    """Wherever a capture ends early, all of ours have left and what was set is set back."""
+    for at in count():
+        hold, answers = ConsumerHold(prefer), Answers(own=dict(own))
+        try:
+            capture = hold.capture(orders(1))
+            carry_out(capture, answers, interrupted_at=at, by=error, heard=heard)
+        except type(error):
+            assert ({}, own, orders()) == (answers.ours, answers.own, hold.held), f"step {at}"
+        else:
+            break
+
+    assert at > len(["look", "topics", "session", "join", "beat", "settle"])
+    assert (1, own, orders(1)) == (len(answers.ours), answers.own, hold.held)
+
+
+def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
+    """Ctrl-C while members of ours leave does not leave them behind."""
+    hold, answers = ConsumerHold(), Answers()
+    capture = hold.capture(orders(1))
+    step = next(capture)
+    while not answers.ours:
+        step = capture.send(answers.take(step))
+
+    leaving = capture.throw(KeyboardInterrupt())
+    again = capture.throw(KeyboardInterrupt())
+
+    assert leaving == again
+    with pytest.raises(KeyboardInterrupt):
+        capture.send(answers.take(again))
+    assert {} == answers.ours
+
+
+def test_what_is_held_stays_held_when_more_cannot_be() -> None:
+    """A capture that is interrupted at any step does not touch what was captured before."""
+    for at in count():
+        hold, answers = ConsumerHold(), Answers()
+        carry_out(hold.capture(orders(1)), answers)
+        before = dict(answers.ours)
+        try:
+            carry_out(hold.capture(orders(1, 4)), answers, interrupted_at=at)
+        except Interrupted:
+            assert (before, orders(1)) == (answers.ours, hold.held), f"step {at}"
+        else:
+            break
+
+    assert orders(1, 4) == hold.held
+    assert before.items() < answers.ours.items()
+
+
+def test_what_is_held_is_kept_while_more_is_captured() -> None:
+    """A capture may take as long as a session, so holders are heard of meanwhile."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1)), answers)
+    (holder,) = answers.ours
+    answers.asked.clear()
+    answers.deaf = True
+    with pytest.raises(NotCaptured):
+        carry_out(hold.capture(orders(4)), answers)
+
+    assert 2 < sum(isinstance(one, Beat) and one.member_id == holder for one in answers.asked)
+
+
+def held_elsewhere(*numbers: int) -> ConsumerMember:
+    """Return a member of somebody else's hold."""
+    return reader(
+        "!theirs", client_id=HOLDER, topics=frozenset(), assigned=orders(*numbers), target=orders()
+    )
+
+
+CAPTURING = reader("!00", client_id=HOLDER, assigned=orders(), target=orders(1))
+MOVING = reader("c", assigned=orders(), target=orders(5))
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted", "words"),
+    [
+        (Answers(error=69), orders(1), "no such group of the consumer protocol"),
+        (Answers(error=30), orders(1), "cannot be described"),
+        (Answers(readers=[], state="Empty"), orders(1), "no member that reads"),
+        (Answers(readers=[held_elsewhere(5)]), orders(1), "no member that reads"),
+        (Answers(), orders(1, 6), "no partition orders-6"),
+        (Answers(), orders(1, -1), "no partition orders--1"),
+        (Answers(), frozenset({TopicPartition("gone", 0)}), "no partition gone-0"),
+        (Answers(), frozenset({TopicPartition("spare", 0)}), "no member of the group reads"),
+        (Answers(readers=[reader("a", 0), held_elsewhere(1)]), orders(1), "held already"),
+        (Answers(state="Assigning"), orders(1), "does not come to rest: its state is Assigning"),
+        (
+            Answers(readers=[reader("a", 0), CAPTURING], state="Reconciling"),
+            orders(1),
+            "another hold is being captured",
+        ),
+        (
+            Answers(readers=[reader("a", 0), MOVING], state="Reconciling"),
+            orders(1),
+            "member c @ /127.0.0.1 is changing",
+        ),
+    ],
+)
+def test_what_is_refused_before_anybody_joins(
+    answers: Answers, wanted: frozenset[TopicPartition], words: str
+) -> None:
+    """A capture that cannot succeed, or must not, says why and leaves the group alone."""
+    with pytest.raises(NotCaptured, match=words):
+        carry_out(ConsumerHold().capture(wanted), answers)
+
+    assert not answers.joined
+
+
+def test_quiet_says_what_it_lacks() -> None:
+    """Without a topic to load members of ours with, or on another assignor, nobody joins."""
+    for answers, words in (
+        (Answers(readers=[reader("a", 0, 1, 2, 3, 4), reader("b", 5)]), "of 20 partitions"),
+        (Answers(assignor="range"), "the group's is range"),
+    ):
+        with pytest.raises(NotCaptured, match=words):
+            carry_out(ConsumerHold(Prefer.QUIET).capture(orders(1)), answers)
+        assert not answers.joined
+
+
+def test_a_group_that_is_full_is_left_at_once() -> None:
+    """The limit on a group's members is named, and none of ours stays."""
+    answers = Answers(full=True)
+
+    with pytest.raises(NotCaptured, match=r"group\.consumer\.max\.size"):
+        carry_out(ConsumerHold().capture(orders(1)), answers)
+
+    assert {} == answers.ours
+
+
+def test_what_is_not_handed_over_in_time_is_given_up() -> None:
+    """An owner that does not give a partition up is named, and all of ours leave."""
+    answers = Answers(deaf=True)
+
+    with pytest.raises(NotCaptured, match=r"orders-1 was not handed over .* a @ /127.0.0.1"):
+        carry_out(ConsumerHold(patience_s=10).capture(orders(1)), answers)
+
+    assert {} == answers.ours
+
+
+def test_the_flood_has_most_votes() -> None:
+    """More of ours ask for the range assignor than there are members that may ask for another."""
+    answers = Answers(readers=[reader(f"r{number}", number) for number in range(6)] * 2)
+    carry_out(ConsumerHold().capture(orders(1)), answers)
+    votes = [one for one in answers.asked if isinstance(one, Beat) and one.assignor == "range"]
+
+    assert len(votes) == len(answers.readers) + 1
+
+
+def test_static_members_are_sorted_behind_ours() -> None:
+    """Where a member has an instance id, ours have one that sorts before it."""
+    answers = Answers(readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
+    carry_out(ConsumerHold().capture(orders(1)), answers)
+    joins = [one for one in answers.asked if isinstance(one, Beat) and one.epoch == JOIN_EPOCH]
+    names = [join.build("g").instance_id for join in joins]
+
+    assert 6 == len(names)
+    assert sorted([*names, "b"]) == [*names, "b"]
+
+
+def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
+    """The members that hold ask for the assignor that the group had before."""
+    answers = Answers(assignor="own")
+    carry_out(ConsumerHold().capture(orders(1, 4)), answers)
+    settled = [one for one in answers.asked if isinstance(one, Beat) and one.topics == ()]
+
+    assert ["own", "own"] == [beat.assignor for beat in settled]
+
+
+def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
+    """The note is published when the hold is settled, and again when it is another one."""
+    hold, answers = ConsumerHold(note=HoldNote(who="ann")), Answers()
+
+    def published() -> list[HoldNote]:
+        return [
+            read_note(one.rack_id).note
+            for one in answers.asked
+            if isinstance(one, Beat) and one.rack_id
+        ]
+
+    carry_out(hold.capture(orders(1)), answers)
+    carry_out(hold.keep(), answers)
+    assert [HoldNote(who="ann", survives_s=45.0)] == published()
+
+    hold.note = replace(hold.note, reason="longer")
+    carry_out(hold.keep(), answers)
+    carry_out(hold.keep(), answers)
+    assert [HoldNote(who="ann", reason="longer", survives_s=45.0)] == published()[1:]
+
+
+def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -> None:
+    """A partition whose member was removed is lost, is not captured again, others stay held."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1, 4)), answers)
+    members = {entry["partition"]: entry["member_id"] for entry in hold.state()["holders"]}
+    del answers.ours[members[4]]
+
+    with pytest.raises(HoldLost, match=r"^orders-4 is not held"):
+        carry_out(hold.keep(), answers)
+
+    assert orders(1) == hold.held
+    carry_out(hold.keep(), answers)
+    assert [members[1]] == list(answers.ours)
+
+
+def test_a_hold_goes_on_from_its_state() -> None:
+    """What another process needs is in the state: it keeps the same members and releases them."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1, 4)), answers)
+    other = ConsumerHold.from_state(json.loads(json.dumps(hold.state())))
+
+    assert (hold.held, hold.state()) == (other.held, other.state())
+    carry_out(other.keep(), answers)
+    carry_out(other.release(orders(1, 2)), answers)
+    assert (orders(4), 1) == (other.held, len(answers.ours))
+    carry_out(other.release(orders(4)), answers)
+    assert (orders(), {}) == (other.held, answers.ours)
+
+
+def test_what_could_not_be_released_is_still_held() -> None:
+    """A release that did not get through can be tried again."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1)), answers)
+
+    with pytest.raises(ClusterUnreachable):
+        carry_out(hold.release(orders(1)), answers, interrupted_at=0, by=ClusterUnreachable("no"))
+
+    assert orders(1) == hold.held

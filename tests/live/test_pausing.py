@@ -24,10 +24,11 @@ from toolkit.operate import Approval
 from toolkit.operate.move import move
 from toolkit.plan import Action, Intent, Outcome, Status
 from toolkit.planning.hold_case import HoldTerms
-from toolkit.planning.move import MoveRequest, plan_move
+from toolkit.planning.move import MoveRequest, move_back, plan_move
 from toolkit.planning.pause import plan_pause, plan_resume
 from toolkit.planning.targets import ShiftBy, ToOffset
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
+from toolkit.storage.runs import read_undo_record
 
 Eventually = Callable[[Callable[[], object]], object]
 Places = frozenset[TopicPartition]
@@ -74,6 +75,15 @@ class Holder:
         wanted = [f"{self.live.topics[0]}:{','.join(map(str, numbers))}"] if numbers else []
         facts = self.desk.facts(self.live.group, topics=self.live.topics)
         return self.desk.apply(plan_resume(facts, group=self.live.group, topics=wanted))
+
+    def undo(self, run_id: str) -> dict[TopicPartition, int]:
+        """Move back what a run moved, and return where to."""
+        done = read_undo_record(self.desk.state, run_id)
+        facts = self.desk.facts(self.live.group, topics=self.live.topics)
+        planned = plan_move(facts, move_back(done, run_id))
+        approval = Approval(planned.plan.fingerprint, "a test")
+        assert move(planned, self.desk.cluster, approval, state=self.desk.state).is_done
+        return {c.partition: c.before.offset for _, c in done.changes if c.before}
 
     def committed(self, place: TopicPartition) -> int:
         """Return where a partition would be read on."""
@@ -269,6 +279,15 @@ def test_offsets_of_a_live_group_are_moved(holder: Callable[[str], Holder], kind
     assert frozenset() == one.paused
     intents = [Intent.PAUSE] * 2 + [Intent.MOVE] * 2 + [Intent.RESUME] * 2
     assert intents == [entry.intent for entry in one.desk.log]
+
+    undone_at = time.time()
+    before = one.undo(outcome.run_id)
+    applications.until_delivered(moved, since=time.time())
+    told = [delivery for delivery in applications.deliveries() if delivery.at > undone_at]
+    for place in moved:  # what it had read since the move, then where the move had found it
+        offsets = [delivery.offset for delivery in told if delivery.place == place]
+        assert before[place] in offsets
+        assert [] == [n for n in offsets[offsets.index(before[place]) :] if n < before[place]]
 
 
 def test_a_move_that_a_rule_stops_moves_nothing(

@@ -48,10 +48,11 @@ def make(asked: Asked, *, prefer: str, **given: Any) -> Planned:
         wanted.target, group, topics, given["new_topics"], Prefer(prefer), beside=beside
     )
     planned = plan_move(facts, request)
-    return Planned(planned.plan, cluster, facts, carry_out=partial(_move, planned))
+    return Planned(planned.plan, cluster, facts, carry_out=partial(carry_out_move, planned))
 
 
-def _move(move: PlannedMove, planned: Planned, asked: Asked, approval: Approval) -> int:
+def carry_out_move(move: PlannedMove, planned: Planned, asked: Asked, approval: Approval) -> int:
+    """Carry out an approved move, tell what became of it, and return the exit code."""
     from toolkit.operate import move as operate
 
     return tell(with_progress(partial(operate.move, move), planned, asked, approval), asked)

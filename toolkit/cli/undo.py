@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import click
 
 from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.move import carry_out_move
 from toolkit.cli.planner import Asked, Planned, Planner, change_command
 from toolkit.errors import UsageError
+from toolkit.plan import Intent
 
 OPTIONS = (
     click.argument("run"),
@@ -21,15 +26,23 @@ OPTIONS = (
 def make(asked: Asked, *, run: str, even_if_moved: bool) -> Planned:
     """Plan to undo a run, from its undo record and the facts of now."""
     from toolkit.cli.changing import state_folder
+    from toolkit.planning.move import PlannedMove, move_back, plan_move
     from toolkit.planning.undo import Moved, plan_undo
     from toolkit.storage.runs import read_undo_record
 
     if asked.groups:
         raise UsageError("an undo is of a whole run", hint="leave --group out")
     done = read_undo_record(state_folder(asked), run)
+    then = done.topic_ids
     cluster = choose_cluster(asked, asked.cluster or done.cluster)
     topics = sorted({change.partition.topic for _, change in done.changes})
     facts = read_facts(asked, cluster, groups=done.group_ids, topics=topics)
+    if done.intent is Intent.MOVE and any(group.is_live for group in facts.groups):
+        back = plan_move(facts, move_back(done, run))
+        # A topic that was made anew since has other records at these offsets.
+        plan = replace(back.plan, topic_ids=then)
+        moved = PlannedMove(plan, lambda later: replace(back.replan(later), topic_ids=then))
+        return Planned(plan, cluster, facts, carry_out=partial(carry_out_move, moved))
     plan = plan_undo(
         done,
         facts,
@@ -39,6 +52,9 @@ def make(asked: Asked, *, run: str, even_if_moved: bool) -> Planned:
     return Planned(plan, cluster, facts)
 
 
-HELP = "Undo RUN: put back every offset and group that it changed, as an ordinary plan."
+HELP = """Undo RUN: put back every offset and group that it changed, as an ordinary plan.
+
+Of a live group whose offsets were moved they are moved back, however far it has read on since.
+"""
 planner = Planner("undo", HELP, make, OPTIONS)
 command = change_command(planner)

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from toolkit.live.classic_hold import ClassicHold
+from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import Flow
+from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import GroupType, HoldNote, Prefer, TopicPartition
 
 CLASSIC_SURVIVES_S = 45.0  # chosen by us: what a KIP-848 group has by default
@@ -48,8 +51,6 @@ class Hold(Protocol):
 def new_hold(type_: GroupType, assignor: str, *, prefer: Prefer, note: HoldNote) -> Hold:
     """Return a hold, of nothing yet, for a kind of group."""
     if type_ is GroupType.CONSUMER:
-        from toolkit.live.consumer_hold import ConsumerHold
-
         return ConsumerHold(prefer=prefer, note=note)
     return _classic(assignor)(note=replace(note, survives_s=CLASSIC_SURVIVES_S))
 
@@ -59,17 +60,9 @@ def taken_over(
 ) -> Hold:
     """Return a hold that another process began."""
     if type_ is GroupType.CONSUMER:
-        from toolkit.live.consumer_hold import ConsumerHold
-
-        return ConsumerHold.from_state(state, note=note)
+        return ConsumerHold.from_state(dict(state), note=note)
     return _classic(assignor).from_state(state, note=note)
 
 
-def _classic(assignor: str) -> Any:
-    if assignor == STREAMS_ASSIGNOR:
-        from toolkit.live.streams_hold import StreamsHold
-
-        return StreamsHold
-    from toolkit.live.classic_hold import ClassicHold
-
-    return ClassicHold
+def _classic(assignor: str) -> type[ClassicHold | StreamsHold]:
+    return StreamsHold if assignor == STREAMS_ASSIGNOR else ClassicHold

@@ -12,12 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from toolkit.model import HOLDER, Group, Member, Prefer, Snapshot, Subscription, TopicPartition
-from toolkit.plan import Finding, Intent, Plan
+from toolkit.plan import Finding, Intent, Plan, Position
 from toolkit.planning.hold_case import Background, HoldTerms
 from toolkit.planning.pause import plan_pause
 from toolkit.planning.reset import plan_reset
 from toolkit.planning.scope import scopes_of
 from toolkit.planning.targets import Target
+from toolkit.planning.written_offsets import from_offsets
+
+BACKGROUND = Background()
 
 Replan = Callable[[Snapshot], Plan]
 
@@ -70,6 +73,17 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
     )
     return PlannedMove(plan, lambda facts: _exact(reset(facts, scopes), words))
+
+
+def move_back(done: Plan, run_id: str, *, beside: Background = BACKGROUND) -> MoveRequest:
+    """Return what puts offsets of a live group back to where a run found them."""
+    (group,) = done.group_ids
+    before: dict[tuple[str | None, TopicPartition], int | Position] = {
+        (group, change.partition): change.before for _, change in done.changes if change.before
+    }
+    source = f"as before run {run_id}"
+    target = from_offsets(before, source=source, cluster_id=done.cluster_id)
+    return MoveRequest(target, group, beside=beside)
 
 
 def _of_the_hold(

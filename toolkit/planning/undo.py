@@ -16,7 +16,8 @@ from toolkit.model import Group, GroupType, Snapshot
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning import made_anew
 from toolkit.planning.delete_offsets import why_kept
-from toolkit.planning.scope import RULES
+from toolkit.planning.pause import plan_pause, plan_resume
+from toolkit.planning.scope import RULES, scopes_of
 from toolkit.planning.steps import Facts, Part, block, commit_step, note, plan_of, shown
 
 
@@ -36,8 +37,11 @@ def plan_undo(
     `snapshot` is to be of the groups and topics of `done`. A deleted group comes back with its
     commits, as a simple group; one that `done` made is deleted, unless somebody uses it. The plan
     is for the cluster of `done`, so that a guard-rail notices a snapshot of another one. Offsets of
-    a topic that was deleted and made anew since block.
+    a topic that was deleted and made anew since block. What was paused is resumed, and the other
+    way round.
     """
+    if done.intent in {Intent.PAUSE, Intent.RESUME}:
+        return _undo_hold(done, snapshot, request)
     facts = Facts.of(snapshot)
     then = done.topic_ids if done.cluster_id == snapshot.cluster_id else {}
     undone = {step.needs: step.group_id for step in done.steps if step.needs}
@@ -63,6 +67,23 @@ def plan_undo(
         allows=frozenset({NEW_GROUP}),
     )
     return replace(plan, cluster=done.cluster, cluster_id=done.cluster_id)
+
+
+def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
+    """Plan to resume what a run paused, or to pause again what it resumed."""
+    (group,) = done.group_ids
+    topics = [str(scope) for scope in scopes_of(change.partition for _, change in done.changes)]
+    plan = (
+        plan_resume(snapshot, group=group, topics=topics)
+        if done.intent is Intent.PAUSE
+        else plan_pause(snapshot, group=group, topics=topics)
+    )
+    return replace(
+        plan,
+        request=request or f"undo of: {done.request}",
+        cluster=done.cluster,
+        cluster_id=done.cluster_id,
+    )
 
 
 def _stops(part: Part, group_id: str) -> bool:

@@ -1,0 +1,283 @@
+"""Partitions of a Kafka Streams application on the classic protocol, held on a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from applications import eventually
+from deliveries.analysis import delivered_during, first_after, missing, two_at_once
+from streams_app import StreamsApplication
+
+from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.describe import describe_groups
+from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, GroupChannel, Leave
+from toolkit.kafka_io.writes import Answered, GroupWriter
+from toolkit.live.flow import run
+from toolkit.live.streams_hold import StreamsHold
+from toolkit.model import HOLDER, Cluster, Group, HoldNote, TopicPartition
+from toolkit.plan import Position
+
+NOTE = HoldNote(who="ann", host="desk", reason="a test")
+PAUSED = (1, 4)
+HELD_S = 3
+BEAT_S = 0.2
+
+Start = Callable[..., StreamsApplication]
+
+
+class Holder:
+    """A hold on an application, and its channel to the group."""
+
+    def __init__(self, app: StreamsApplication, channel: GroupChannel) -> None:
+        """Hold nothing yet."""
+        self.app, self.channel = app, channel
+        self.hold = StreamsHold(note=NOTE)
+
+    def capture(self, *numbers: int) -> float:
+        """Hold partitions, and return when that was confirmed."""
+        run(self.hold.capture(self.app.places_of(*numbers)), self.channel)
+        return time.time()
+
+    def release(self, *numbers: int) -> float:
+        """Give partitions back, and return from when on they may be read."""
+        at = time.time()
+        run(self.hold.release(self.app.places_of(*numbers)), self.channel)
+        return at
+
+    def keep(self, *, until: Callable[[], Any]) -> None:
+        """Keep the hold until something is so."""
+
+        def is_so() -> bool:
+            run(self.hold.keep(), self.channel)
+            time.sleep(BEAT_S)
+            return bool(until())
+
+        eventually(is_so)
+
+    def keep_for(self, seconds: float) -> None:
+        """Keep the hold for some time."""
+        end = time.time() + seconds
+        self.keep(until=lambda: time.time() > end)
+
+    def facts(self) -> ClassicFacts:
+        """Look at the group as members see it."""
+        found: ClassicFacts = self.channel.ask(DescribeClassic())
+        return found
+
+    def others_flow(self, *numbers: int) -> None:
+        """Keep the hold until every partition that is not held was delivered."""
+        at, others = time.time(), set(self.app.places) - self.app.places_of(*numbers)
+        self.keep(
+            until=lambda: others <= {d.place for d in self.app.deliveries() if d.at > at},
+        )
+
+
+@pytest.fixture
+def held(bare_cluster: Cluster, streams_app: Start) -> Iterator[Callable[..., Any]]:
+    """Return a function that starts an application, and returns who holds its partitions."""
+
+    @contextmanager
+    def begin(**wanted: Any) -> Iterator[Holder]:
+        app = streams_app(bare_cluster, "classic", **wanted)
+        with GroupChannel(bare_cluster, app.group) as channel:
+            yield Holder(app, channel)
+            assert set(app.states().values()) <= {"RUNNING", "REBALANCING"}
+
+    return begin
+
+
+def group_of(app: StreamsApplication) -> Group:
+    """Return a group as everybody can see it."""
+    with Connection(app.cluster) as connection:
+        listed = [one for one in list_groups(connection)[0] if one.group_id == app.group]
+        (found,) = describe_groups(connection, listed, topics=frozenset)
+    assert isinstance(found, Group)
+    return found
+
+
+@pytest.mark.parametrize("topics", [1, 2])
+def test_pause_move_resume(topics: int, held: Callable[..., Any]) -> None:
+    """Held partitions stand still while others flow, and are read on where they were moved to."""
+    with held(topics=topics) as holder:
+        app, places = holder.app, holder.app.places_of(*PAUSED)
+        others = set(app.places) - places
+
+        confirmed = holder.capture(*PAUSED)
+        holder.keep_for(HELD_S)
+        holder.others_flow(*PAUSED)
+        assert places == group_of(app).paused.keys()
+        (holding,) = {one.hold_note for one in group_of(app).paused.values()}
+        assert (NOTE.who, NOTE.reason) == (holding.who, holding.reason)
+        with Connection(app.cluster) as connection:
+            writer = GroupWriter(connection)
+            assert Answered() == writer.move(app.group, {one: Position(7) for one in places})
+        resumed = holder.release(*PAUSED)
+        app.until_delivered([*places], since=resumed)
+        app.until_running()
+
+        log = app.deliveries()
+        assert [] == delivered_during(log, places, confirmed, resumed)
+        assert {7} == {one.offset for p in places if (one := first_after(log, p, resumed))}
+        assert {p: [] for p in others} == {p: missing(log, p, first=0) for p in others}
+        assert [] == two_at_once(log)
+
+
+def test_more_and_less(held: Callable[..., Any]) -> None:
+    """What is added is given back by its owner, which goes on; what is given back is read again."""
+    with held() as holder:
+        app = holder.app
+        holder.capture(1)
+        added = holder.capture(4)
+        holder.others_flow(1, 4)
+        given = holder.release(1)
+        holder.others_flow(4)
+        log = app.deliveries()
+
+        assert app.places_of(4) == holder.hold.held == group_of(app).paused.keys()
+        assert [] == delivered_during(log, app.places_of(4), added, time.time())
+        assert [] == delivered_during(log, app.places_of(1), added, given)
+        holder.release(4)
+        app.until_delivered(app.places)
+
+
+def test_instances_come_and_go(held: Callable[..., Any]) -> None:
+    """A new instance runs without a task, takes over those of one that leaves, and none is held."""
+    with held() as holder:
+        app = holder.app
+        confirmed = holder.capture(*PAUSED)
+        app.start("c")
+        holder.keep(until=lambda: app.states()["c"] == "RUNNING")
+        (gone,) = (m.member_id for m in holder.facts().members if m.client_id.startswith("a-"))
+        app.stop("a")
+        holder.channel.ask(Leave((gone,)))  # as the broker has it do after its session timeout
+        stopped = time.time()
+        holder.others_flow(*PAUSED)
+        resumed = holder.release(*PAUSED)
+        app.until_delivered(app.places, since=resumed)
+
+        log = app.deliveries()
+        assert [] == delivered_during(log, app.places_of(*PAUSED), confirmed, resumed)
+        assert {"b", "c"} == {one.consumer for one in log if one.at > stopped}
+        assert {p: [] for p in app.places} == {p: missing(log, p, first=0) for p in app.places}
+
+
+def test_another_process_goes_on(held: Callable[..., Any]) -> None:
+    """A hold goes on from what was written down of it, and no record is delivered meanwhile."""
+    with held() as holder:
+        confirmed = holder.capture(*PAUSED)
+        written = json.loads(json.dumps(holder.hold.state()))
+        holder.hold = StreamsHold.from_state(written, note=NOTE)
+        holder.keep_for(1)
+        holder.app.start("c")
+        holder.keep(until=lambda: holder.app.states()["c"] == "RUNNING")
+        holder.others_flow(*PAUSED)
+        resumed = holder.release(*PAUSED)
+        holder.app.until_delivered(holder.app.places)
+
+        places = holder.app.places_of(*PAUSED)
+        assert [] == delivered_during(holder.app.deliveries(), places, confirmed, resumed)
+
+
+def test_somebody_else_resumes(held: Callable[..., Any]) -> None:
+    """Who finds that it was made to leave says so, and does not come back."""
+    with held() as holder:
+        holder.capture(*PAUSED)
+        (ours,) = (m.member_id for m in holder.facts().members if m.client_id == HOLDER)
+        holder.channel.ask(Leave((ours,)))
+
+        with pytest.raises(HoldLost, match="no longer knows"):
+            holder.keep_for(HELD_S)
+
+        assert frozenset() == holder.hold.held
+        holder.app.until_delivered(holder.app.places)
+        assert not [m for m in holder.facts().members if m.client_id == HOLDER]
+
+
+def test_interrupted_at_every_step(held: Callable[..., Any]) -> None:
+    """Wherever a capture is interrupted, no member of ours is left, and everything is read."""
+    with held() as holder:
+        step, done = 0, False
+        while not done:
+            eventually(lambda: holder.facts().state == "Stable")
+            done = not interrupted(holder, step)
+            if not done:
+                assert frozenset() == holder.hold.held
+                left = [m for m in holder.facts().members if m.client_id == HOLDER]
+                assert (step, []) == (step, left)
+            step += 1 if step < 8 else 5  # later ones are waiting, and joining again
+        assert step > 8
+        holder.release(*PAUSED)
+        holder.app.until_delivered(holder.app.places)
+
+
+def interrupted(holder: Holder, step: int) -> bool:
+    """Capture until a step, and return whether there was one."""
+    steps = iter(range(step + 1))
+
+    def check() -> None:
+        if next(steps, None) is None:
+            raise Interrupted("enough")
+
+    try:
+        run(holder.hold.capture(holder.app.places_of(*PAUSED)), holder.channel, check=check)
+    except Interrupted:
+        return True
+    return False
+
+
+def test_tasks_of_several_partitions(held: Callable[..., Any]) -> None:
+    """What one task reads together is held and given back together, or not at all."""
+    with held(topics=2, together=True) as holder:
+        app, hold = holder.app, holder.hold
+        pair = app.places_of(1) | app.places_of(1, topic=1)
+        with pytest.raises(NotCaptured, match="read together"):
+            holder.capture(1)
+        assert not [m for m in holder.facts().members if m.client_id == HOLDER]
+
+        run(hold.capture(pair), holder.channel)
+        confirmed = time.time()
+        others = set(app.places) - pair
+        holder.keep(until=lambda: others <= {d.place for d in app.deliveries() if d.at > confirmed})
+        with pytest.raises(Blocked, match="read together"):
+            holder.release(1)
+        assert pair == hold.held
+        resumed = time.time()
+        run(hold.release(pair), holder.channel)
+        app.until_delivered(app.places)
+
+        assert [] == delivered_during(app.deliveries(), pair, confirmed, resumed)
+
+
+def test_what_is_not_held(held: Callable[..., Any]) -> None:
+    """What nobody reads, and what somebody else holds, is refused, and nothing is done."""
+    with held() as holder:
+        other = Holder(holder.app, holder.channel)
+        with pytest.raises(NotCaptured, match="no thread reads"):
+            run(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
+        holder.capture(1)
+        with pytest.raises(NotCaptured, match="another hold"):
+            other.capture(4)
+
+        holder.others_flow(1)
+        holder.release(1)
+
+
+def test_the_oldest_broker(kafka_39: Cluster, streams_app: Start) -> None:
+    """The same is so on the oldest Kafka that is supported."""
+    app = streams_app(kafka_39, "classic")
+    with GroupChannel(kafka_39, app.group) as channel:
+        holder = Holder(app, channel)
+        confirmed = holder.capture(*PAUSED)
+        holder.others_flow(*PAUSED)
+        resumed = holder.release(*PAUSED)
+        app.until_delivered(app.places)
+
+    assert [] == delivered_during(app.deliveries(), app.places_of(*PAUSED), confirmed, resumed)
+    assert set(app.states().values()) <= {"RUNNING", "REBALANCING"}

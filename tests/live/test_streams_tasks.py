@@ -1,0 +1,193 @@
+"""Which tasks each thread of a Streams application gets while some are held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from toolkit.errors import NotCaptured
+from toolkit.kafka_io.membership import ClassicMember
+from toolkit.kafka_io.protocol_bytes.fields import (
+    int16,
+    int32,
+    optional_bytes,
+    partitions,
+    strings,
+)
+from toolkit.kafka_io.protocol_bytes.streams_assignment import NEVER, Paired, StreamsAssignment
+from toolkit.live.streams_tasks import CannotLead, StreamsTasks, Thread
+from toolkit.model import TopicPartition
+
+TOPICS = ("bills", "orders")
+NOBODY_IS_HELD: frozenset[TopicPartition] = frozenset()
+TAIL = bytes(20) + NEVER.to_bytes(8, "big")
+
+
+def member_id(name: str, life: int = 1) -> str:
+    """Return the id that a thread has the nth time it joins."""
+    return f"{name}-{life:036}"
+
+
+def subscription(
+    process: int, *, topics: Iterable[str] = TOPICS, version: int = 11, error: int = 0
+) -> bytes:
+    """Return what a thread of an instance says when it joins."""
+    words = int32(version) + int32(version) + process.to_bytes(16, "big")
+    words += bytes(9) + int32(error) + bytes(4)
+    return int16(1) + strings(topics) + optional_bytes(words) + partitions(())
+
+
+def assignment(*numbers: int, topics: Iterable[str] = ("orders",)) -> StreamsAssignment:
+    """Return what a thread has: partitions of topics that one task reads together."""
+    pairs = (
+        Paired(TopicPartition(topic, n), int32(0) + int32(n) + int32(0))
+        for topic in topics
+        for n in numbers
+    )
+    return StreamsAssignment(3, 11, 11, tuple(pairs), TAIL)
+
+
+def thread(name: str, process: int, has: StreamsAssignment) -> ClassicMember:
+    """Return a thread as the broker describes it."""
+    one = member_id(name)
+    return ClassicMember(one, name, "", None, subscription(process), has.write())
+
+
+def two_threads() -> StreamsTasks:
+    """Return what two threads have: a 0, 2 and 4, b 1, 3 and 5."""
+    members = [thread("a", 1, assignment(0, 2, 4)), thread("b", 2, assignment(1, 3, 5))]
+    return StreamsTasks.read(members)
+
+
+def shares(
+    tasks: StreamsTasks,
+    members: dict[str, bytes],
+    *held: int,
+    keep_absent: bool = False,
+) -> dict[str, list[int]]:
+    """Share tasks out, and return the numbers of the partitions that each member gets."""
+    places = frozenset(TopicPartition("orders", number) for number in held)
+    given = tasks.share_out(members, held=places, keep_absent=keep_absent)
+    return {
+        one[:-37]: [pair.partition.partition for pair in StreamsAssignment.read(data).pairs]
+        for one, data in given.items()
+    }
+
+
+BOTH = {member_id("a", 2): subscription(1), member_id("b", 2): subscription(2)}
+
+
+def test_each_gets_what_it_had_but_what_is_held() -> None:
+    """A thread is known by its name and its instance, whatever its member id is now."""
+    tasks = two_threads()
+
+    assert {"a": [0, 2], "b": [3, 5]} == shares(tasks, BOTH, 4, 1)
+    assert {"a": [0, 2, 4], "b": [1, 3, 5]} == shares(tasks, BOTH)
+    assert not tasks.absent
+
+
+def test_who_is_about_to_be_back_keeps_its_tasks() -> None:
+    """What an evicted thread had waits for it; of one that is gone others get it."""
+    tasks, (only_a, _) = two_threads(), BOTH
+    alone = {only_a: BOTH[only_a]}
+
+    assert {"a": [0, 2, 4]} == shares(tasks, alone, keep_absent=True)
+    assert {Thread("b", f"{2:032x}")} == tasks.absent
+    assert {TopicPartition("orders", n) for n in (1, 3, 5)} == tasks.has(tasks.absent)
+    assert {"a": [0, 2, 3, 4, 5]} == shares(tasks, alone, 1)
+    assert {"a": [0, 1, 2, 3, 4, 5]} == shares(tasks, alone)
+
+
+def test_tasks_of_who_is_gone_go_to_those_with_least() -> None:
+    """A thread that is new has nothing to read until another one is gone."""
+    tasks = two_threads()
+    new = member_id("c"), subscription(3)
+
+    assert {"a": [0, 2, 4], "b": [1, 3, 5], "c": []} == shares(tasks, BOTH | dict([new]))
+    assert {"a": [0, 2, 4], "c": [1, 3, 5]} == shares(
+        tasks, dict([new]) | {member_id("a", 2): subscription(1)}
+    )
+
+
+def test_nobody_is_there() -> None:
+    """When all threads are gone, what they had is not forgotten."""
+    tasks = two_threads()
+
+    assert {} == shares(tasks, {})
+    assert {"a": [0, 2, 4], "b": [1, 3, 5]} == shares(tasks, BOTH)
+
+
+def test_the_second_of_a_name_is_a_new_one() -> None:
+    """A second thread of the same name and instance gets nothing, but bytes that it can read."""
+    again = BOTH | {member_id("a", 3): subscription(1)}
+    given = two_threads().share_out(again, held=NOBODY_IS_HELD, keep_absent=False)
+
+    assert assignment().write() == given[member_id("a", 3)]
+    assert assignment(0, 2, 4).write() == given[member_id("a", 2)]
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (subscription(1, version=10), "older version"),
+        (subscription(1, error=3), "end of the whole application"),
+        (subscription(1, topics=["orders"]), "other topics"),
+        (b"\0\1", "cannot be read"),
+    ],
+)
+def test_who_cannot_be_led(says: bytes, words: str) -> None:
+    """To a thread that would fail over what we have, or wants more than that, nothing is given."""
+    with pytest.raises(CannotLead, match=words):
+        shares(two_threads(), {member_id("a", 2): says})
+
+
+WHOLE = assignment(0)
+
+
+@pytest.mark.parametrize(
+    ("has", "words"),
+    [
+        (replace(WHOLE, tail=int32(1) + TAIL[4:]), "standby"),
+        (replace(WHOLE, tail=bytes(28)), "come to rest"),
+        (replace(WHOLE, tail=bytes(16) + int32(1) + TAIL[-8:]), "come to rest"),
+        (replace(WHOLE, version=12), "version 12"),
+        (replace(WHOLE, common_version=12), "older version"),
+    ],
+)
+def test_what_cannot_be_cut(has: StreamsAssignment, words: str) -> None:
+    """Standby tasks, a next rebalance that is planned, and unknown versions are refused."""
+    with pytest.raises(NotCaptured, match=words):
+        StreamsTasks.read([thread("a", 1, has)])
+
+
+def test_who_cannot_be_told_apart() -> None:
+    """Threads of one name are told apart by their instance; those of the same one are refused."""
+    StreamsTasks.read([thread("a", 1, assignment(0)), thread("a", 2, assignment(1))])
+
+    with pytest.raises(NotCaptured, match="cannot be told apart"):
+        StreamsTasks.read([thread("a", 1, assignment(0)), thread("a", 1, assignment(1))])
+
+
+def test_whole_tasks_only() -> None:
+    """What one task reads together is held together, and what nobody reads is not held."""
+    tasks = StreamsTasks.read([thread("a", 1, assignment(0, 1, topics=TOPICS))])
+    order, bill = TopicPartition("orders", 1), TopicPartition("bills", 1)
+
+    tasks.check({order, bill})
+    tasks.check(set())
+    with pytest.raises(NotCaptured, match="orders:1 is read together with bills:1"):
+        tasks.check({order})
+    with pytest.raises(NotCaptured, match="no thread reads orders:7"):
+        tasks.check({order, bill, TopicPartition("orders", 7)})
+
+
+def test_another_process_can_go_on() -> None:
+    """What is known of the threads survives being written down."""
+    tasks = two_threads()
+    shares(tasks, BOTH)
+
+    again = StreamsTasks.from_state(tasks.as_state())
+
+    assert (tasks.topics, tasks.threads) == (again.topics, again.threads)

@@ -16,14 +16,22 @@ if TYPE_CHECKING:
     from toolkit.kafka_io.snapshot import read_snapshot
     from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
     from toolkit.operate import Approval, apply_plan, check_plan
+    from toolkit.operate.pause import (
+        list_paused_partitions,
+        pause_partitions,
+        resume_partitions,
+    )
     from toolkit.plan import Change, Finding, Outcome, Plan
     from toolkit.planning.delete_groups import plan_delete_groups
     from toolkit.planning.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
     from toolkit.planning.frames import groups_frame, offsets_frame, problems_frame
     from toolkit.planning.guardrails import blocking
+    from toolkit.planning.hold_case import HoldTerms
     from toolkit.planning.lag import lag_by_group, with_lag
     from toolkit.planning.modes import parse_target
     from toolkit.planning.outcomes import outcome_frame
+    from toolkit.planning.pause import plan_pause, plan_resume
+    from toolkit.planning.paused import paused_frame
     from toolkit.planning.preview import findings_frame, review_frame
     from toolkit.planning.preview import summary as plan_summary
     from toolkit.planning.reset import plan_reset
@@ -45,6 +53,14 @@ if TYPE_CHECKING:
         show_undo,
     )
     from toolkit.runbook.decision import Consent
+    from toolkit.runbook.holds import (
+        HoldRequest,
+        MoveWish,
+        plan_hold,
+        plan_live_move,
+        show_paused,
+        show_resume,
+    )
     from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
     from toolkit.spark.fleet_lag import fleet_lag
     from toolkit.spark.session import start_session
@@ -69,7 +85,10 @@ _HOME = {
     "Group": "model",
     "GroupState": "model",
     "GroupType": "model",
+    "HoldRequest": "runbook.holds",
+    "HoldTerms": "planning.hold_case",
     "Member": "model",
+    "MoveWish": "runbook.holds",
     "Moved": "planning.undo",
     "Outcome": "plan",
     "Plan": "plan",
@@ -90,15 +109,22 @@ _HOME = {
     "groups_frame": "planning.frames",
     "lag_by_group": "planning.lag",
     "leave_plan": "runbook.changes",
+    "list_paused_partitions": "operate.pause",
     "load_fleet": "storage.fleet_file",
     "offsets_frame": "planning.frames",
     "outcome_frame": "planning.outcomes",
     "parse_duration": "planning.times",
     "parse_target": "planning.modes",
+    "pause_partitions": "operate.pause",
+    "paused_frame": "planning.paused",
     "plan_delete_groups": "planning.delete_groups",
     "plan_delete_offsets": "planning.delete_offsets",
     "plan_delete_unsubscribed": "planning.delete_offsets",
+    "plan_hold": "runbook.holds",
+    "plan_live_move": "runbook.holds",
+    "plan_pause": "planning.pause",
     "plan_reset": "planning.reset",
+    "plan_resume": "planning.pause",
     "plan_summary": "planning.preview:summary",
     "plan_undo": "planning.undo",
     "problems_frame": "planning.frames",
@@ -112,6 +138,7 @@ _HOME = {
     "read_times_of": "runbook.look",
     "read_undo_record": "storage.runs",
     "record_sightings": "storage.sightings:record",
+    "resume_partitions": "operate.pause",
     "review_frame": "planning.preview",
     "run_command": "runbook.changes",
     "run_notebook": "runbook",
@@ -120,8 +147,10 @@ _HOME = {
     "show_lag_chart": "report.charts",
     "show_leftover_chart": "report.charts",
     "show_outcome": "runbook.changes",
+    "show_paused": "runbook.holds",
     "show_plan_chart": "report.plan_chart",
     "show_problems": "report.tables",
+    "show_resume": "runbook.holds",
     "show_table": "report.tables",
     "show_undo": "runbook.changes",
     "start_session": "spark.session",
@@ -142,7 +171,10 @@ __all__ = [
     "Group",
     "GroupState",
     "GroupType",
+    "HoldRequest",
+    "HoldTerms",
     "Member",
+    "MoveWish",
     "Moved",
     "Outcome",
     "Plan",
@@ -163,15 +195,22 @@ __all__ = [
     "groups_frame",
     "lag_by_group",
     "leave_plan",
+    "list_paused_partitions",
     "load_fleet",
     "offsets_frame",
     "outcome_frame",
     "parse_duration",
     "parse_target",
+    "pause_partitions",
+    "paused_frame",
     "plan_delete_groups",
     "plan_delete_offsets",
     "plan_delete_unsubscribed",
+    "plan_hold",
+    "plan_live_move",
+    "plan_pause",
     "plan_reset",
+    "plan_resume",
     "plan_summary",
     "plan_undo",
     "problems_frame",
@@ -185,6 +224,7 @@ __all__ = [
     "read_times_of",
     "read_undo_record",
     "record_sightings",
+    "resume_partitions",
     "review_frame",
     "run_command",
     "run_notebook",
@@ -193,8 +233,10 @@ __all__ = [
     "show_lag_chart",
     "show_leftover_chart",
     "show_outcome",
+    "show_paused",
     "show_plan_chart",
     "show_problems",
+    "show_resume",
     "show_table",
     "show_undo",
     "start_session",

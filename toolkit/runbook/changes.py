@@ -12,8 +12,10 @@ import pandas as pd
 from toolkit.errors import BrokerRefused
 from toolkit.model import Cluster
 from toolkit.operate import apply_plan, in_words
+from toolkit.operate.move import move
 from toolkit.plan import Outcome, Plan, Status
 from toolkit.planning.guardrails import FINAL
+from toolkit.planning.move import PlannedMove
 from toolkit.planning.outcomes import outcome_frame
 from toolkit.planning.preview import summary
 from toolkit.report.notices import Tone, show_notice
@@ -90,16 +92,22 @@ def _way_out(rules: Sequence[str]) -> str:
     )
 
 
-def apply_decided(decision: Decision, cluster: Cluster, *, state: Path) -> Outcome | None:
+def apply_decided(
+    decision: Decision, cluster: Cluster, *, state: Path, live: PlannedMove | None = None
+) -> Outcome | None:
     """
     Apply a plan where that was decided and return what became of it; None where it was not.
 
-    Raises what `apply_plan` raises. The runner is told at once, so that a run that is stopped
-    right afterwards names its undo record all the same.
+    `live` is the move of a live group that was decided on. Raises what `apply_plan` raises. The
+    runner is told at once, so that a run that is stopped right afterwards names its undo record all
+    the same.
     """
     if decision.approval is None:
         return None
-    outcome = apply_plan(decision.plan, cluster, decision.approval, state=state)
+    if live:
+        outcome = move(live, cluster, decision.approval, state=state)
+    else:
+        outcome = apply_plan(decision.plan, cluster, decision.approval, state=state)
     hand_over(_conclusion(decision, outcome))
     return outcome
 

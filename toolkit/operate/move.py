@@ -3,7 +3,8 @@ Move the committed offsets of a live group: hold its partitions, move, read back
 
 Each of the three is an ordinary plan, applied and recorded like any other. Because the partitions
 are really taken from their owners, every client loads its position anew. The hold is tied to this
-process: however it ends, the partitions are let go.
+process: however it ends, the partitions are let go. What cannot be held is moved by evicting its
+owners, see `toolkit.operate.move_unheld`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from toolkit.operate.approval import Approval
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
 from toolkit.planning.hold_case import HoldTerms
-from toolkit.planning.move import PlannedMove
+from toolkit.planning.move import PlannedMove, is_holdable
 from toolkit.planning.pause import plan_pause, plan_resume
 from toolkit.planning.scope import scopes_of
 
@@ -46,10 +47,9 @@ def move(
     plan, replan = planned
     check_approval(plan, approval)
     mover = _Mover(plan, cluster, approval, state, on_step)
-    terms = HoldTerms(hold_for=LONGEST, prefer=Prefer(plan.terms.get("prefer", Prefer.LOSSLESS)))
-    pause = plan_pause(mover.facts(), group=mover.group_id, topics=mover.scopes, terms=terms)
+    pause = mover.plan_pause()
     with ExitStack() as afterwards:
-        if pause.steps:
+        if pause and pause.steps:
             # Whatever goes wrong from here on, the partitions are let go: by a plan that is
             # recorded, and if that cannot be done, because the keeper is cut off.
             afterwards.callback(mover.cut)
@@ -81,6 +81,15 @@ class _Mover:
     @property
     def scopes(self) -> list[str]:
         return [str(scope) for scope in scopes_of(c.partition for _, c in self.plan.changes)]
+
+    def plan_pause(self) -> Plan | None:
+        """Return a plan to hold what is to be moved; None where it cannot be held."""
+        prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
+        terms = HoldTerms(hold_for=LONGEST, prefer=prefer)
+        facts = self.facts()
+        if not is_holdable(facts, self.group_id):
+            return None
+        return plan_pause(facts, group=self.group_id, topics=self.scopes, terms=terms)
 
     def facts(self) -> Snapshot:
         topics = sorted({change.partition.topic for _, change in self.plan.changes})

@@ -10,7 +10,8 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.rejoin import rejoin
 from toolkit.kafka_io.writes import Answered, GroupWriter
-from toolkit.model import Cluster, Commit, Group, TopicPartition
+from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
+from toolkit.operate.move_unheld import move_unheld
 from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
 from toolkit.planning.guardrails import Case
 
@@ -108,6 +109,9 @@ class _Worker:
             return not_tried(step, self.ended or f"{step.needs} was not done")
         if isinstance(held, str):
             return not_tried(step, f"what it committed could not be read: {held}")
+        if step.action is Action.MOVE and step.type is GroupType.STREAMS:
+            # Its members read on and commit, so where it starts from is not what it was checked at.
+            return move_unheld(self.connection, step, stopped=self.stopped)
         if moved := _moved(step, held, finishing=self.finishing):
             return _refused(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):

@@ -3,6 +3,7 @@ Plan to move the committed offsets of a live group, while its partitions are hel
 
 Its numbers move on until the partitions stand still, so it is approved as what was asked for: the
 target, the partitions, how they are held. The exact plan is made then, and judged once more.
+Partitions of a streams group cannot be held: it is moved while the owners are evicted.
 """
 
 from __future__ import annotations
@@ -11,16 +12,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from toolkit.model import HOLDER, Group, Member, Prefer, Snapshot, Subscription, TopicPartition
+from toolkit.model import (
+    HOLDER,
+    Group,
+    GroupType,
+    Member,
+    Prefer,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
 from toolkit.plan import Finding, Intent, Plan, Position
 from toolkit.planning.hold_case import Background, HoldTerms
 from toolkit.planning.pause import plan_pause
 from toolkit.planning.reset import plan_reset
 from toolkit.planning.scope import scopes_of
+from toolkit.planning.steps import note
 from toolkit.planning.targets import Target
 from toolkit.planning.written_offsets import from_offsets
 
 BACKGROUND = Background()
+UNHELD = (
+    "its partitions cannot be held (KIP-1071): those that read them are evicted, wait while they "
+    "are moved, and read again on all their partitions what they have not committed yet; what they "
+    "commit next is watched for half a minute"
+)
 
 Replan = Callable[[Snapshot], Plan]
 
@@ -72,7 +88,18 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         terms=terms,
         findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
     )
-    return PlannedMove(plan, lambda facts: _exact(reset(facts, scopes), words))
+
+    def replan(facts: Snapshot) -> Plan:
+        known = facts if is_holdable(facts, request.group) else as_if_held(facts, request.group)
+        return _exact(reset(known, scopes), words)
+
+    return PlannedMove(plan, replan)
+
+
+def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
+    """Whether partitions of a group can be held; in a streams group they cannot (KIP-1071)."""
+    types = (group.type for group in snapshot.groups if group.group_id == group_id)
+    return GroupType.STREAMS not in types
 
 
 def move_back(done: Plan, run_id: str, *, beside: Background = BACKGROUND) -> MoveRequest:
@@ -92,6 +119,8 @@ def _of_the_hold(
     """Return what is to be said about holding what would be moved, and what that costs."""
     if not scopes:
         return ()
+    if not is_holdable(snapshot, request.group):
+        return (note("move-unheld", UNHELD, request.group),)
     terms = HoldTerms(request.prefer)
     return plan_pause(
         snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside

@@ -1,0 +1,230 @@
+"""
+Move offsets of a live group whose partitions cannot be held: that of a Streams protocol.
+
+The new offsets are in an open transaction while the owners are evicted. They come back, ask for
+their offsets, and wait until the transaction ends; when it is not committed they go on where they
+were. A client that does not ask but goes on where it was writes over the move: that ends it while
+the transaction is open, and afterwards what owners commit next is watched for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from toolkit.errors import BrokerRefused, Interrupted, ToolkitError
+from toolkit.kafka_io.broker_errors import NO_ERROR
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.membership import FetchCommits, GroupChannel
+from toolkit.kafka_io.membership.request import UNKNOWN_MEMBER_ID
+from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams, StreamsFacts
+from toolkit.kafka_io.transactional_commit import OffsetsTransaction
+from toolkit.model import TopicPartition
+from toolkit.plan import Position, Result, Status, Step, StepOutcome
+
+BACK_WITHIN_S = 12.0  # an evicted member notices with its next heartbeat, every 5 s by default
+WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
+LOOK_EVERY_S = 0.1
+# Nobody reads faster: what is committed beyond that was not read from the new offset on.
+MOST_PER_S = 200_000.0
+EVICTED = "its owners were evicted, and go on where they were"
+
+Offsets = Mapping[TopicPartition, int]
+
+
+@dataclass
+class _Move:
+    """One move, as far as it has come."""
+
+    connection: Connection
+    channel: GroupChannel
+    step: Step
+    stopped: Callable[[], str]
+    evicted: bool = False
+    before: Offsets = field(default_factory=dict)  # once no owner could commit any more
+    committed_at: float | None = None
+
+    @property
+    def after(self) -> dict[TopicPartition, Position]:
+        return {c.partition: c.after for c in self.step.changes if c.after}
+
+
+def move_unheld(
+    connection: Connection,
+    step: Step,
+    *,
+    stopped: Callable[[], str],
+    watch_s: float = WATCH_S,
+) -> StepOutcome:
+    """
+    Move what a step says, all of it or nothing, and return what became of it.
+
+    `watch_s` is how long the owners' next commits are waited for; a Ctrl-C, which `stopped` tells,
+    ends that, and before the transaction is committed it ends the move, with nothing moved.
+    """
+    with GroupChannel(connection.cluster, step.group_id) as channel:
+        move = _Move(connection, channel, step, stopped)
+        why = ""
+        try:
+            _commit(move)
+        except ToolkitError as exc:
+            why = exc.problem
+        try:
+            found = _positions(move)
+        except ToolkitError as exc:
+            return _outcome(move, Status.FAILED, f"{why or 'it was done'}; not read back: {exc}")
+        if why and any(found.get(one) != place for one, place in move.after.items()):
+            return _not_done(move, why, found)
+        # What was read back is either what it was moved to, or what was committed since.
+        wrong, unseen = _watch(move, watch_s)
+        return _done(move, found, wrong, unseen)
+
+
+def _commit(move: _Move) -> None:
+    """Commit the new offsets while no owner has them."""
+    with OffsetsTransaction(move.connection, move.step.group_id) as transaction:
+        transaction.add(move.after)
+        _evict(move)
+        # Newer in the log than the last that an owner wrote, which would count otherwise.
+        transaction.add(move.after)
+        _until_back(move)
+        move.committed_at = time.monotonic()
+        transaction.commit()
+
+
+def _evict(move: _Move) -> None:
+    facts = _describe(move)
+    moved = move.after.keys()
+    owners = [m.member_id for m in facts.members if (m.reads | m.is_to_read) & moved]
+    move.evicted = bool(owners)
+    answers = move.channel.ask_together([LeaveStreams(one) for one in owners])
+    # What is not known any more has left by itself.
+    for answer in answers:
+        if answer.error not in {NO_ERROR, UNKNOWN_MEMBER_ID}:
+            raise BrokerRefused(f"evicting the owners of what is moved: {answer.why}")
+    move.before = _offsets(move)
+
+
+def _until_back(move: _Move) -> None:
+    """Wait until all that is moved has owners again; raises where one does not wait for us."""
+    give_up_at = time.monotonic() + BACK_WITHIN_S
+    while move.evicted and time.monotonic() < give_up_at:
+        if why := move.stopped():
+            raise Interrupted(why)
+        found = _offsets(move)
+        for one in move.after:
+            if found.get(one) != move.before.get(one):
+                raise BrokerRefused(
+                    f"whoever reads {one.topic}:{one.partition} goes on where it was, and commits "
+                    f"{found.get(one)}, instead of waiting for the offset that is moved"
+                )
+        owned = {p for one in _describe(move).members if one.epoch > 0 for p in one.reads}
+        if owned >= move.after.keys():
+            return
+        time.sleep(LOOK_EVERY_S)
+
+
+def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]:
+    """Return which moved offsets were written over, and what is to be said of the others."""
+    started = move.committed_at or time.monotonic()
+    waiting = set(move.after)
+    wrong: dict[TopicPartition, str] = {}
+    why = f"within {watch_s:g} s"
+    while waiting and time.monotonic() < started + watch_s:
+        if stopped := move.stopped():
+            why = f"before it was {stopped}"
+            break
+        try:
+            found = _offsets(move)
+        except ToolkitError as exc:
+            why = f"as far as could be read: {exc.problem}"
+            break
+        for one in sorted(waiting):
+            target, offset = move.after[one], found.get(one)
+            if offset == target.offset:
+                continue
+            waiting.discard(one)
+            elapsed = time.monotonic() - started
+            if is_written_over(target.offset, move.before.get(one), offset, elapsed):
+                wrong[one] = (
+                    f"it was moved to {target.offset}, and then written over with {offset} by a "
+                    f"client that goes on where it was ({move.before.get(one)})"
+                )
+        if waiting:
+            time.sleep(LOOK_EVERY_S)
+    if not waiting:
+        return wrong, ""
+    names = ", ".join(f"{topic}:{number}" for topic, number in sorted(waiting))
+    return wrong, f"moved; nobody committed for {names} since, {why}"
+
+
+def is_written_over(target: int, before: int | None, found: int | None, elapsed_s: float) -> bool:
+    """
+    Whether a commit shows that its client did not start at the offset that was moved to.
+
+    It does when it is lower, or when it is where the client was before the move, or beyond, and
+    nobody could have read so much since.
+    """
+    if found is None or found < target:
+        return True
+    was = target if before is None else before
+    return found >= was > target and found - target > MOST_PER_S * elapsed_s
+
+
+def _describe(move: _Move) -> StreamsFacts:
+    facts: StreamsFacts = move.channel.ask(DescribeStreams())
+    if facts.error:
+        raise BrokerRefused(f"describing group {move.step.group_id}: {facts.why}")
+    return facts
+
+
+def _offsets(move: _Move) -> Offsets:
+    found: Offsets = move.channel.ask(FetchCommits()).offsets
+    return found
+
+
+def _positions(move: _Move) -> dict[TopicPartition, Position]:
+    commits, problems = read_commits(move.connection, [move.step.group_id])
+    if problems:
+        raise BrokerRefused(problems[0].why)
+    return {TopicPartition(one.topic, one.partition): Position.of(one) for one in commits}
+
+
+def _not_done(move: _Move, why: str, found: Mapping[TopicPartition, Position]) -> StepOutcome:
+    """Return that nothing was moved, or, once it was asked for, that this is not known."""
+    words = f"{why}; nothing was moved"
+    if move.evicted:
+        words += f": {EVICTED}"
+    status = Status.REFUSED
+    if move.committed_at is not None:
+        status, words = Status.FAILED, f"{why}; whether it was moved is not known"
+    return _outcome(move, status, words, found)
+
+
+def _done(
+    move: _Move,
+    found: Mapping[TopicPartition, Position],
+    wrong: Mapping[TopicPartition, str],
+    unseen: str,
+) -> StepOutcome:
+    results = tuple(
+        Result(one, Status.FAILED, wrong[one], found.get(one))
+        if one in wrong
+        else Result(one, Status.DONE, "", found.get(one))
+        for one in sorted(move.after)
+    )
+    status = Status.FAILED if wrong else Status.DONE
+    why = next(iter(wrong.values()), unseen)
+    return StepOutcome(move.step.group_id, move.step.action, status, why, results)
+
+
+def _outcome(
+    move: _Move,
+    status: Status,
+    why: str,
+    found: Mapping[TopicPartition, Position] | None = None,
+) -> StepOutcome:
+    results = (Result(one, status, why, (found or {}).get(one)) for one in sorted(move.after))
+    return StepOutcome(move.step.group_id, move.step.action, status, why, tuple(results))

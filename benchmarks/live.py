@@ -78,10 +78,14 @@ def measure(kind: str, address: str, folder: Path, options: argparse.Namespace) 
     numbers = [str(options.rounds), str(options.hold)]
     command = [sys.executable, str(HERE / "live_trials.py"), kind, address, str(folder), *numbers]
     fixtures = HERE.parent / "tests" / "fixtures"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(fixtures), str(HERE.parent)])}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(fixtures), str(HERE.parent)]),
+        "OFFSETBOOK_STATE": str(folder / "state"),
+    }
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
     if done.returncode:
-        return Found(kind, 0, trouble=f"the trials ended with status {done.returncode}")
+        return Found(kind, 0, trouble=[f"all: status {done.returncode}"])
     told = json.loads(done.stdout)
     parts = {"pauses": Pauses(**told["pauses"]), "moves": Moves(**told["moves"])}
     return Found(**{**told, **parts})

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
 
 import toolkit
 from toolkit.model import Cluster, GroupState, Snapshot, TopicPartition
+from toolkit.operate.background import read_background
 from toolkit.operate.move import move
-from toolkit.plan import Action, Plan
-from toolkit.planning.hold_case import Background, HoldCase
+from toolkit.plan import Outcome
+from toolkit.planning.hold_case import HoldCase
 from toolkit.planning.index import Index
 from toolkit.planning.move import MoveRequest, plan_move
-from toolkit.planning.pause import plan_pause, plan_resume
 from toolkit.planning.pause_costs import costs
 from toolkit.planning.scope import scopes_of
 from toolkit.planning.targets import ShiftBy
@@ -24,7 +24,6 @@ from toolkit.storage.hold_files import hold_path, read_hold
 
 PATIENCE_S = 120
 REASON = "benchmark"
-RATE_S = 2.0  # between two looks, from which the plan knows how fast partitions are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +33,15 @@ class Done:
     began: float
     ended: float
     offsets: dict[TopicPartition, int]
-    run_id: str
 
 
 class Operator:
     """Pauses, resumes and moves partitions of one group."""
 
-    def __init__(self, address: str, group: str, topic: str, state: Path) -> None:
-        """Work with records of one's own in `state`."""
+    def __init__(self, address: str, group: str, topic: str) -> None:
+        """Work with the records in the folder that is set for this process."""
         self.cluster = Cluster("live", address)
-        self.group, self.topic, self.state = group, topic, state
+        self.group, self.topic, self.state = group, topic, toolkit.state_dir()
 
     def facts(self) -> Snapshot:
         """Read what plans are made from."""
@@ -62,51 +60,45 @@ class Operator:
 
     def announced_repeats(self, partitions: Collection[TopicPartition]) -> int | None:
         """Return how many records the plan of a pause says may come twice."""
-        earlier = self.when_stable()
-        time.sleep(RATE_S)
+        beside = read_background(self.cluster, self.group)
         facts = self.when_stable()
         wanted = tuple(sorted(partitions))
-        beside = Background(earlier=earlier)
         case = HoldCase(Index.of(facts), facts.groups[0], wanted, beside=beside)
         return costs(case, case.recipe).repeats if case.recipe else None
 
     def pause(self, partitions: Collection[TopicPartition]) -> Done:
-        """Pause partitions; the time begins with the approval."""
-        plan = plan_pause(self.when_stable(), group=self.group, topics=_words(partitions))
-        return self._apply(plan)
+        """Pause partitions."""
+        self.when_stable()
+        began = time.time()
+        outcome = toolkit.pause_partitions(self.cluster, self.group, partitions, reason=REASON)
+        return self._done(outcome, began, {})
 
     def resume(self, partitions: Collection[TopicPartition]) -> Done:
         """Resume partitions; `offsets` are where they stood while they were paused."""
-        facts = self.facts()
-        plan = plan_resume(facts, group=self.group, topics=_words(partitions))
-        return self._apply(plan, facts)
+        offsets = {TopicPartition(c.topic, c.partition): c.offset for c in self.facts().commits}
+        began = time.time()
+        outcome = toolkit.resume_partitions(self.cluster, self.group, partitions, reason=REASON)
+        return self._done(outcome, began, offsets)
 
     def move(self, partitions: Collection[TopicPartition], by: int) -> Done:
-        """Move partitions; `offsets` are where they were moved to."""
+        """Move partitions; the time begins with the approval, `offsets` are the new ones."""
         request = MoveRequest(ShiftBy(by), self.group, tuple(_words(partitions)))
         planned = plan_move(self.when_stable(), request)
         approval = toolkit.Approval(planned.plan.fingerprint, REASON)
         began = time.time()
         outcome = move(planned, self.cluster, approval, state=self.state)
-        ended = time.time()
-        if not outcome.is_done:
-            raise RuntimeError(f"{self.group} was not moved: {outcome}")
+        done = self._done(outcome, began, {})
         moved = toolkit.read_undo_record(self.state, outcome.run_id)
-        to = {c.partition: c.after.offset for s, c in moved.changes if s.action is Action.MOVE}
-        return Done(began, ended, to, outcome.run_id)
+        to = {c.partition: c.after.offset for _, c in moved.changes if c.after}
+        return replace(done, offsets=to)
 
-    def _apply(self, plan: Plan, facts: Snapshot | None = None) -> Done:
-        if stopping := toolkit.blocking(plan.findings, ()):
-            raise RuntimeError(f"{self.group}: {stopping}")
-        approval = toolkit.Approval(plan.fingerprint, REASON)
-        began = time.time()
-        outcome = toolkit.apply_plan(plan, self.cluster, approval, state=self.state)
+    def _done(
+        self, outcome: Outcome | None, began: float, offsets: dict[TopicPartition, int]
+    ) -> Done:
         ended = time.time()
-        if not outcome.is_done:
+        if outcome is None or not outcome.is_done:
             raise RuntimeError(f"{self.group}: {outcome}")
-        commits = facts.commits if facts else ()
-        offsets = {TopicPartition(c.topic, c.partition): c.offset for c in commits}
-        return Done(began, ended, offsets, outcome.run_id)
+        return Done(began, ended, offsets)
 
     def keeper_mib(self) -> float:
         """Return the most memory that the process that holds has used so far."""

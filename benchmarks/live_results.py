@@ -49,7 +49,7 @@ class Found:
     missing: int = 0
     two_at_once: int = 0
     keeper_mib: float = 0.0
-    trouble: str = ""  # why it was not finished
+    trouble: list[str] = field(default_factory=list)  # what failed
 
 
 def tables(found: Sequence[Found]) -> Iterator[str]:
@@ -70,8 +70,7 @@ def tables(found: Sequence[Found]) -> Iterator[str]:
     for one in found:
         yield f"| {one.kind} | {one.delivered:,} | {one.missing} | {one.two_at_once} |"
     for one in found:
-        if one.trouble:
-            yield f"\n**{one.kind} was not finished**: {one.trouble}"
+        yield from (f"\n**{one.kind} failed** at {trouble}" for trouble in one.trouble)
 
 
 def _pause_row(one: Found) -> str:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import Consumer
@@ -54,6 +57,15 @@ class Trials:
         self.paused = live.places_of(*PAUSED)
         self.others = frozenset(live.places) - self.paused
         self.found = Found(self.kind.name, len(self.others))
+
+    def attempt(self, what: str, do: Callable[[], None]) -> None:
+        """Do something; what fails is told, and must not keep the others from a result."""
+        print(time.strftime("%H:%M:%S"), self.kind.name, what, file=sys.stderr, flush=True)
+        try:
+            do()
+        except Exception as exc:  # noqa: BLE001  # whatever it is, it is told
+            traceback.print_exc()
+            self.found.trouble.append(f"{what}: {type(exc).__name__}: {exc}")
 
     def settle(self) -> None:
         """Wait until all is delivered and the group is at rest, and then for an auto-commit."""
@@ -185,25 +197,17 @@ def main() -> None:
             partitions=PARTITIONS,
             per_second=PER_SECOND,
         )
-        trials = Trials(live, Operator(address, live.group, live.topics[0], Path(folder) / "state"))
-        try:
-            for number in range(int(rounds)):
-                _say(kind, f"pause {number + 1}")
-                # The last one is the long one: a short one after it would find many members.
-                last = number == int(rounds) - 1
-                trials.hold(float(hold_s) if last else SHORT_S, CHURN if last else ())
-            for number in range(int(rounds)):
-                _say(kind, f"move {number + 1}")
-                trials.move()
-            traffic.close()
-            trials.judge_all()
-        except Exception as exc:  # noqa: BLE001  # one kind must not keep the others from a result
-            trials.found.trouble = f"{type(exc).__name__}: {exc}"
+        trials = Trials(live, Operator(address, live.group, live.topics[0]))
+        for number in range(int(rounds)):
+            # The last one is the long one: a short one after it would find many members.
+            last = number == int(rounds) - 1
+            length = (float(hold_s), CHURN) if last else (SHORT_S, ())
+            trials.attempt(f"pause {number + 1}", partial(trials.hold, *length))
+        for number in range(int(rounds)):
+            trials.attempt(f"move {number + 1}", trials.move)
+        traffic.close()
+        trials.attempt("counting", trials.judge_all)
     json.dump(asdict(trials.found), sys.stdout)
-
-
-def _say(kind: str, words: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {kind}: {words}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

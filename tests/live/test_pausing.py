@@ -21,9 +21,10 @@ from toolkit.errors import Blocked
 from toolkit.live.control import ask_keeper
 from toolkit.model import TopicPartition
 from toolkit.operate import Approval
+from toolkit.operate.left_behind import settle_holds
 from toolkit.operate.move import move
 from toolkit.plan import Action, Intent, Outcome, Status
-from toolkit.planning.hold_case import HoldTerms
+from toolkit.planning.hold_case import Background, HoldTerms
 from toolkit.planning.move import MoveRequest, move_back, plan_move
 from toolkit.planning.pause import plan_pause, plan_resume
 from toolkit.planning.targets import ShiftBy, ToOffset
@@ -63,11 +64,19 @@ class Holder:
         (group,) = self.desk.facts(self.live.group).groups
         return frozenset(group.paused)
 
-    def pause(self, *numbers: int, terms: HoldTerms | None = None) -> Outcome:
+    def pause(
+        self, *numbers: int, terms: HoldTerms | None = None, left: Places = frozenset()
+    ) -> Outcome:
         """Pause partitions of the first topic."""
         wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
         facts = self.desk.facts(self.live.group, topics=self.live.topics)
-        plan = plan_pause(facts, group=self.live.group, topics=[wanted], terms=terms or HoldTerms())
+        plan = plan_pause(
+            facts,
+            group=self.live.group,
+            topics=[wanted],
+            terms=terms or HoldTerms(),
+            beside=Background(left_behind=left),
+        )
         return self.desk.apply(plan)
 
     def resume(self, *numbers: int) -> Outcome:
@@ -189,6 +198,31 @@ def test_what_somebody_else_resumed_stays_resumed(
     assert HoldStatus.ENDED is one.record.status
     assert "resumed" in one.record.words
     assert frozenset() == one.paused
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("kind", LIVE)
+def test_a_hold_whose_process_was_killed_is_gone_on_with(
+    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+) -> None:
+    """It is told that its process is gone; pausing the same again goes on with it, ungapped."""
+    one = holder(kind)
+    one.pause(2)
+    first, paused_at, held = one.record.pid, time.time(), one.live.places_of(2)
+    assert [] == settle_holds(one.desk.cluster, one.desk.state)
+    os.kill(first, signal.SIGKILL)
+    eventually(lambda: not is_kept(one.path))
+
+    (left,) = settle_holds(one.desk.cluster, one.desk.state)
+    assert (held, held) == (left.still_held, left.of(one.live.group))
+    assert one.pause(2, left=left.still_held).is_done
+
+    assert is_kept(one.path)
+    assert one.record.pid not in {0, first}
+    one.live.applications.until_delivered(set(one.live.places) - held, since=time.time())
+    told = one.live.applications.deliveries()
+    assert [] == delivered_during(told, held, paused_at, time.time())
+    assert one.resume().is_done
     one.live.applications.until_delivered(one.live.places)
 
 

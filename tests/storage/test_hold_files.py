@@ -45,7 +45,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     write_hold(path, RECORD)
 
     assert read_hold(path) == RECORD
-    assert [path] == list(list_holds(tmp_path, "abc"))
+    assert [path] == list_holds(tmp_path)
     assert path.parent.parent == tmp_path / "holds"
 
 

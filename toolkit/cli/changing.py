@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolkit.cli.planner import Asked, Planned
     from toolkit.model import Cluster, TopicPartition
     from toolkit.operate import Approval
+    from toolkit.operate.left_behind import LeftBehind
     from toolkit.plan import Finding, Outcome, Plan, StepOutcome
 
 T = TypeVar("T")
@@ -244,7 +245,10 @@ def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None
 def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
     """Say what a run did that was cut off on this cluster, once."""
     from toolkit.operate import in_words, settle
+    from toolkit.operate.left_behind import settle_holds
 
+    for left in settle_holds(cluster, state_folder(asked)):
+        click.echo(_left_behind_line(left), err=True)
     settled = settle(cluster, state_folder(asked))
     for intent, why in settled.unseen:
         click.echo(
@@ -260,6 +264,17 @@ def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
             f"--run {run_id} --approve {intent.fingerprint} --reason TEXT'",
             err=True,
         )
+
+
+def _left_behind_line(left: LeftBehind) -> str:
+    from toolkit.planning.scope import scopes_of
+
+    record = left.record
+    what = " ".join(map(str, scopes_of(left.still_held or record.held)))
+    begun = f"the hold of run {record.run_id} on {printable(record.group_id)}, {printable(what)},"
+    if left.still_held:
+        return f"{begun} has lost its process: pause the same again to go on with it, or resume it"
+    return f"{begun} has ended: its process was gone, and its partitions are read again"
 
 
 def state_folder(asked: Asked) -> Path:

@@ -22,7 +22,6 @@ from toolkit.cli.planner import Asked, Planned
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolkit.live.holding import Tie
     from toolkit.operate import Approval
 
 CTRL_C = "Ctrl-C while it was held in the foreground"
@@ -48,9 +47,12 @@ def hold(planned: Planned, asked: Asked, approval: Approval, *, detach: bool) ->
         if not ties:
             click.echo("added to what is held in the background already", err=True)
             return 0
-        return _go_on_alone(planned, ties) if detach else _stay(planned, asked)
+        # A lost terminal ends this command, and not the hold.
+        for tie in ties:
+            tie.let_go()
+        return _tell_background(planned) if detach else _stay(planned, asked)
     except KeyboardInterrupt:
-        return _go_on_alone(planned, ties) if _wants_to_keep() else _resume(planned, asked)
+        return _tell_background(planned) if _wants_to_keep() else _resume(planned, asked)
     finally:
         for tie in ties:  # those that go on alone do not mind
             tie.cut()
@@ -89,10 +91,8 @@ def _wants_to_keep() -> bool:
         return False
 
 
-def _go_on_alone(planned: Planned, ties: list[Tie]) -> int:
-    """Leave a hold to the background, and say how it is ended."""
-    for tie in ties:
-        tie.let_go()
+def _tell_background(planned: Planned) -> int:
+    """Say that a hold goes on in the background, and how it is ended."""
     plan = planned.plan
     for group_id in plan.group_ids:
         click.echo(

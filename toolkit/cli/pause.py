@@ -51,7 +51,9 @@ def plan_on(
     cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], hold_for: str, prefer: str
 ) -> Planned:
     """Plan a pause of the one group that is named, on a cluster."""
+    from toolkit.cli.changing import state_folder
     from toolkit.operate.background import read_background
+    from toolkit.operate.left_behind import settle_holds
     from toolkit.planning.hold_case import HoldTerms
     from toolkit.planning.pause import plan_pause
     from toolkit.planning.scope import parse_topics
@@ -59,7 +61,11 @@ def plan_on(
     group = only_group(asked)
     terms = HoldTerms.read(prefer, hold_for)
     names = sorted({scope.topic for scope in parse_topics(topics)})
-    beside = read_background(cluster, group, prefer=prefer)
+    left = settle_holds(cluster, state_folder(asked))
+    beside = replace(
+        read_background(cluster, group, prefer=prefer),
+        left_behind=frozenset(p for one in left for p in one.of(group)),
+    )
     facts = read_facts(asked, cluster, groups=[group], topics=names)
     plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
     return Planned(plan, cluster, facts)

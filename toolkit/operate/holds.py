@@ -73,7 +73,7 @@ class Holds:
         try:
             before = self.paused(step.group_id)
             if step.action is Action.HOLD:
-                self.hold(step, wanted - before.keys())
+                self.hold(step, wanted)
             else:
                 self.let_go(step, {p: before[p] for p in wanted & before.keys()})
         except ToolkitError as exc:

@@ -93,12 +93,14 @@ class Background:
     What is known beside a snapshot.
 
     `earlier` is a snapshot that was taken before: what was written and committed in between gives
-    the rates. `by` is who would hold, and on which host; None: nobody asks.
+    the rates. `by` is who would hold, and on which host; None: nobody asks. `left_behind` is what
+    a process of theirs held that is gone, with which another one goes on.
     """
 
     settings: Settings = Settings()
     earlier: Snapshot | None = None
     by: tuple[str, str] | None = None
+    left_behind: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True)

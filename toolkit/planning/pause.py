@@ -34,6 +34,7 @@ from toolkit.planning.scope import (
 )
 from toolkit.planning.steps import Facts, Part, block, note, plan_of
 
+LEFT_BEHIND = "goes on with the hold of a process that is gone"
 HOLD_TERMS = HoldTerms()
 BACKGROUND = Background()
 
@@ -64,12 +65,15 @@ def plan_pause(
             return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
-        yield from already_paused(known, partitions)
+        left = [p for p in partitions if p in known.paused and p in beside.left_behind]
+        yield from already_paused(known, [p for p in partitions if p not in left])
         wanted = tuple(p for p in partitions if p not in known.paused)
         case = HoldCase(facts.index, known, wanted, terms, beside)
         if wanted:
             yield from judge(case)
-            changes = [Change(p, None, None, _why_held(case, p)) for p in wanted]
+        changes = [Change(p, None, None, _why_held(case, p)) for p in wanted]
+        changes += [Change(p, None, None, LEFT_BEHIND) for p in left]
+        if changes:
             yield facts.step(group, Action.HOLD, changes)
 
     request = f"pause {group} {' '.join(map(str, scopes))} {terms.words}"

@@ -64,9 +64,9 @@ def hold_path(state: Path, cluster_id: str, group_id: str) -> Path:
     return state / "holds" / file_name(cluster_id) / f"{file_name(group_id)}.json"
 
 
-def list_holds(state: Path, cluster_id: str) -> Iterator[Path]:
-    """Yield the hold files of a cluster."""
-    yield from sorted((state / "holds" / file_name(cluster_id)).glob("*.json"))
+def list_holds(state: Path) -> list[Path]:
+    """Return all hold files, of every cluster."""
+    return sorted((state / "holds").glob("*/*.json"))
 
 
 def write_hold(path: Path, record: HoldRecord) -> None:

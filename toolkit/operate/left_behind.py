@@ -1,0 +1,88 @@
+"""
+Find holds whose keeper is gone without a word: killed, or on a machine that went down.
+
+Until the session of its members is over the broker still withholds what they held, and another
+keeper can go on with it; then it lets go, which nobody has recorded yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.errors import Blocked, BrokerRefused
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.describe import describe_groups
+from toolkit.kafka_io.listing import list_groups
+from toolkit.live.hold_ends import record_end
+from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    keeping,
+    list_holds,
+    read_hold,
+    write_hold,
+)
+
+ENDED_ALONE = "its keeper was gone, and the broker let its partitions go when its session was over"
+
+
+class LeftBehind(NamedTuple):
+    """A hold without a keeper, and what of it the broker still withholds."""
+
+    record: HoldRecord
+    still_held: frozenset[TopicPartition]
+
+    def of(self, group_id: str) -> frozenset[TopicPartition]:
+        """Return what is still held of one group."""
+        return self.still_held if self.record.group_id == group_id else frozenset()
+
+
+def settle_holds(cluster: Cluster, state: Path) -> list[LeftBehind]:
+    """
+    Return the holds on a cluster that were left behind; one that is over is recorded and told once.
+
+    Raises ClusterUnreachable, BrokerRefused where a group cannot be described, and RecordFailed.
+    """
+    found: list[LeftBehind] = []
+    for path in list_holds(state):
+        try:
+            with keeping(path):
+                record = read_hold(path)
+                if record and _may_be_left(record, cluster):
+                    found += _settle(path, record, cluster)
+        except Blocked:
+            continue  # its keeper is alive
+    return found
+
+
+def _may_be_left(record: HoldRecord, cluster: Cluster) -> bool:
+    return record.status is HoldStatus.HELD and record.cluster.name == cluster.name
+
+
+def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBehind]:
+    with Connection(cluster) as connection:
+        if connection.cluster_id != record.cluster_id:
+            return  # another cluster has the name now, which says nothing about this hold
+        held = _paused(connection, record.group_id) & frozenset(record.held)
+    if not held:
+        ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
+        record_end(path, record, ENDED_ALONE, datetime.now(UTC))
+        write_hold(path, ended)
+    yield LeftBehind(record, held)
+
+
+def _paused(connection: Connection, group_id: str) -> frozenset[TopicPartition]:
+    listed, problems = list_groups(connection)
+    groups = [group for group in listed if group.group_id == group_id]
+    if not groups and problems:
+        raise BrokerRefused(f"looking for group {group_id}: {problems[0].why}")
+    for found in describe_groups(connection, groups, topics=frozenset):
+        if isinstance(found, Problem):
+            raise BrokerRefused(f"describing group {group_id}: {found.why}")
+        return frozenset(found.paused)
+    return frozenset()

@@ -72,8 +72,16 @@ class Holder:
 
     def beat(self, rack_id: str | None = None, **said: Any) -> Beat:
         """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
-        owned = frozenset({IdPartition(self.topic_id, self.place.partition)})
+        owned = frozenset({self._id})
         return Beat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
+
+    @property
+    def _id(self) -> IdPartition:
+        return IdPartition(self.topic_id, self.place.partition)
+
+    def is_given_more(self, answer: Beaten) -> bool:
+        """Whether it was given what it is not to hold, which nobody would read then."""
+        return bool(answer.assigned and answer.assigned != {self._id})
 
     def hear(self, answer: Beaten) -> None:
         """Take in the epoch; what is wrong comes up again with the next heartbeat."""
@@ -142,6 +150,8 @@ class Crew:
         answers = yield from together([*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].hear(answer)
+            if holder.is_given_more(answer):
+                raise NotCaptured("more than was wanted would be held", hint="once more")
             holder.hear(answer)
 
     def leave(self) -> Flow[None]:

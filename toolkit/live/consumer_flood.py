@@ -48,8 +48,14 @@ def flood(
     voters = max(0, len(sight.members) + 1 - len(places))
     hired = crew.hire(len(places) + voters, static=sight.is_static)
     meant = dict(zip(places, hired, strict=False))
-    joining = [(member, (place.topic,)) for place, member in meant.items()]
-    yield from crew.join([*joining, *((one, ()) for one in hired[len(places) :])], RANGE)
+    asking = [
+        *((member, (place.topic,)) for place, member in meant.items()),
+        *((voter, ()) for voter in hired[len(places) :]),
+    ]
+    # Wanting nothing at first, and then all at once: assignments are computed once a second, so
+    # there is none for some of them only, which would have the readers exchange partitions.
+    yield from crew.join([(one, ()) for one in hired], None)
+    yield from crew.subscribe(asking, assignor=RANGE)
     waiting = {place: meant[place] for place in wanted}
     yield from _wait(sight, waiting, crew, patience_s)
     return holders_of(sight, waiting)

@@ -123,7 +123,7 @@ class ConsumerHold:
         answers = yield from together([holder.beat(said) for holder in holders])
         lost: dict[TopicPartition, str] = {}
         for holder, answer in zip(holders, answers, strict=True):
-            if answer.error in GONE:
+            if answer.error in GONE or holder.is_given_more(answer):
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
             else:

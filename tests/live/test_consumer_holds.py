@@ -1,0 +1,297 @@
+"""Partitions of live KIP-848 groups are held on a real broker, and every delivery is logged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from deliveries.analysis import (
+    delivered_during,
+    first_after,
+    last_before,
+    missing,
+    repeats,
+    two_at_once,
+)
+from deliveries.log import Delivery
+from live_groups import LiveGroup, create_topics
+
+from toolkit.errors import HoldLost, Interrupted, NotCaptured
+from toolkit.kafka_io.hold_notes import read_note
+from toolkit.kafka_io.membership import ConsumerFacts, DescribeConsumer, GroupChannel
+from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, GroupConfig
+from toolkit.live.consumer_crew import leave
+from toolkit.live.consumer_hold import ConsumerHold
+from toolkit.live.flow import run
+from toolkit.model import HOLDER, Cluster, HoldNote, Prefer, TopicPartition
+
+Places = frozenset[TopicPartition]
+KIND = "librdkafka-consumer"
+MORE = 30  # records: three seconds
+
+
+class Held:
+    """A hold on a live group, and when what happened to it."""
+
+    def __init__(self, live: LiveGroup, channel: GroupChannel) -> None:
+        """Hold nothing yet."""
+        self.live, self.channel = live, channel
+        self.hold = ConsumerHold()
+
+    def capture(self, *wanted: TopicPartition, prefer: Prefer = Prefer.LOSSLESS) -> float:
+        """Capture partitions, and return when that was done."""
+        self.hold.prefer = prefer
+        run(self.hold.capture(frozenset(wanted)), self.channel)
+        return time.time()
+
+    def release(self, *some: TopicPartition) -> float:
+        """Release partitions, wait until they are delivered, and return when they were released."""
+        released = time.time()
+        run(self.hold.release(frozenset(some)), self.channel)
+        self.until_delivered(*some, since=released)
+        return released
+
+    def until(self, condition: Callable[[list[Delivery]], object]) -> None:
+        """Go on holding until something is true of the deliveries."""
+
+        def is_so(deliveries: list[Delivery]) -> object:
+            run(self.hold.keep(), self.channel)
+            return condition(deliveries)
+
+        self.live.applications.until(is_so)
+
+    def until_delivered(self, *places: TopicPartition, since: float, records: int = 1) -> None:
+        """Go on holding until so many records of each of some partitions have been delivered."""
+
+        def is_so(deliveries: list[Delivery]) -> bool:
+            found = [one.place for one in deliveries if one.at > since]
+            return all(found.count(place) >= records for place in places)
+
+        self.until(is_so)
+
+    def facts(self) -> ConsumerFacts:
+        """Return the group as it is now."""
+        found: ConsumerFacts = self.channel.ask(DescribeConsumer())
+        return found
+
+    def others(self, *held: TopicPartition) -> list[TopicPartition]:
+        """Return the partitions that are not held."""
+        return sorted(set(self.live.places) - set(held))
+
+
+@pytest.fixture
+def held(
+    bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
+) -> Iterator[Callable[..., Held]]:
+    """Return a function that makes a live group and a hold for it."""
+    with ExitStack() as ending:
+
+        def make(**wanted: object) -> Held:
+            live = live_group(bare_cluster, KIND, **wanted)
+            return Held(live, ending.enter_context(GroupChannel(bare_cluster, live.group)))
+
+        yield make
+
+
+def assert_resumed_in_place(
+    deliveries: list[Delivery], place: TopicPartition, released: float
+) -> None:
+    """Check that reading goes on after a hold exactly where it stopped."""
+    before, after = (
+        last_before(deliveries, place, released),
+        first_after(deliveries, place, released),
+    )
+    assert before
+    assert after
+    assert before.offset + 1 == after.offset
+
+
+def test_members_come_and_go_while_partitions_are_held(held: Callable[..., Held]) -> None:
+    """Nothing of them is delivered, all the others are, nothing twice, and it goes on in place."""
+    group = held()
+    wanted = sorted(group.live.places_of(1, 4))
+    others = group.others(*wanted)
+    group.hold.note = HoldNote(who="ann", reason="repair")
+
+    captured = group.capture(*wanted)
+    group.until_delivered(*others, since=captured, records=MORE)
+    group.live.applications.start("c")
+    group.until(lambda all_: "c" in {one.consumer for one in all_})
+    group.live.applications.stop("c")
+    group.until_delivered(*others, since=time.time())
+    killed = time.time()
+    (gone,) = (one.member_id for one in group.facts().members if one.client_id == "b")
+    group.live.applications.kill("b")
+    group.channel.ask(leave(gone))  # its session would last for 45 s
+    group.until_delivered(*others, since=time.time())
+    facts = group.facts()
+    released = group.release(*wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, wanted, captured, released)
+    assert [] == repeats(log, end=killed)  # what was killed had not committed everything
+    assert [] == [place for place in group.live.places if missing(log, place)]
+    assert [] == two_at_once(log)
+    for place in wanted:
+        assert_resumed_in_place(log, place, released)
+    assert "uniform" == facts.assignor
+    notes = [read_note(one.rack_id).note for one in facts.members if one.client_id == HOLDER]
+    assert [HoldNote(who="ann", reason="repair", survives_s=45.0)] * 2 == notes
+
+
+def test_more_is_captured_some_is_released_and_another_process_takes_over(
+    held: Callable[..., Held],
+) -> None:
+    """Members subscribe by a pattern; each partition of two topics is held and given back alone."""
+    group = held(topics=2, by_pattern=True)
+    one, two = sorted(group.live.places_of(1, 2))
+    (three,) = group.live.places_of(4, topic=1)
+    first = group.capture(one)
+    second = group.capture(two, three)
+    group.until_delivered(*group.others(one, two, three), since=second)
+    released = group.release(two)
+
+    with GroupChannel(group.live.cluster, group.live.group) as channel:
+        other = Held(group.live, channel)
+        other.hold = ConsumerHold.from_state(group.hold.state())
+        other.until_delivered(*group.others(one, three), since=time.time(), records=MORE)
+        end = other.release(one, three)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [one], first, end)
+    assert [] == delivered_during(log, [two], second, released)
+    assert [] == delivered_during(log, [three], second, end)
+    assert [] == repeats(log)
+    for place, since in ((one, end), (two, released), (three, end)):
+        assert_resumed_in_place(log, place, since)
+
+
+def test_static_and_classic_members_in_one_group(held: Callable[..., Held]) -> None:
+    """Members with instance ids, which are sorted first, and a classic one hand partitions over."""
+    group = held(static=True)
+    group.live.applications.start("c", kind="librdkafka-cooperative-sticky")
+    group.live.applications.until(lambda all_: "c" in {one.consumer for one in all_})
+    wanted = sorted(group.live.places_of(0, 5))
+
+    captured = group.capture(*wanted)
+    group.until_delivered(*group.others(*wanted), since=captured, records=MORE)
+    kinds = {(m.instance_id is None, m.is_classic) for m in group.facts().members}
+    released = group.release(*wanted)
+
+    assert {(False, False), (True, True)} <= kinds
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, wanted, captured, released)
+    assert [] == repeats(log, start=captured - 1)
+    for place in wanted:
+        assert_resumed_in_place(log, place, released)
+
+
+def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., Held]) -> None:
+    """A group whose members ask for range is held, and is on range afterwards."""
+    group = held(**{"group.remote.assignor": "range"})
+    (wanted,) = group.live.places_of(3)
+
+    captured = group.capture(wanted)
+    group.until_delivered(*group.others(wanted), since=captured)
+    assert "range" == group.facts().assignor
+    released = group.release(wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [wanted], captured, released)
+    assert "range" == group.facts().assignor
+
+
+@pytest.mark.parametrize("prefer", [Prefer.QUIET, Prefer.FAST])
+def test_an_owner_that_is_evicted_repeats_only_its_own(
+    held: Callable[..., Held], prefer: Prefer
+) -> None:
+    """Late deliveries end with the owner's next heartbeat; nothing is left out, nor set."""
+    group = held()
+    create_topics(group.live.cluster.bootstrap_servers, {f"spare-{group.live.group}": 12})
+    (wanted,) = group.live.places_of(1)
+    (owner,) = (one for one in group.facts().members if wanted in one.assigned)
+
+    captured = group.capture(wanted, prefer=prefer)
+    group.until(lambda _: owner.client_id in {one.client_id for one in group.facts().members})
+    quiet_from = time.time()  # the owner is back, so it knows
+    group.until_delivered(*group.others(wanted), since=quiet_from, records=MORE)
+    config = group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,)))
+    released = group.release(wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [wanted], quiet_from, released)
+    assert owner.assigned >= {one.place for one in repeats(log, start=captured - 1)}
+    assert [] == [place for place in group.live.places if missing(log, place)]
+    assert ({}, "1000") == (config.own, config.values[ASSIGNMENT_INTERVAL_MS])
+
+
+def test_what_somebody_else_resumed_is_not_captured_again(held: Callable[..., Held]) -> None:
+    """A hold of others is not broken into; one that was resumed is lost, and says so."""
+    group = held()
+    wanted = sorted(group.live.places_of(1, 4))
+    group.capture(*wanted)
+    with pytest.raises(NotCaptured, match="held already"):
+        run(ConsumerHold().capture(frozenset(wanted[:1])), group.channel)
+
+    members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}
+    group.channel.ask(leave(members[4]))
+    with pytest.raises(HoldLost, match=f"^{wanted[1].topic}-4 is not held"):
+        run(group.hold.keep(), group.channel)
+
+    assert {wanted[0]} == group.hold.held
+    group.until_delivered(wanted[1], since=time.time())
+    group.release(wanted[0])
+
+
+def test_of_two_captures_at_once_one_holds(held: Callable[..., Held]) -> None:
+    """Two people who pause the same group at the same time do not get half of it each."""
+    group = held()
+    wanted = group.live.places_of(1, 4)
+    holds = [ConsumerHold(), ConsumerHold()]
+    refused: list[str] = []
+
+    def capture(hold: ConsumerHold) -> None:
+        with GroupChannel(group.live.cluster, group.live.group) as channel:
+            try:
+                run(hold.capture(wanted), channel)
+            except NotCaptured as exc:
+                refused.append(str(exc))
+
+    both = [threading.Thread(target=capture, args=(hold,)) for hold in holds]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+
+    assert 1 == len(refused)
+    assert sorted([frozenset(), wanted]) == sorted(hold.held for hold in holds)
+    group.hold = next(hold for hold in holds if hold.held)
+    group.until_delivered(*group.others(*wanted), since=time.time())
+    group.release(*wanted)
+
+
+@pytest.mark.parametrize("prefer", Prefer)
+def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
+    held: Callable[..., Held], prefer: Prefer
+) -> None:
+    """While members of ours are in the group, Ctrl-C has them leave, and everything is read."""
+    group = held()
+    create_topics(group.live.cluster.bootstrap_servers, {f"spare-{group.live.group}": 12})
+    wanted = group.live.places_of(1, 4)
+    steps = 0
+
+    def check() -> None:
+        nonlocal steps
+        steps += 1
+        if steps > 8:  # members of ours have joined
+            raise Interrupted("stop")
+
+    with pytest.raises(Interrupted):
+        run(ConsumerHold(prefer).capture(wanted), group.channel, check=check)
+
+    assert not [one for one in group.facts().members if one.client_id == HOLDER]
+    group.live.applications.until_delivered(group.live.places)
+    assert [] == repeats(group.live.applications.deliveries())

@@ -21,13 +21,14 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"
 KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
 # The sandbox's applications and its raw members play the user's programs, which speak to Kafka.
 MAY_USE_A_CLIENT = ("toolkit/kafka_io/", "toolkit/sandbox/")
-RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.errors"}
+RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.errors", "toolkit.secrets"}
 
 # DESIGN, "who may import whom"; a part that is not listed may import anything in toolkit.
 MAY_IMPORT = {
     "toolkit.model": set(),
     "toolkit.plan": {"toolkit.model"},
     "toolkit.errors": set(),
+    "toolkit.secrets": set(),
     "toolkit.live": RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"},
     "toolkit.operate": RECORDS
     | {"toolkit.planning", "toolkit.kafka_io", "toolkit.live", "toolkit.storage"},
@@ -39,7 +40,7 @@ MAY_IMPORT = {
     "toolkit.spark": RECORDS
     | {"toolkit.planning", "toolkit.storage", "toolkit.kafka_io", "toolkit.java"},
 }
-STANDARD_LIBRARY_ONLY = {"toolkit.model", "toolkit.plan", "toolkit.errors"}
+STANDARD_LIBRARY_ONLY = RECORDS
 PURE_MAY_USE = {"pandas", "toolkit"}
 
 

@@ -8,7 +8,6 @@ hostile until escaped.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -76,18 +75,14 @@ class Prefer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HoldNote:
-    """
-    What a hold says about itself at the broker, to whoever describes the group.
-
-    `survives_s` is how long it lasts when the process behind it is gone.
-    """
+    """What a hold says about itself at the broker, to whoever describes the group."""
 
     who: str = ""
     host: str = ""
     since: datetime | None = None
     until: datetime | None = None
     reason: str = ""
-    survives_s: float | None = None
+    survives_s: float | None = None  # how long it lasts when the process behind it is gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,11 +271,6 @@ class Snapshot:
             ),
             "",
         )
-
-
-# A secret is never a value here: it is a reference that is resolved when a connection is made.
-SECRET_SETTINGS = frozenset({"sasl.password", "ssl.key.password"})
-REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
 
 
 @dataclass(frozen=True, slots=True)

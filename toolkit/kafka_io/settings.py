@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import FleetFileError
-from toolkit.model import REFERENCE, SECRET_SETTINGS, Cluster
+from toolkit.model import Cluster
+from toolkit.secrets import REFERENCE, SECRET_SETTINGS
 
 # fleet file and librdkafka -> kafka-python
 ADMIN_NAMES = {

@@ -29,7 +29,8 @@ import platformdirs
 import yaml
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.model import REFERENCE, SECRET_SETTINGS, Cluster, Policy
+from toolkit.model import Cluster, Policy
+from toolkit.secrets import REFERENCE, SECRET_SETTINGS
 from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 from toolkit.storage.yaml_nodes import compose, pairs, text_of, wrong_at
 

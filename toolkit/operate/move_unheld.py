@@ -43,6 +43,7 @@ class _Move:
     step: Step
     stopped: Callable[[], str]
     evicted: bool = False
+    waited: bool = False  # whether new owners were seen to wait for what is moved
     before: Offsets = field(default_factory=dict)  # once no owner could commit any more
     committed_at: float | None = None
 
@@ -122,6 +123,7 @@ def _until_back(move: _Move) -> None:
                 )
         owned = {p for one in _describe(move).members if one.epoch > 0 for p in one.reads}
         if owned >= move.after.keys():
+            move.waited = True
             return
         time.sleep(LOOK_EVERY_S)
 
@@ -146,11 +148,13 @@ def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]
             if offset == target.offset:
                 continue
             waiting.discard(one)
-            elapsed = time.monotonic() - started
-            if is_written_over(target.offset, move.before.get(one), offset, elapsed):
+            before = move.before.get(one)
+            # Of who was not seen to wait nothing is known that would speak for it.
+            elapsed = time.monotonic() - started if move.waited else 0
+            if is_written_over(target.offset, before, offset, elapsed):
                 wrong[one] = (
                     f"it was moved to {target.offset}, and then written over with {offset} by a "
-                    f"client that goes on where it was ({move.before.get(one)})"
+                    f"client that seems to go on from {before}, where it was"
                 )
         if waiting:
             time.sleep(LOOK_EVERY_S)

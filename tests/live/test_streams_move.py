@@ -1,0 +1,329 @@
+"""Offsets of a streams group, which cannot be held, are moved while it lives."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import pytest
+from applications import eventually
+from deliveries.analysis import missing, two_at_once
+from deliveries.log import Delivery
+from desks import Desk
+from kafka.protocol.consumer import OffsetCommitRequest
+from live_groups import create_topics
+from streams_app import StreamsApplication
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.membership import FetchCommits, GroupChannel
+from toolkit.kafka_io.membership.streams import DescribeStreams
+from toolkit.kafka_io.wire.heartbeats import StreamsGroupHeartbeatRequest
+from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
+from toolkit.operate import Approval
+from toolkit.operate.move import move
+from toolkit.operate.move_unheld import is_written_over, move_unheld
+from toolkit.plan import Action, Change, Outcome, Position, Status, Step
+from toolkit.planning.move import MoveRequest, move_back, plan_move
+from toolkit.planning.pause import plan_pause
+from toolkit.planning.targets import ToOffset
+from toolkit.storage.runs import read_undo_record
+
+MOVED = (1, 4)
+Start = Callable[..., StreamsApplication]
+
+
+@pytest.fixture
+def desk(bare_cluster: Cluster, tmp_path: Path) -> Desk:
+    """Return where an operator works."""
+    return Desk(bare_cluster, tmp_path / "state")
+
+
+def moved_to(desk: Desk, app: StreamsApplication, offset: int, *numbers: int) -> Outcome:
+    """Move partitions of an application, as an operator does."""
+    listed = ",".join(map(str, numbers))
+    request = MoveRequest(ToOffset(offset), app.group, (f"{app.topics[0]}:{listed}",))
+    planned = plan_move(desk.facts(app.group, topics=app.topics), request)
+    assert {"move-unheld"} == {one.rule for one in planned.plan.findings}
+    return apply_move(desk, planned)
+
+
+def apply_move(desk: Desk, planned: Any) -> Outcome:
+    """Approve a move and carry it out."""
+    approval = Approval(planned.plan.fingerprint, reason="a test")
+    return move(planned, desk.cluster, approval, state=desk.state)
+
+
+def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int | None:
+    """Return where a partition was read on when it first went back."""
+    furthest = -1
+    for one in log:
+        if one.place == place and one.at > since and one.offset < furthest:
+            return one.offset
+        if one.place == place:
+            furthest = max(furthest, one.offset)
+    return None
+
+
+def test_a_running_application_is_moved(desk: Desk, streams_app: Start) -> None:
+    """It reads on exactly at the new offsets, loses nothing, and is never in ERROR; and back."""
+    app = streams_app(desk.cluster, "streams")
+    places = app.places_of(*MOVED)
+    app.until(lambda all_: len(all_) > 600)
+
+    began = time.time()
+    outcome = moved_to(desk, app, 5, *MOVED)
+
+    assert outcome.is_done, outcome
+    app.until_delivered(app.places)
+    log = app.deliveries()
+    assert {5} == {first_back(log, place, began) for place in places}
+    assert {p: [] for p in app.places} == {p: missing(log, p, first=0) for p in app.places}
+    assert [] == two_at_once(log)
+    app.until_running()
+
+    record = read_undo_record(desk.state, outcome.run_id)
+    before = {c.partition: c.before.offset for _, c in record.changes if c.before}
+    facts = desk.facts(app.group, topics=app.topics)
+    again = time.time()
+    assert apply_move(desk, plan_move(facts, move_back(record, outcome.run_id))).is_done
+    app.until_delivered([*places], since=again)
+    assert places == before.keys()
+    app.until_running()
+
+
+def test_a_pause_is_refused_with_numbers(desk: Desk, streams_app: Start) -> None:
+    """A member that holds one task would be given more, so pausing is refused, and a move named."""
+    app = streams_app(desk.cluster, "streams")
+    facts = desk.facts(app.group, topics=app.topics)
+
+    plan = plan_pause(facts, group=app.group, topics=[f"{app.topics[0]}:1"])
+
+    (why,) = (one.why for one in plan.findings if one.rule == "streams-share")
+    assert "2 of 6 tasks, so 1 more would stop" in why
+    assert "offsetbook move" in why
+
+
+class Heard(NamedTuple):
+    """The answer to a message."""
+
+    error: int
+    response: Any
+
+
+class Said(NamedTuple):
+    """A message as it is."""
+
+    message: Any
+    to_any: bool = False
+    waits: bool = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the message."""
+        assert group_id == self.message.group_id
+        return self.message
+
+    def read(self, response: Any) -> Heard:
+        """Return the answer as it is."""
+        return Heard(getattr(response, "error_code", 0), response)
+
+
+class StandIn:
+    """A member that commits as it is told, whatever the coordinator says its offsets are."""
+
+    def __init__(self, cluster: Cluster, group: str, topic: str, *, after: int | None) -> None:
+        """
+        Begin at 100 and commit ten more each time.
+
+        With `after` only until it is evicted, and then once that offset is committed.
+        """
+        self.cluster, self.group, self.topic, self.after = cluster, group, topic, after
+        self.position, self.epoch, self.joined = 100, 0, 0
+        self.member_id = str(uuid.uuid4())
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the group."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        place = TopicPartition(self.topic, 0)
+        with GroupChannel(self.cluster, self.group) as channel:
+            while not self._over.wait(0.1):
+                answer = channel.ask(Said(self._beat(self.epoch)))
+                self.joined += self.epoch == 0
+                self.epoch = 0 if answer.error else answer.response.member_epoch
+                quiet = self.after is not None and self.joined > 1
+                moved = channel.ask(FetchCommits()).offsets.get(place) == self.after
+                if self.epoch and (moved or not quiet):
+                    self.position += 10
+                    channel.ask(Said(self._commit()))
+            channel.ask(Said(self._beat(-1)))
+
+    def _beat(self, epoch: int) -> Any:
+        request = StreamsGroupHeartbeatRequest
+        part = request.Topology.Subtopology(
+            subtopology_id="0",
+            source_topics=[self.topic],
+            source_topic_regex=[],
+            state_changelog_topics=[],
+            repartition_sink_topics=[],
+            repartition_source_topics=[],
+            copartition_groups=[],
+        )
+        joins = epoch == 0
+        tasks = request.TaskIds(subtopology_id="0", partitions=[0])
+        return request(
+            group_id=self.group,
+            member_id=self.member_id,
+            member_epoch=epoch,
+            endpoint_information_epoch=-1,
+            rebalance_timeout_ms=60_000 if joins else -1,
+            topology=request.Topology(epoch=0, subtopologies=[part]) if joins else None,
+            process_id=self.member_id if joins else None,
+            client_tags=[] if joins else None,
+            active_tasks=[] if joins else [tasks],
+            standby_tasks=[],
+            warmup_tasks=[],
+        )
+
+    def _commit(self) -> Any:
+        topic = OffsetCommitRequest.OffsetCommitRequestTopic
+        row = topic.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=self.position, committed_metadata=""
+        )
+        return OffsetCommitRequest(
+            group_id=self.group,
+            member_id=self.member_id,
+            generation_id_or_member_epoch=self.epoch,
+            topics=[topic(name=self.topic, partitions=[row])],
+            min_version=9,
+            max_version=9,
+        )
+
+
+@pytest.fixture
+def stand_in(
+    bare_cluster: Cluster, unique_name: Callable[[str], str]
+) -> Iterator[Callable[..., StandIn]]:
+    """Return a function that starts a member which commits whatever it likes."""
+    running: list[StandIn] = []
+
+    def begin(*, after: int | None = None) -> StandIn:
+        name = unique_name("stand-in")
+        create_topics(bare_cluster.bootstrap_servers, {name: 1})
+        running.append(StandIn(bare_cluster, name, name, after=after).__enter__())
+        with GroupChannel(bare_cluster, name) as channel:
+            eventually(lambda: channel.ask(FetchCommits()).offsets)
+            eventually(lambda: any(m.reads for m in channel.ask(DescribeStreams()).members))
+        return running[-1]
+
+    yield begin
+    for one in running:
+        one.__exit__()
+
+
+def step_to(one: StandIn, offset: int) -> Step:
+    """Return the step that moves its partition."""
+    change = Change(TopicPartition(one.topic, 0), Position(100), Position(offset))
+    return Step(one.group, Action.MOVE, (change,), GroupType.STREAMS, GroupState.STABLE)
+
+
+def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
+    """A client that keeps its position shows it while the move is pending, which is given up."""
+    one = stand_in()
+    with Connection(one.cluster) as connection:
+        outcome = move_unheld(connection, step_to(one, 5), stopped=lambda: "")
+
+    assert Status.REFUSED is outcome.status
+    assert "goes on where it was" in outcome.why
+    assert "nothing was moved" in outcome.why
+    with GroupChannel(one.cluster, one.group) as channel:
+        (found,) = channel.ask(FetchCommits()).offsets.values()
+    assert found > 100
+
+
+def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
+    """A client that writes over what was moved makes it a failure, not a success."""
+    one = stand_in(after=5000)
+    with Connection(one.cluster) as connection:
+        outcome = move_unheld(connection, step_to(one, 5000), stopped=lambda: "")
+
+    assert Status.FAILED is outcome.status
+    assert "moved to 5000, and then written over with" in outcome.why
+    assert [Status.FAILED] == [row.status for row in outcome.results]
+
+
+@pytest.mark.parametrize("when", [0, 1])
+def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn]) -> None:
+    """Ctrl-C before the offsets are committed leaves them as they were, and nothing pending."""
+    one = stand_in(after=5000)
+    looked = iter(range(when))
+    with Connection(one.cluster) as connection:
+        outcome = move_unheld(
+            connection,
+            step_to(one, 5000),
+            stopped=lambda: "" if next(looked, None) is not None else "stopped by SIGINT",
+        )
+
+    assert (Status.REFUSED, True) == (outcome.status, "stopped by SIGINT" in outcome.why)
+    facts = Desk(one.cluster, Path()).facts(one.group)
+    assert [False] == [commit.pending for commit in facts.commits]
+    assert 5000 > facts.commits[0].offset
+
+
+def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
+    """A move that nobody has committed for since is done, and it says that this was not seen."""
+    one = stand_in(after=-1)
+    with Connection(one.cluster) as connection:
+        outcome = move_unheld(connection, step_to(one, 50), stopped=lambda: "", watch_s=1)
+
+    assert Status.DONE is outcome.status
+    assert f"nobody committed for {one.topic}:0 since, within 1 s" in outcome.why
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "found", "elapsed_s", "over"),
+    [
+        (50, 100, 60, 1, False),  # back, and on from there
+        (50, 100, 160, 1, False),  # it has caught up
+        (50, 10**9, 10**9 + 5, 1, True),  # nobody reads so fast
+        (50, 100, 40, 1, True),
+        (500, 100, 110, 1, True),  # forward, and yet on from before
+        (500, 100, 510, 1, False),
+        (500, 100, 10**9, 1, False),
+        (50, None, 10**9, 1, False),  # it had committed nothing
+        (50, 100, None, 1, True),
+    ],
+)
+def test_is_written_over(
+    target: int,
+    before: int | None,
+    found: int | None,
+    elapsed_s: float,
+    *,
+    over: bool,
+) -> None:
+    """Only a commit that cannot come from who began at the new offset counts against a move."""
+    assert over is is_written_over(target, before, found, elapsed_s)
+
+
+def test_describing(desk: Desk, streams_app: Start) -> None:
+    """Who reads which partitions is told, of all topics, and each is read by one member."""
+    app = streams_app(desk.cluster, "streams", topics=2, partitions=2)
+    with GroupChannel(desk.cluster, app.group) as channel:
+        facts = channel.ask(DescribeStreams())
+
+    assert sorted(app.places) == sorted(p for one in facts.members for p in one.reads)
+    assert {"a-", "b-"} == {one.client_id[:2] for one in facts.members}
+    assert all(one.reads == one.is_to_read for one in facts.members)

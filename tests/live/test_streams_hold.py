@@ -6,11 +6,14 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 from applications import eventually
 from deliveries.analysis import delivered_during, first_after, missing, two_at_once
+from desks import Desk
 from streams_app import StreamsApplication
 
 from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
@@ -21,8 +24,13 @@ from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, GroupChan
 from toolkit.kafka_io.writes import Answered, GroupWriter
 from toolkit.live.flow import run
 from toolkit.live.streams_hold import StreamsHold
-from toolkit.model import HOLDER, Cluster, Group, HoldNote, TopicPartition
+from toolkit.model import HOLDER, Cluster, Group, HoldNote, Snapshot, TopicPartition
+from toolkit.operate import Approval
+from toolkit.operate.move import move
 from toolkit.plan import Position
+from toolkit.planning.move import MoveRequest, plan_move
+from toolkit.planning.pause import plan_pause, plan_resume
+from toolkit.planning.targets import ToOffset
 
 NOTE = HoldNote(who="ann", host="desk", reason="a test")
 PAUSED = (1, 4)
@@ -80,7 +88,7 @@ class Holder:
 
 
 @pytest.fixture
-def held(bare_cluster: Cluster, streams_app: Start) -> Iterator[Callable[..., Any]]:
+def held(bare_cluster: Cluster, streams_app: Start) -> Callable[..., Any]:
     """Return a function that starts an application, and returns who holds its partitions."""
 
     @contextmanager
@@ -267,6 +275,41 @@ def test_what_is_not_held(held: Callable[..., Any]) -> None:
 
         holder.others_flow(1)
         holder.release(1)
+
+
+def test_paused_and_moved_as_any_other_group(
+    bare_cluster: Cluster, streams_app: Start, tmp_path: Path
+) -> None:
+    """A keeper holds it, a move is made while it is held, and the application never fails."""
+    app, desk = streams_app(bare_cluster, "classic"), Desk(bare_cluster, tmp_path / "state")
+    words = [f"{app.topics[0]}:1,4"]
+    places = app.places_of(*PAUSED)
+
+    def facts() -> Snapshot:
+        return desk.facts(app.group, topics=app.topics)
+
+    assert desk.apply(plan_pause(facts(), group=app.group, topics=words)).is_done
+    confirmed = time.time()
+    app.until_delivered(sorted(set(app.places) - places))
+    assert places == group_of(app).paused.keys()
+    resumed = time.time()
+    assert desk.apply(plan_resume(facts(), group=app.group, topics=words)).is_done
+    app.until_delivered(app.places)
+    assert [] == delivered_during(app.deliveries(), places, confirmed, resumed)
+
+    planned = plan_move(facts(), MoveRequest(ToOffset(3), app.group, tuple(words)))
+    approval = Approval(planned.plan.fingerprint, reason="a test")
+    began = time.time()
+    outcome = move(planned, bare_cluster, approval, state=desk.state)
+    app.until_delivered(app.places)
+
+    assert outcome.is_done, outcome
+    log = [one for one in app.deliveries() if one.at > began]
+    for place in places:
+        offsets = [one.offset for one in log if one.place == place]
+        assert 3 == next(here for last, here in pairwise(offsets) if here < last)
+    assert [] == two_at_once(log)
+    app.until_running()
 
 
 def test_the_oldest_broker(kafka_39: Cluster, streams_app: Start) -> None:

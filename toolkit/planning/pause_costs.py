@@ -117,7 +117,10 @@ def _stops(case: HoldCase, found: Costs) -> str:
 
 def _repeated(case: HoldCase, found: Costs) -> str:
     if found.repeats == 0:
-        return "no record comes twice"
+        return (
+            "no record comes twice, of members that commit when partitions are taken from them, as "
+            "they do by default"
+        )
     where = in_short(list(case.at_risk))
     if found.repeats is None:
         return (
@@ -132,6 +135,11 @@ def _disturbs(case: HoldCase, recipe: Recipe) -> str:
     members = [m for m in case.group.readers if touched & set(m.assignment)]
     if recipe is Recipe.COOPERATIVE:
         return f"one of {name_members(case.group.readers)}, who leads, is evicted and rejoins"
+    if recipe is Recipe.EAGER:
+        return (
+            f"all rebalance, and are made to join once more while they wait, which costs them "
+            f"nothing: {name_members(case.group.readers)}"
+        )
     if case.evicted:
         return f"evicted once, and back by themselves: {name_members(case.evicted)}"
     return f"nobody is evicted; partitions are taken from {name_members(members) or 'nobody'}"

@@ -14,19 +14,24 @@ it has committed. What it reads in between is read again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.broker_errors import reason
 from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, FetchCommits, Joined, Leave
-from toolkit.live.classic_member import OurMember, draw_first_id, draw_ids
+from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
+from toolkit.live.classic_member import OurMember, draw_id, draw_ids
 from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.model import TopicPartition
 
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
 LATE_S = 0.3  # how much later the slowest of them has let go, committed and joined
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
+LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
+AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
 LOOK_EVERY_S = 0.05
-COMMIT_WITHIN_S = 6.0  # clients commit every 5 s by default
+COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
+SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
 def lead_eager(member: OurMember, ours: list[str]) -> Flow[Joined]:
@@ -44,10 +49,8 @@ def lead_eager(member: OurMember, ours: list[str]) -> Flow[Joined]:
     removed = {one.member_id for one in listed.members} - set(ours)
     yield Leave(tuple(sorted(removed)))
     yield Aside(member.join())
-    yield from _until_back(len(listed.members), ())
-    # The second one only asks for the answer to the first, which nobody reads.
-    _, joined = yield Together((Leave((blocker.member_id,)), member.join()))
-    return _checked(joined)
+    yield from _until_back(len(listed.members), BACK_AFTER_S)
+    return (yield from _let_it_end(member, blocker))
 
 
 def lead_cooperative(
@@ -56,64 +59,99 @@ def lead_cooperative(
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
-    `owned` is what each member has. Only the leader is removed, at a good moment for it.
+    `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
+    second member of ours waits for. Then that one keeps the rebalance from ending.
     """
-    member.member_id = yield from draw_first_id(OurMember(member.protocol), ours, len(owned))
-    quiet: Joined = _checked((yield member.join_quietly()))
-    member.generation = quiet.generation
-    yield member.sync({})
-    assigned_at = yield Wait(0)
-    yield from _await_commit(member, owned.get(quiet.leader, frozenset()))
     blocker = OurMember(member.protocol)
-    (blocker.member_id,) = yield from draw_ids(blocker, ours, 1)
-    # The rebalance that this opens waits for `member`, which takes its time.
-    yield Aside(blocker.join_quietly())
-    yield from _until_they_wait(member, assigned_at)
+    # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
+    blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
+    leader = yield from _await_commit(blocker, owned)
+    member.member_id = yield from draw_id(OurMember(member.protocol), ours, len(owned) + 1)
+    yield Aside(member.join_quietly())
+    yield from _until_they_wait(blocker, leader)
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
     # Members are listed in the order in which the coordinator looks for a new leader.
     first = ids[: ids.index(member.member_id)] if member.member_id in ids else []
-    removed = {quiet.leader, *first} - set(ours)
+    removed = {leader.member_id, *first} - set(ours)
     yield Leave(tuple(sorted(removed)))
-    yield from _until_back(len(ids), (member,))
-    yield Leave((blocker.member_id,))
-    return _checked((yield member.join()))
+    yield Aside(member.join())
+    # Until it is back it may not have heard of it, and read on.
+    yield from _until_back(len(ids), LET_GO_AFTER_S, (blocker,))
+    return (yield from _let_it_end(member, blocker))
 
 
-def _await_commit(member: OurMember, owned: Collection[TopicPartition]) -> Flow[None]:
-    """Wait until the owner of some partitions has committed for one of them."""
+def _let_it_end(member: OurMember, blocker: OurMember) -> Flow[Joined]:
+    """End the rebalance that `member` waits in; ask for the answer that it got, unheard."""
+    _, joined = yield Together((Leave((blocker.member_id,)), member.join()))
+    if joined.error:
+        raise NotCaptured(f"our member was refused: {reason(joined.error)}", hint="try again")
+    found: Joined = joined
+    return found
+
+
+class Leader(NamedTuple):
+    """Who leads, and when it last told everybody what they get."""
+
+    member_id: str
+    assigned_at: float
+
+
+def _join_quietly(member: OurMember) -> Flow[Leader]:
+    """Join as one that wants nothing, once more until the group is at rest."""
+    code = REBALANCE_IN_PROGRESS
+    while code == REBALANCE_IN_PROGRESS:
+        joined: Joined = yield member.join_quietly()
+        if joined.error:
+            raise NotCaptured(f"our member was refused: {reason(joined.error)}", hint="try again")
+        member.generation = joined.generation
+        code = (yield member.sync({})).error
+    return Leader(joined.leader, (yield Wait(0)))
+
+
+def _await_commit(
+    member: OurMember, owned: Mapping[str, frozenset[TopicPartition]]
+) -> Flow[Leader]:
+    """Be a member that wants nothing until the leader has committed; return who leads."""
+    leader = yield from _join_quietly(member)
     before = (yield FetchCommits()).offsets
-    now = yield Wait(0)
+    now = leader.assigned_at
     give_up_at = now + COMMIT_WITHIN_S
-    while owned and now < give_up_at:
+    while now < give_up_at:
+        found, beaten = yield Together((FetchCommits(), member.heartbeat()))
+        if beaten.error == REBALANCE_IN_PROGRESS:
+            # A leader may take the new member as an occasion to share out differently.
+            leader = yield from _join_quietly(member)
+        places = owned.get(leader.member_id, frozenset())
+        moved = any(found.offsets.get(one) != before.get(one) for one in places)
+        if not places or (moved and _next_beat(leader, now) - now < SOON_S):
+            break
+        before = found.offsets
         now = yield Wait(LOOK_EVERY_S)
-        found, _ = yield Together((FetchCommits(), member.heartbeat()))
-        if any(found.offsets.get(one) != before.get(one) for one in owned):
-            return
+    return leader
 
 
-def _until_they_wait(member: OurMember, assigned_at: float) -> Flow[None]:
-    """Wait until members have sent a heartbeat, each a whole number of intervals after a sync."""
+def _until_they_wait(member: OurMember, leader: Leader) -> Flow[None]:
+    """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
     now = yield Wait(0)
-    beats = (now - assigned_at) // HEARTBEAT_S + 1
-    while now < assigned_at + beats * HEARTBEAT_S + LATE_S:
+    heard_at = _next_beat(leader, now)
+    while now < heard_at + AT_ONCE_AFTER_S:
         now = yield Wait(LOOK_EVERY_S)
         yield member.heartbeat()
 
 
-def _until_back(members: int, ours: Collection[OurMember]) -> Flow[None]:
+def _next_beat(leader: Leader, now: float) -> float:
+    """Return when members send their next heartbeat: they count from when they were assigned."""
+    return leader.assigned_at + ((now - leader.assigned_at) // HEARTBEAT_S + 1) * HEARTBEAT_S
+
+
+def _until_back(members: int, patience_s: float, ours: Collection[OurMember] = ()) -> Flow[None]:
     """Wait until the group has as many members as before, for a while; ours stay members."""
     now = yield Wait(0)
-    give_up_at = now + BACK_AFTER_S
+    give_up_at = now + patience_s
     found = 0
     while found < members and now < give_up_at:
         now = yield Wait(LOOK_EVERY_S)
         beats = tuple(one.heartbeat() for one in ours)
         listed, *_ = yield Together((DescribeClassic(), *beats))
         found = len(listed.members)
-
-
-def _checked(joined: Joined) -> Joined:
-    if joined.error:
-        raise NotCaptured(f"our member was refused: {reason(joined.error)}", hint="try again")
-    return joined

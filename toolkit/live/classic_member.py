@@ -66,18 +66,20 @@ def draw_ids(member: OurMember, ours: list[str], count: int) -> Flow[list[str]]:
     return drawn
 
 
-def draw_first_id(member: OurMember, ours: list[str], group_size: int) -> Flow[str]:
+def draw_id(
+    member: OurMember, ours: list[str], group_size: int, *, last: bool = False
+) -> Flow[str]:
     """
-    Return an id that comes before those of most others where the coordinator keeps its members.
+    Return an id that comes before those of most others, or after them, in a table of members.
 
-    When a leader leaves, the first one there is the next leader.
+    Coordinators keep members in one, and when a leader leaves, the first one there is the next.
     """
     drawn = yield from draw_ids(member, ours, DRAWN)
-    drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 2))
-    first, *others = drawn
+    drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 1), reverse=last)
+    chosen, *others = drawn
     yield Leave(tuple(others))
     ours[:] = [member_id for member_id in ours if member_id not in others]
-    return first
+    return chosen
 
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:

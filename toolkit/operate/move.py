@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
+from toolkit.errors import Blocked
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.live.holding import Tie
 from toolkit.model import Cluster, Prefer, Snapshot
@@ -21,6 +22,7 @@ from toolkit.operate.apply import apply_tied, check_approval
 from toolkit.operate.approval import Approval
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
+from toolkit.planning.guardrails import blocking
 from toolkit.planning.hold_case import HoldTerms
 from toolkit.planning.move import PlannedMove, is_holdable
 from toolkit.planning.pause import plan_pause, plan_resume
@@ -44,9 +46,8 @@ def move(
     partitions stand still is judged by the same rules. Partitions that were paused before stay so.
     Raises what `apply_plan` raises, with nothing moved.
     """
-    plan, replan = planned
-    check_approval(plan, approval)
-    mover = _Mover(plan, cluster, approval, state, on_step)
+    check_approval(planned.plan, approval)
+    mover = _Mover(planned, cluster, approval, state, on_step)
     pause = mover.plan_pause()
     with ExitStack() as afterwards:
         if pause and pause.steps:
@@ -56,9 +57,11 @@ def move(
             afterwards.callback(mover.let_go)
             if not mover.apply(pause).is_done:
                 return mover.outcomes[0]
-        exact = replan(mover.facts())
+        exact = planned.replan(mover.facts())
         if exact.steps:
             mover.apply(exact)
+        elif stopping := blocking(exact.findings, approval.overrides):
+            raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
     return mover.outcome
 
 
@@ -66,13 +69,17 @@ def move(
 class _Mover:
     """Applies the parts of one move, and knows what became of them."""
 
-    plan: Plan
+    planned: PlannedMove
     cluster: Cluster
     approval: Approval
     state: Path
     on_step: OnStep
     outcomes: list[Outcome] = field(default_factory=list)
     ties: list[Tie] = field(default_factory=list)
+
+    @property
+    def plan(self) -> Plan:
+        return self.planned.plan
 
     @property
     def group_id(self) -> str:
@@ -93,7 +100,9 @@ class _Mover:
 
     def facts(self) -> Snapshot:
         topics = sorted({change.partition.topic for _, change in self.plan.changes})
-        return read_plan_facts(self.cluster, groups=[self.group_id], topics=topics)
+        return read_plan_facts(
+            self.cluster, groups=[self.group_id], topics=topics, at=self.planned.at
+        )
 
     def apply(self, part: Plan) -> Outcome:
         words = f"{self.approval.reason} (part of: {self.plan.request})"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import NamedTuple
 
 from toolkit.model import (
@@ -54,10 +55,15 @@ class MoveRequest:
 
 
 class PlannedMove(NamedTuple):
-    """A plan with the numbers of now, to be approved, and how it is made anew from later facts."""
+    """
+    A plan with the numbers of now, to be approved, and how it is made anew from later facts.
+
+    Those are to say where the logs stood `at` an instant, where the target is a time.
+    """
 
     plan: Plan
     replan: Replan
+    at: datetime | None = None
 
 
 def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
@@ -91,9 +97,9 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
 
     def replan(facts: Snapshot) -> Plan:
         known = facts if is_holdable(facts, request.group) else as_if_held(facts, request.group)
-        return _exact(reset(known, scopes), words)
+        return _exact(reset(known, scopes or request.topics), words)
 
-    return PlannedMove(plan, replan)
+    return PlannedMove(plan, replan, snapshot.at)
 
 
 def is_holdable(snapshot: Snapshot, group_id: str) -> bool:

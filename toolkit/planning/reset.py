@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from toolkit.model import Commit, Group, GroupType, LogOffsets, Snapshot, TopicPartition
-from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.epochs import leader_epoch_at
 from toolkit.planning.idle import choose_groups, commit_action, is_plannable, why_not_idle
 from toolkit.planning.index import Index
@@ -48,13 +48,7 @@ def plan_reset(
         yield from findings
         yield from target.findings(request.index, chosen)
         for group in chosen:
-            planned: list[Part] = []
-            if is_plannable(request.index, group):
-                planned += _plan_group(request, group)
-            steps = (part for part in planned if isinstance(part, Step))
-            changed = [change.partition for step in steps for change in step.changes]
-            yield from why_not_idle(request.index, group, changed)
-            yield from planned
+            yield from _plan_group(request, group)
 
     words = f"reset {', '.join([in_words(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
@@ -76,23 +70,28 @@ class _Request:
 def _plan_group(request: _Request, group: Group) -> Iterator[Part]:
     """Yield what is to be said of a group, and the step with its changes where it has any."""
     index, group_id = request.index, group.group_id
-    partitions, findings = _partitions(request, group_id)
-    yield from findings
+    if not is_plannable(index, group):
+        yield from why_not_idle(index, group)
+        return
+    partitions, said = _partitions(request, group_id)
     commits = index.commits.get(group_id, {})
     changes = []
     for partition in partitions:
         place = _place(group, partition, commits.get(partition), index.snapshot.logs[partition])
         aim = request.target.aim(place, index)
-        yield from _findings(aim, place)
+        said += _findings(aim, place)
         if aim.to is not None:
             held = Position.of(place.commit) if place.commit else None
             after, note = _after(aim.to, place, held)
             if after != held:
                 why = f"{aim.why}; {note}" if note else aim.why
                 changes.append(Change(partition, held, after, why))
+    changed = [change.partition for change in changes]
+    # Where nothing would be changed, it matters whether it might have been.
+    yield from why_not_idle(index, group, changed or partitions)
+    yield from said
     if changes:
-        action = commit_action(group, [change.partition for change in changes])
-        yield request.facts.step(group_id, action, changes)
+        yield request.facts.step(group_id, commit_action(group, changed), changes)
 
 
 def _partitions(

@@ -9,6 +9,7 @@ toolkit but what the toolkit is used on, so it must not share the toolkit's way 
 from __future__ import annotations
 
 import json
+import math
 import signal
 import sys
 import threading
@@ -152,14 +153,16 @@ def retry_poison(group: SeededGroup, here: Surroundings) -> None:
         else:
             consumer.store_offsets(message)
 
-    def resume() -> None:
-        for place in [place for place, at in retry_at.items() if at < time.monotonic()]:
+    def resume(until: float | None = None) -> None:
+        due = time.monotonic() if until is None else until
+        for place in [place for place, at in retry_at.items() if at < due]:
             del retry_at[place]
             consumer.resume([TopicPartition(*place)])
 
     with closing(_consumer(group, here, **{"enable.auto.offset.store": False})) as consumer:
-        # A partition that comes back after a rebalance is read again, from its committed offset.
-        consumer.subscribe(list(group.reads), on_revoke=lambda *_: retry_at.clear())
+        # A partition that comes back after a rebalance is read again, from its committed offset;
+        # librdkafka would keep it paused.
+        consumer.subscribe(list(group.reads), on_revoke=lambda *_: resume(math.inf))
         _consume(consumer, here, handle=handle, meanwhile=resume)
 
 

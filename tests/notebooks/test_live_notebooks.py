@@ -1,0 +1,158 @@
+"""Journeys through the notebooks about live groups, from end to end on the sandbox."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from toolkit.cli.run import command
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, Group, GroupState, TopicPartition
+from toolkit.runbook import RunResult, read_parameters, run_notebook
+from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.seed import POISON, POISON_OFFSET
+from toolkit.storage import audit
+
+NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
+SHOWN_COMMAND = re.compile(r"<pre><code>(offsetbook run .*?)</code></pre>", re.DOTALL)
+STANDING = {"dry_run": False, "approve": "within limits", "max_groups": 1, "max_partitions": 3}
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where an operator runs notebooks on a sandbox of their own."""
+
+    cluster: Cluster
+    fleet_file: Path
+    folder: Path
+
+    def run(self, notebook: str, **parameters: Any) -> RunResult:
+        """Run a notebook."""
+        (path,) = NOTEBOOKS.glob(f"{notebook}_*.ipynb")
+        given = {
+            "cluster": self.cluster.name,
+            "fleet_file": str(self.fleet_file),
+            "state": str(self.folder / "state"),
+            **parameters,
+        }
+        return run_notebook(path, parameters=given, output_dir=self.folder / "runs")
+
+    def run_shown(self, result: RunResult, reason: str) -> dict[str, Any]:
+        """Run the command that a report shows, with a reason."""
+        (shown,) = SHOWN_COMMAND.findall(report(result))
+        words = shlex.split(unescape(shown).replace("reason=...", f"'reason={reason}'"))[2:]
+        words += ["--output", "json", "--quiet", "--output-dir", str(self.folder / "runs")]
+        done: dict[str, Any] = json.loads(
+            CliRunner().invoke(command, words, catch_exceptions=False).stdout
+        )
+        return done
+
+    def group(self, name: str) -> Group:
+        """Return a group as the brokers show it."""
+        (group,) = read_snapshot(self.cluster, groups=[name]).groups
+        return group
+
+    def committed(self, name: str) -> dict[TopicPartition, int]:
+        """Return what a group has committed."""
+        commits = read_snapshot(self.cluster, groups=[name]).commits
+        return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
+
+    @property
+    def requests(self) -> list[tuple[str, str]]:
+        """Every change that was begun, and for which reason."""
+        log = audit.read(self.folder / "state")
+        return [(entry.request, entry.run.reason) for entry in log if entry.event == "intent"]
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+    """Return a room at a seeded cluster, of which the problems are solved here."""
+    sandbox, folder = Sandbox(tmp_path_factory.mktemp("sandbox")), tmp_path_factory.mktemp("room")
+    try:
+        (cluster,) = sandbox.up(["eu"])
+        yield Room(cluster, sandbox.fleet_file, folder)
+    finally:
+        sandbox.down()
+
+
+def report(result: RunResult) -> str:
+    """Return the report of a run as it stands in the file."""
+    return (result.folder / "report.html").read_text("utf-8")
+
+
+def test_a_pause_is_a_dry_run_until_told_otherwise() -> None:
+    """As it comes the notebook pauses nothing, and what it pauses is resumed after a while."""
+    (path,) = NOTEBOOKS.glob("40_*.ipynb")
+    defaults = {p.name: p.default for p in read_parameters(path)}
+
+    safe = {"dry_run": True, "approve": "", "overrides": [], "max_partitions": 0}
+    assert safe == {name: defaults[name] for name in safe}
+    assert defaults["hold_for"]
+
+
+def test_past_a_poison_record(room: Room, eventually: Callable[..., Any]) -> None:
+    """J1: pause the stuck partition, move its offset past the record, resume; the others flow."""
+    group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
+    assert POISON_OFFSET == room.committed(group)[POISON]
+
+    dry = room.run("40", group=group, topics=[scope])
+    assert ("done", {}) == (dry.status, room.group(group).paused)
+    for words in ("stops", "repeats", "disturbs", "survives", "alternatives"):
+        assert words in report(dry)
+    paused = room.run_shown(dry, "a poison record")
+    assert ("done", {POISON}) == (paused["status"], {*room.group(group).paused}), paused
+
+    live = room.run("50", groups=[group], topics=[POISON.topic], mode="to-latest")
+    assert ("blocked", True) == (live.status, "is not paused" in report(live))
+    moved = room.run(
+        "50",
+        groups=[group],
+        topics=[scope],
+        mode="to-offset",
+        value=str(POISON_OFFSET + 1),
+        overrides=["skips-unread-records"],
+        reason="a poison record",
+        **STANDING,
+        max_records_skipped=1,
+    )
+    assert ("done", 1) == (moved.status, moved.counts["changed"]), moved
+    assert POISON_OFFSET + 1 == room.committed(group)[POISON]
+
+    before = room.committed(group)
+    resumed = room.run("40", action="resume", group=group, reason="it is past it", **STANDING)
+    assert ("done", {}) == (resumed.status, room.group(group).paused), resumed
+    eventually(lambda: all(at > before[p] for p, at in room.committed(group).items()))
+    assert ["pause", "reset", "resume"] == [request.split()[0] for request, _ in room.requests]
+
+
+def test_a_replay_of_a_live_group(room: Room, eventually: Callable[..., Any]) -> None:
+    """J2: a live group goes back to yesterday, 10:00, on one topic, and reads on from there."""
+    group = "payments"
+    topic = min({partition.topic for partition in room.committed(group)})
+    members = {member.client_id for member in room.group(group).members}
+    yesterday = f"{datetime.now(UTC) - timedelta(days=1):%Y-%m-%d} 10:00Z"
+    wanted = {"groups": [group], "topics": [topic], "mode": "to-datetime", "value": yesterday}
+
+    refused = room.run("50", **wanted)
+    assert ("blocked", True) == (refused.status, "offsetbook move" in report(refused))
+    dry = room.run("50", **wanted, live="lossless")
+    assert "done" == dry.status, dry
+    before = room.committed(group)
+    moved = room.run_shown(dry, "a bug in the reader")
+
+    assert ("done", {}) == (moved["status"], room.group(group).paused), moved
+    assert moved["undo"]
+    assert ["pause", "move", "resume"] == [words.split()[0] for words, _ in room.requests[-3:]]
+    eventually(lambda: room.group(group).state is GroupState.STABLE)
+    assert members == {member.client_id for member in room.group(group).members}
+    eventually(lambda: all(at >= before[p] for p, at in room.committed(group).items()))

@@ -79,6 +79,7 @@ class Answers:
     evicted: bool = False
     full: bool = False
     deaf: bool = False  # the owners never give anything up
+    generous: bool = False  # whoever wants nothing is given something
     clock: float = 0.0
     asked: list[Any] = field(default_factory=list)
 
@@ -147,6 +148,8 @@ class Answers:
             given = {IdPartition(UUID(int=2), place * share + n) for n in range(share)}
         if self.deaf:
             return frozenset()
+        if self.generous and not topics and self.asked[-1].epoch != JOIN_EPOCH:
+            given = {IdPartition(UUID(int=1), number) for number in range(3)}
         if topics == ("orders",) or ("orders" in topics and self.evicted):
             given.add(IdPartition(UUID(int=1), place))
         return frozenset(given)
@@ -175,6 +178,13 @@ def carry_out(
                 step = flow.throw(by or Interrupted("stop"))
             else:
                 step = flow.send(answers.take(step))
+
+
+def go_on(flow: Flow[None], step: Any, answers: Answers) -> None:
+    """Answer every step from this one on."""
+    with suppress(StopIteration):
+        while True:
+            step = flow.send(answers.take(step))
 
 
 @pytest.mark.parametrize("heard", [False, True], ids=["unsent", "sent"])
@@ -233,6 +243,16 @@ def test_what_is_held_stays_held_when_more_cannot_be() -> None:
 
     assert orders(1, 4) == hold.held
     assert before.items() < answers.ours.items()
+
+
+def test_what_is_held_already_is_not_captured_again() -> None:
+    """To capture what is held asks nothing of anybody."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1)), answers)
+    answers.asked.clear()
+    carry_out(hold.capture(orders(1)), answers)
+
+    assert [] == answers.asked
 
 
 def test_what_is_held_is_kept_while_more_is_captured() -> None:
@@ -294,15 +314,22 @@ def test_what_is_refused_before_anybody_joins(
     assert not answers.joined
 
 
-def test_quiet_says_what_it_lacks() -> None:
+@pytest.mark.parametrize(
+    ("answers", "wanted", "words"),
+    [
+        (Answers(readers=[reader("a", 0, 1, 2, 3, 4), reader("b", 5)]), orders(1), "of 20 part"),
+        (Answers(), orders(1, 4), "of 12 partitions"),
+        (Answers(assignor="range"), orders(1), "the group's is range"),
+    ],
+)
+def test_quiet_says_what_it_lacks(
+    answers: Answers, wanted: frozenset[TopicPartition], words: str
+) -> None:
     """Without a topic to load members of ours with, or on another assignor, nobody joins."""
-    for answers, words in (
-        (Answers(readers=[reader("a", 0, 1, 2, 3, 4), reader("b", 5)]), "of 20 partitions"),
-        (Answers(assignor="range"), "the group's is range"),
-    ):
-        with pytest.raises(NotCaptured, match=words):
-            carry_out(ConsumerHold(Prefer.QUIET).capture(orders(1)), answers)
-        assert not answers.joined
+    with pytest.raises(NotCaptured, match=words):
+        carry_out(ConsumerHold(Prefer.QUIET).capture(wanted), answers)
+
+    assert not answers.joined
 
 
 def test_a_group_that_is_full_is_left_at_once() -> None:
@@ -323,6 +350,40 @@ def test_what_is_not_handed_over_in_time_is_given_up() -> None:
         carry_out(ConsumerHold(patience_s=10).capture(orders(1)), answers)
 
     assert {} == answers.ours
+
+
+@pytest.mark.parametrize(("name", "gives_up"), [("!00", True), ("~", False)])
+def test_of_two_captures_the_one_whose_members_sort_first_goes_on(
+    name: str, *, gives_up: bool
+) -> None:
+    """Somebody else who began at the same time is seen, and one of the two gives up at once."""
+    answers = Answers(deaf=True)
+    capture = ConsumerHold().capture(orders(1))
+    step = next(capture)
+    while not answers.ours:
+        step = capture.send(answers.take(step))
+    answers.readers.append(replace(CAPTURING, member_id=name))
+    words = "another hold" if gives_up else "not handed over in time"
+
+    with pytest.raises(NotCaptured, match=words):
+        go_on(capture, step, answers)
+
+    assert {} == answers.ours
+
+
+def test_a_hold_that_is_given_more_than_it_wants_is_given_up() -> None:
+    """Nobody would read what a holder has besides its own, so that is not left to it."""
+    answers = Answers(generous=True)
+    with pytest.raises(NotCaptured, match="more than was wanted"):
+        carry_out(ConsumerHold().capture(orders(1)), answers)
+    assert {} == answers.ours
+
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1)), answers)
+    answers.generous = True
+    with pytest.raises(HoldLost):
+        carry_out(hold.keep(), answers)
+    assert ({}, orders()) == (answers.ours, hold.held)
 
 
 def test_the_flood_has_most_votes() -> None:
@@ -349,9 +410,13 @@ def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
     """The members that hold ask for the assignor that the group had before."""
     answers = Answers(assignor="own")
     carry_out(ConsumerHold().capture(orders(1, 4)), answers)
-    settled = [one for one in answers.asked if isinstance(one, Beat) and one.topics == ()]
+    votes = {
+        one.member_id: one.assignor
+        for one in answers.asked
+        if isinstance(one, Beat) and one.assignor
+    }
 
-    assert ["own", "own"] == [beat.assignor for beat in settled]
+    assert ["own", "own"] == [votes[member_id] for member_id in answers.ours]
 
 
 def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:

@@ -24,6 +24,7 @@ from toolkit.live.classic_member import OurMember, draw_id, draw_ids
 from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.model import TopicPartition
 
+REBALANCING = "PreparingRebalance"
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
 LATE_S = 0.3  # how much later the slowest of them has let go, committed and joined
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
@@ -45,11 +46,10 @@ def lead_eager(member: OurMember, ours: list[str]) -> Flow[Joined]:
     # While an id is out with which nobody has joined, the rebalance does not end.
     yield Aside(member.join_quietly())
     yield Wait(HEARTBEAT_S + LATE_S)
-    listed: ClassicFacts = yield DescribeClassic()
-    removed = {one.member_id for one in listed.members} - set(ours)
-    yield Leave(tuple(sorted(removed)))
+    listed = yield from _waiting(member)
+    yield Leave(tuple(sorted(set(listed) - set(ours))))
     yield Aside(member.join())
-    yield from _until_back(len(listed.members), BACK_AFTER_S)
+    yield from _until_back(len(listed), BACK_AFTER_S)
     return (yield from _let_it_end(member, blocker))
 
 
@@ -69,16 +69,25 @@ def lead_cooperative(
     member.member_id = yield from draw_id(OurMember(member.protocol), ours, len(owned) + 1)
     yield Aside(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
-    listed: ClassicFacts = yield DescribeClassic()
-    ids = [one.member_id for one in listed.members]
+    listed = yield from _waiting(member)
     # Members are listed in the order in which the coordinator looks for a new leader.
-    first = ids[: ids.index(member.member_id)] if member.member_id in ids else []
-    removed = {leader.member_id, *first} - set(ours)
-    yield Leave(tuple(sorted(removed)))
+    first = listed[: listed.index(member.member_id)]
+    yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
     yield Aside(member.join())
     # Until it is back it may not have heard of it, and read on.
-    yield from _until_back(len(ids), LET_GO_AFTER_S, (blocker,))
+    yield from _until_back(len(listed), LET_GO_AFTER_S, (blocker,))
     return (yield from _let_it_end(member, blocker))
+
+
+def _waiting(member: OurMember) -> Flow[list[str]]:
+    """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
+    listed: ClassicFacts = yield DescribeClassic()
+    ids = [one.member_id for one in listed.members]
+    if listed.state != REBALANCING or member.member_id not in ids:
+        raise NotCaptured(
+            f"the group did not wait for our member: it is {listed.state}", hint="try again"
+        )
+    return ids
 
 
 def _let_it_end(member: OurMember, blocker: OurMember) -> Flow[Joined]:

@@ -9,6 +9,7 @@ leaves, or has not been heard of for its session timeout, a member of the group 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
@@ -59,6 +60,8 @@ class ClassicHold:
 
     def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
         """Hold these too: all of them or none; returns when nobody has one of them any more."""
+        if wanted <= self.held:
+            return
         before = self.held
         ours: list[str] = []
         try:
@@ -75,7 +78,9 @@ class ClassicHold:
                 self._member = None
                 yield Leave(tuple(ours))
             if ours and isinstance(exc, HoldLost):
-                raise NotCaptured(f"the group was not held: {exc.problem}", hint="again") from exc
+                raise NotCaptured(
+                    f"the group was not held: {exc.problem}", hint="try again"
+                ) from exc
             raise
 
     def keep(self) -> Flow[None]:
@@ -199,7 +204,7 @@ class ClassicHold:
             one: member.protocol.assignment(share, generation=member.generation)
             for one, share in found.shares.items()
         }
-        note = write_note(self.note, self.held)
+        note = write_note(replace(self.note, survives_s=self.survives_s), self.held)
         return assignments | {member.member_id: assignment_with_note(note)}
 
     def _subscribers(self, members: Mapping[str, bytes]) -> Iterable[Subscriber]:

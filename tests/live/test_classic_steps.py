@@ -1,0 +1,415 @@
+"""The recipes for classic groups step by step: interrupted at each of them, refused, and lost."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from toolkit.errors import (
+    Blocked,
+    ClusterUnreachable,
+    HoldLost,
+    Interrupted,
+    NotCaptured,
+)
+from toolkit.kafka_io.hold_notes import read_note
+from toolkit.kafka_io.membership import (
+    ClassicFacts,
+    ClassicMember,
+    DescribeClassic,
+    Failed,
+    FetchCommits,
+    Heartbeat,
+    Join,
+    Joined,
+    Leave,
+    Left,
+    Sync,
+    Synced,
+    Topic,
+    TopicFacts,
+)
+from toolkit.kafka_io.membership.facts import CommitsFound, TopicsFound
+from toolkit.kafka_io.protocol_bytes import PROTOCOLS, read_subscription
+from toolkit.kafka_io.protocol_bytes.fields import int16, optional_bytes, partitions, strings
+from toolkit.kafka_io.subscriptions import assignment_from_bytes, user_data_from_bytes
+from toolkit.live.classic_hold import ClassicHold
+from toolkit.live.classic_member import place_in_table
+from toolkit.live.flow import Aside, Flow, Together, Wait
+from toolkit.model import HOLDER, HoldNote, TopicPartition
+
+EAGER, COOPERATIVE = "range", "cooperative-sticky"
+both = pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
+
+
+def orders(*numbers: int) -> frozenset[TopicPartition]:
+    """Return partitions of the topic that the group reads."""
+    return frozenset(TopicPartition("orders", number) for number in numbers)
+
+
+def owning(protocol: str, owned: frozenset[TopicPartition]) -> bytes:
+    """Return a subscription of a member of the application."""
+    if protocol == EAGER:
+        return int16(0) + strings(["orders"]) + optional_bytes(None)
+    return int16(1) + strings(["orders"]) + optional_bytes(None) + partitions(owned)
+
+
+@dataclass
+class Coordinator:
+    """A coordinator of one group, as far as the recipes look at it."""
+
+    protocol: str
+    shares: dict[str, frozenset[TopicPartition]] = field(
+        default_factory=lambda: {"a-1": orders(0, 1, 2), "b-1": orders(3, 4, 5)}
+    )
+    state: str = "Stable"
+    holder_there: bool = False
+    leads: str = ""  # who leads in spite of all; "" for the first member
+    taken: bool = True  # whether members take what they are given
+    beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
+    clock: float = 0.0
+    counts: int = 6
+    ours: list[str] = field(default_factory=list)  # ids that are out
+    joined: set[str] = field(default_factory=set)
+    generation: int = 4
+    given: dict[str, bytes] = field(default_factory=dict)
+    asked: list[Any] = field(default_factory=list)
+    last: Any = None  # what was not answered
+
+    def take(self, step: Any) -> Any:
+        """Answer what a recipe yields."""
+        match step:
+            case Wait(seconds):
+                self.clock += seconds
+                return self.clock
+            case Together(requests):
+                return tuple(self.take(request) for request in requests)
+            case Aside(request):
+                self.state = "PreparingRebalance"
+                self.joined.add(request.member_id)
+                return None
+        self.asked.append(step)
+        return self.answer(step)
+
+    def answer(self, request: Any) -> Any:
+        """Answer one request."""
+        answer: Any
+        match request:
+            case DescribeClassic():
+                answer = ClassicFacts(
+                    0, "", self.state, "consumer", self.protocol, tuple(map(self.told, self.ids))
+                )
+            case TopicFacts(names):
+                topic = Topic(uuid.UUID(int=1), self.counts)
+                answer = TopicsFound(0, dict.fromkeys(names, topic))
+            case FetchCommits():
+                answer = CommitsFound(0, dict.fromkeys(orders(*range(6)), int(self.clock * 10)))
+            case Join():
+                answer = self.join(request)
+            case Sync():
+                answer = self.sync(request)
+            case Leave(ids):
+                answer = self.leave(ids)
+            case Heartbeat(member_id):
+                known = self.beats.pop(0) if self.beats else 0
+                answer = Failed(known if member_id in self.ours else 25)
+            case _:
+                raise AssertionError(request)
+        return answer
+
+    @property
+    def ids(self) -> list[str]:
+        """The members, ours first."""
+        return [*(one for one in self.ours if one in self.joined), *self.shares]
+
+    def told(self, member_id: str) -> ClassicMember:
+        """Return what is told about a member."""
+        share = self.shares.get(member_id, frozenset())
+        client = HOLDER if self.holder_there else member_id[:-2]
+        given = PROTOCOLS["range"].assignment(share, generation=4)
+        subscription = owning(self.protocol, share)
+        return ClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
+
+    def join(self, join: Join) -> Joined:
+        """Give an id out, or end a rebalance at once: all others have joined."""
+        if not join.member_id:
+            self.ours.append(f"{HOLDER}-{uuid.uuid4()}")
+            return Joined(79, self.ours[-1])
+        if join.member_id not in self.ours:
+            return Joined(25)
+        self.joined.add(join.member_id)
+        self.state = "Stable"
+        self.generation += 1
+        leader = self.leads or ("a-1" if "a-1" in self.shares else join.member_id)
+        members = {one: owning(self.protocol, share) for one, share in self.shares.items()}
+        members |= {join.member_id: dict(join.protocols)[self.protocol]}
+        told = members if leader == join.member_id else {}
+        return Joined(0, join.member_id, self.generation, leader, self.protocol, told)
+
+    def sync(self, sync: Sync) -> Synced:
+        """Hand out what a leader says; who has to let go of something joins again."""
+        if not sync.assignments:
+            return Synced(0)
+        self.given = dict(sync.assignments)
+        shares = {one: frozenset(assignment_from_bytes(self.given[one])) for one in self.shares}
+        if self.protocol == COOPERATIVE and any(self.shares[o] - shares[o] for o in shares):
+            self.beats.append(27)
+        if self.taken:
+            self.shares = shares
+        return Synced(0)
+
+    def leave(self, ids: tuple[str, ...]) -> Left:
+        """Let ours go; members of the application come back under new ids, owning nothing."""
+        for one in ids:
+            if one in self.ours:
+                self.ours.remove(one)
+            elif self.shares.pop(one, None) is not None:
+                self.shares[f"{one[:-2]}-2"] = frozenset()
+        return Left(0, dict.fromkeys(ids, 0))
+
+    @property
+    def assigned(self) -> dict[str, tuple[TopicPartition, ...]]:
+        """What everybody was given last."""
+        return {one: assignment_from_bytes(data) for one, data in self.given.items()}
+
+
+def carry_out(
+    flow: Flow[None], answers: Coordinator, stop_at: int = -1, error: Exception | None = None
+) -> int:
+    """Carry a recipe out, with an error instead of one of its answers; return how many it got."""
+    answer, steps = None, 0
+    with suppress(StopIteration):
+        while True:
+            stops = error and steps - 1 == stop_at
+            step = flow.throw(error) if error and stops else flow.send(answer)
+            answer = answers.take(step)
+            steps += 1
+            answers.last = step if steps - 1 == stop_at else answers.last
+    return steps
+
+
+def captured(protocol: str, *numbers: int) -> tuple[ClassicHold, Coordinator]:
+    """Return a hold of some partitions, and the coordinator."""
+    hold, answers = ClassicHold(note=HoldNote(who="ann")), Coordinator(protocol)
+    carry_out(hold.capture(orders(*numbers)), answers)
+    return hold, answers
+
+
+@both
+def test_a_capture_gives_out_all_but_what_is_held(protocol: str) -> None:
+    """Every member gets valid bytes, ours the note, and of ids of ours only one stays."""
+    hold, answers = captured(protocol, 1, 4)
+    (mine,) = answers.ours
+
+    assert orders(1, 4) == hold.held
+    given = [one for share in answers.assigned.values() for one in share]
+    assert sorted(orders(0, 2, 3, 5)) == sorted(given)
+    assert {*answers.shares, mine} == answers.given.keys()
+    assert all(answers.given.values())
+    note = read_note(user_data_from_bytes(answers.given[mine]))
+    assert (tuple(sorted(orders(1, 4))), "ann", 45) == (
+        note.paused,
+        note.note.who,
+        note.note.survives_s,
+    )
+
+
+@both
+def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(protocol: str) -> None:
+    """Whatever goes wrong at whichever step, every id that it got is left and nothing is held."""
+    steps = carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), Coordinator(protocol))
+    for stop_at in range(steps):
+        error = Interrupted("enough") if stop_at % 2 else ClusterUnreachable("gone")
+        hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol)
+        with pytest.raises(type(error)):
+            carry_out(hold.capture(orders(1)), answers, stop_at, error)
+        # Ids that were just given out when the answer got lost are only ids yet.
+        assert not set(answers.ours) & answers.joined, stop_at
+        assert isinstance(answers.last, Together) or [] == answers.ours, stop_at
+        assert frozenset() == hold.held
+        with pytest.raises(HoldLost):
+            hold.state()
+
+
+@both
+def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(protocol: str) -> None:
+    """The member stays, and the next round says to all what is held now."""
+    hold, answers = captured(protocol, 1)
+    steps = carry_out(hold.capture(orders(4)), answers)
+    for stop_at in range(steps):
+        hold, answers = captured(protocol, 1)
+        with pytest.raises(Interrupted):
+            carry_out(hold.capture(orders(4)), answers, stop_at, Interrupted("enough"))
+        for _ in range(3):
+            carry_out(hold.keep(), answers)
+
+        assert orders(1) == hold.held
+        assert 1 == len(answers.ours)
+        assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
+
+
+def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
+    """It ends only when nobody says any more that it owns what is held."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(COOPERATIVE, taken=False)
+    with pytest.raises(NotCaptured, match="orders:4"):
+        carry_out(hold.capture(orders(4)), answers)
+
+    assert [] == answers.ours
+    assert frozenset() == hold.held
+
+
+@both
+def test_a_group_that_another_member_leads_all_the_same_is_left(protocol: str) -> None:
+    """Then nothing is held, and no member of ours may keep a share."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, leads="c-1")
+    with pytest.raises(NotCaptured, match="another member leads"):
+        carry_out(hold.capture(orders(1)), answers)
+
+    assert [] == answers.ours
+
+
+def test_nobody_is_removed_while_the_group_does_not_wait() -> None:
+    """Where the rebalance of ours is not there, members read, and would lose what they read."""
+
+    class Deaf(Coordinator):
+        """A coordinator that does not get what is sent aside."""
+
+        def take(self, step: Any) -> Any:
+            return None if isinstance(step, Aside) else super().take(step)
+
+    for protocol in (EAGER, COOPERATIVE):
+        answers = Deaf(protocol)
+        with pytest.raises(NotCaptured, match="did not wait"):
+            carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), answers)
+
+        assert {"a-1", "b-1"} == answers.shares.keys()
+        assert [] == answers.ours
+
+
+@pytest.mark.parametrize(
+    ("group", "word"),
+    [
+        (Coordinator(EAGER, state="PreparingRebalance"), "PreparingRebalance"),
+        (Coordinator(EAGER, state="Dead", shares={}), "Dead"),
+        (Coordinator(EAGER, holder_there=True), "another hold"),
+    ],
+)
+def test_groups_that_cannot_be_held_are_refused_before_anything(
+    group: Coordinator, word: str
+) -> None:
+    """Nothing but a description is asked for."""
+    with pytest.raises(NotCaptured, match=word):
+        carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), group)
+
+    assert [DescribeClassic()] == group.asked
+
+
+def test_a_protocol_that_we_do_not_know_is_refused() -> None:
+    """A leader that does not speak as the members do would break them."""
+    group = Coordinator("custom")
+    with pytest.raises(Blocked, match="'custom'"):
+        carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), group)
+
+    assert [DescribeClassic()] == group.asked
+
+
+@both
+def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(protocol: str) -> None:
+    """Somebody resumed: our member is gone, and no other one joins."""
+    hold, answers = captured(protocol, 1)
+    answers.ours.clear()
+    answers.asked.clear()
+    with pytest.raises(HoldLost):
+        carry_out(hold.keep(), answers)
+    with pytest.raises(HoldLost):
+        carry_out(hold.keep(), answers)
+
+    assert [Heartbeat] == [type(one) for one in answers.asked]
+
+
+@both
+@pytest.mark.parametrize("code", [22, 27])
+def test_members_that_come_and_go_are_given_their_share(protocol: str, code: int) -> None:
+    """When the group comes together again our member shares out again, all but what is held."""
+    hold, answers = captured(protocol, 1, 4)
+    answers.shares["c-1"] = frozenset()
+    answers.beats = [code]
+    carry_out(hold.keep(), answers)
+    carry_out(hold.keep(), answers)
+
+    given = [len(share) for one, share in answers.shares.items()]
+    assert [1, 1, 2] == sorted(given)
+    assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
+
+
+@both
+def test_partitions_that_are_added_are_given_out(protocol: str) -> None:
+    """The topic is looked at now and then; a leader's own join makes the group share out again."""
+    hold, answers = captured(protocol, 1)
+    answers.counts = 8
+    answers.clock += 6
+    carry_out(hold.keep(), answers)
+    carry_out(hold.keep(), answers)
+
+    assert orders(0, 2, 3, 4, 5, 6, 7) == frozenset().union(*answers.shares.values())
+
+
+@both
+def test_what_is_released_is_given_out_and_the_last_release_leaves(protocol: str) -> None:
+    """A part of it is given back while the rest stays held; then our member leaves."""
+    hold, answers = captured(protocol, 1, 4)
+    carry_out(hold.release(orders(4)), answers)
+
+    assert orders(1) == hold.held
+    assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
+    carry_out(hold.release(orders(1)), answers)
+    assert frozenset() == hold.held
+    assert [] == answers.ours
+
+
+@both
+def test_another_process_goes_on_with_a_hold(protocol: str) -> None:
+    """It has the same member in the same generation, and shares out what it finds."""
+    hold, answers = captured(protocol, 1, 4)
+    state = json.loads(json.dumps(hold.state()))
+    second = ClassicHold.from_state(state, note=hold.note)
+    answers.shares["c-1"] = frozenset()
+    answers.beats = [27]
+    carry_out(second.keep(), answers)
+    carry_out(second.keep(), answers)
+
+    assert hold.held == second.held
+    assert state["member_id"] == second.state()["member_id"] == answers.ours[0]
+    assert [] == [one for one in answers.asked[-6:] if isinstance(one, Join) and not one.member_id]
+    assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
+
+
+def test_members_that_came_back_under_other_ids_have_what_they_had() -> None:
+    """In an eager group, where nobody says what it had, as little as possible moves."""
+    _, answers = captured(EAGER, 1, 4)
+
+    assert {"a-2": orders(0, 2), "b-2": orders(3, 5)} == answers.shares
+
+
+def test_ids_are_chosen_by_their_place_in_a_java_table() -> None:
+    """As Java computes it: the hash code of "abc" is 96354, that of "hello" 99162322."""
+    assert (96354 ^ 96354 >> 16) & 15 == place_in_table("abc", 3)[0]
+    assert (96354 ^ 96354 >> 16) & 63 == place_in_table("abc", 40)[0]
+    assert (99162322 ^ 99162322 >> 16) & 31 == place_in_table("hello", 3)[1]
+
+
+def test_our_subscription_is_read_by_others() -> None:
+    """Quiet members want nothing; the one that stays wants what the group reads."""
+    hold, answers = captured(EAGER, 1)
+    joins = [one for one in answers.asked if isinstance(one, Join) and one.member_id]
+    last = read_subscription(dict(joins[-1].protocols)["range"])
+
+    assert last
+    assert frozenset({"orders"}) == last.topics
+    assert 45_000 == joins[-1].session_timeout_ms
+    assert {"orders"} == set(hold.state()["topics"])

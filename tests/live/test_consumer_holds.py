@@ -243,6 +243,15 @@ def test_what_somebody_else_resumed_is_not_captured_again(held: Callable[..., He
 
     assert {wanted[0]} == group.hold.held
     group.until_delivered(wanted[1], since=time.time())
+    before = group.facts()
+    group.hold.note = HoldNote(who="ann", reason="longer")
+    run(group.hold.keep(), group.channel)
+    after = group.facts()
+
+    assert before.epoch == after.epoch  # a note that changes has nobody change partitions
+    assert ["longer"] == [
+        read_note(one.rack_id).note.reason for one in after.members if one.client_id == HOLDER
+    ]
     group.release(wanted[0])
 
 

@@ -419,6 +419,18 @@ def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
     assert ["own", "own"] == [votes[member_id] for member_id in answers.ours]
 
 
+@pytest.mark.parametrize(("wanted", "places"), [(orders(1), {5}), (orders(1, 4), {0, 1})])
+def test_what_is_set_free_is_not_given_to_a_holder(
+    wanted: frozenset[TopicPartition], places: set[int]
+) -> None:
+    """One holder settles when all others have left; several settle before any of them leaves."""
+    answers = Answers()
+    carry_out(ConsumerHold().capture(wanted), answers)
+    settling = [one for one in answers.asked if isinstance(one, Beat)][-6:]
+
+    assert places == {at for at, one in enumerate(settling) if one.epoch != LEAVE_EPOCH}
+
+
 def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
     """The note is published when the hold is settled, and again when it is another one."""
     hold, answers = ConsumerHold(note=HoldNote(who="ann")), Answers()

@@ -23,6 +23,8 @@ from toolkit.model import TopicPartition
 
 MOST_AT_ONCE = 500  # requests that are on their way on one connection
 GROUP_MAX_SIZE_REACHED = 81
+# A reader's heartbeat between the leaving of these has us start again, so it must not take long.
+FEW = 40
 LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
 
 
@@ -141,13 +143,18 @@ class Crew:
         Have the holders want nothing and keep what they have, and have all others leave.
 
         A member that reports what is not meant for it any more is waited for, and what it reports
-        is withheld. Holders come first: those that leave set partitions free, of which a member
-        that still subscribes would be given more.
+        is withheld. The first heartbeat of this has a new assignment computed, and the next one is
+        a second away. That of a single holder comes last, when all others have left: what they
+        leave is given out at once. Several come first: one that still wants something, and is not
+        the only one, would be given what the others set free.
         """
         staying = {holder.member_id for holder in holders}
         stay = [h.beat(rack_id, topics=(), assignor=assignor) for h in holders]
         go = [leave(member_id) for member_id in self.members if member_id not in staying]
-        answers = yield from together([*stay, *go])
+        if len(stay) == 1 and len(go) <= FEW:
+            answers = (yield from together([*go, *stay]))[len(go) :]
+        else:
+            answers = yield from together([*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].hear(answer)
             if holder.is_given_more(answer):

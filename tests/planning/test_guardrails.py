@@ -278,7 +278,7 @@ def test_a_rule_does_not_object_to_what_is_next_to_it(rule: str) -> None:
 ONLY_WHEN_APPLYING = {"reason-required", "stale-plan", "keeps-committing"}
 
 
-@pytest.mark.parametrize("rule", EXAMPLES.keys() - ONLY_WHEN_APPLYING)
+@pytest.mark.parametrize("rule", sorted(EXAMPLES.keys() - ONLY_WHEN_APPLYING))
 def test_a_rule_is_told_when_a_plan_is_reviewed(rule: str) -> None:
     """What would stop a plan is known before anybody approves it."""
     bad, says, _, about = EXAMPLES[rule]

@@ -1,0 +1,70 @@
+"""What is known of a group before a hold is planned."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from live_groups import LiveGroup
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.group_settings import OF_A_BROKER, read_group_settings
+from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPartition
+from toolkit.operate.background import read_background, settings_of
+from toolkit.operate.operator import Operator
+from toolkit.planning.hold_case import HoldCase, HoldTerms, Settings
+from toolkit.planning.index import Index
+from toolkit.planning.pause_costs import costs
+
+READ = {
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "consumer.heartbeat.interval.ms": "8000",
+    "group.consumer.session.timeout.ms": "45000",
+    "group.consumer.max.size": "500",
+    "group.max.size": "200",
+    "offsets.retention.minutes": "1440",
+}
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "read", "expected"),
+    [
+        (GroupType.CONSUMER, READ, Settings(8.0, survives_s=45.0, max_size=500, retention=DAY)),
+        (GroupType.CLASSIC, READ, Settings(max_size=200, retention=DAY)),
+        (GroupType.CONSUMER, {}, Settings()),
+    ],
+)
+def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: Settings) -> None:
+    """A group's own setting counts more than its brokers'; what is not known stays open."""
+    assert expected == settings_of(Group("g", kind, GroupState.STABLE), read)
+
+
+def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -> None:
+    """Each broker those that it knows; one that knows no settings of groups is no error."""
+    with Connection(bare_cluster) as connection:
+        assert read_group_settings(connection, "g").keys() >= set(OF_A_BROKER)
+    with Connection(kafka_39) as connection:
+        assert "offsets.retention.minutes" in read_group_settings(connection, "g")
+
+
+def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any) -> None:
+    """Where an owner would be evicted, the rate is measured; a lossless capture needs none."""
+    live: LiveGroup = live_group(bare_cluster, "librdkafka-consumer", per_second=20)
+    assert read_background(bare_cluster, live.group).earlier is None
+
+    beside = read_background(bare_cluster, live.group, prefer=Prefer.QUIET)
+    facts = read_plan_facts(bare_cluster, groups=[live.group])
+    (group,) = facts.groups
+    place = TopicPartition(live.topics[0], 1)
+    case = HoldCase(Index.of(facts), group, (place,), HoldTerms(Prefer.QUIET), beside)
+
+    assert Operator.here() == beside.by
+    assert case.recipe
+    announced = costs(case, case.recipe).repeats
+    (owner,) = case.evicted
+    # At least what is written between two commits, and not more than a minute's.
+    assert announced
+    assert len(owner.assignment) * 20 < announced < len(owner.assignment) * 20 * 60

@@ -70,6 +70,8 @@ class Coordinator:
     state: str = "Stable"
     holder_there: bool = False
     leads: str = ""  # who leads in spite of all; "" for the first member
+    listed_first: str = ""  # before ours
+    intruder: str = ""  # joins while the group waits for ours
     taken: bool = True  # whether members take what they are given
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
@@ -124,13 +126,16 @@ class Coordinator:
 
     @property
     def ids(self) -> list[str]:
-        """The members, ours first."""
-        return [*(one for one in self.ours if one in self.joined), *self.shares]
+        """The members, ours first or nearly so."""
+        ours = [one for one in self.ours if one in self.joined]
+        ours += [self.intruder] if self.intruder and self.joined else []
+        first = [one for one in self.shares if one == self.listed_first]
+        return [*first, *ours, *(one for one in self.shares if one not in first)]
 
     def told(self, member_id: str) -> ClassicMember:
         """Return what is told about a member."""
         share = self.shares.get(member_id, frozenset())
-        client = HOLDER if self.holder_there else member_id[:-2]
+        client = HOLDER if self.holder_there or member_id == self.intruder else member_id[:-2]
         given = PROTOCOLS["range"].assignment(share, generation=4)
         subscription = owning(self.protocol, share)
         return ClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
@@ -270,6 +275,37 @@ def test_a_group_that_another_member_leads_all_the_same_is_left(protocol: str) -
     with pytest.raises(NotCaptured, match="another member leads"):
         carry_out(hold.capture(orders(1)), answers)
 
+    assert [] == answers.ours
+
+
+@both
+def test_a_hold_of_a_group_that_another_member_leads_is_lost(protocol: str) -> None:
+    """Our member leaves then, so that it does not keep the share that the leader gives it."""
+    hold, answers = captured(protocol, 1)
+    answers.leads, answers.beats = "c-1", [27]
+    with pytest.raises(HoldLost, match="another member leads"):
+        carry_out(hold.keep(), answers)
+
+    assert [] == answers.ours
+
+
+def test_who_would_lead_before_ours_is_removed_with_the_leader() -> None:
+    """Of a cooperative group, nobody else is: whoever is removed reads records again."""
+    answers = Coordinator(COOPERATIVE, listed_first="c-1")
+    answers.shares |= {"c-1": frozenset(), "d-1": frozenset()}
+    carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), answers)
+
+    assert {"a-2", "b-1", "c-2", "d-1"} == answers.shares.keys()
+
+
+@both
+def test_of_two_captures_at_once_the_later_one_removes_nobody(protocol: str) -> None:
+    """One that finds a member of another capture beside its own gives up."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, intruder="x-1")
+    with pytest.raises(NotCaptured, match="somebody else"):
+        carry_out(hold.capture(orders(1)), answers)
+
+    assert {"a-1", "b-1"} == answers.shares.keys()
     assert [] == answers.ours
 
 

@@ -22,7 +22,7 @@ from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, FetchComm
 from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
 from toolkit.live.classic_member import OurMember, draw_id, draw_ids
 from toolkit.live.flow import Aside, Flow, Together, Wait
-from toolkit.model import TopicPartition
+from toolkit.model import HOLDER, TopicPartition
 
 REBALANCING = "PreparingRebalance"
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
@@ -46,7 +46,7 @@ def lead_eager(member: OurMember, ours: list[str]) -> Flow[Joined]:
     # While an id is out with which nobody has joined, the rebalance does not end.
     yield Aside(member.join_quietly())
     yield Wait(HEARTBEAT_S + LATE_S)
-    listed = yield from _waiting(member)
+    listed = yield from _waiting(member, ours)
     yield Leave(tuple(sorted(set(listed) - set(ours))))
     yield Aside(member.join())
     yield from _until_back(len(listed), BACK_AFTER_S)
@@ -69,7 +69,7 @@ def lead_cooperative(
     member.member_id = yield from draw_id(OurMember(member.protocol), ours, len(owned) + 1)
     yield Aside(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
-    listed = yield from _waiting(member)
+    listed = yield from _waiting(member, ours)
     # Members are listed in the order in which the coordinator looks for a new leader.
     first = listed[: listed.index(member.member_id)]
     yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
@@ -79,7 +79,7 @@ def lead_cooperative(
     return (yield from _let_it_end(member, blocker))
 
 
-def _waiting(member: OurMember) -> Flow[list[str]]:
+def _waiting(member: OurMember, ours: Collection[str]) -> Flow[list[str]]:
     """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
@@ -87,6 +87,8 @@ def _waiting(member: OurMember) -> Flow[list[str]]:
         raise NotCaptured(
             f"the group did not wait for our member: it is {listed.state}", hint="try again"
         )
+    if any(one.client_id == HOLDER and one.member_id not in ours for one in listed.members):
+        raise NotCaptured("somebody else is capturing partitions of the group", hint="try again")
     return ids
 
 

@@ -8,22 +8,22 @@ step leaves nobody behind.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID, uuid4
 
-from toolkit.errors import NotCaptured, ToolkitError
+from toolkit.errors import Interrupted, NotCaptured, ToolkitError
 from toolkit.kafka_io.chunks import in_chunks
-from toolkit.kafka_io.membership import Beat, Beaten, Request
+from toolkit.kafka_io.membership import Beat, Beaten
 from toolkit.kafka_io.membership.consumer import JOIN_EPOCH, LEAVE_EPOCH, IdPartition
+from toolkit.kafka_io.membership.group_config import ChangeConfig, ConfigChanged
 from toolkit.kafka_io.membership.static_members import StaticBeat
 from toolkit.live.flow import Flow, Together
 from toolkit.model import TopicPartition
 
 MOST_AT_ONCE = 500  # requests that are on their way on one connection
 GROUP_MAX_SIZE_REACHED = 81
-# A reader's heartbeat between the leaving of these has us start again, so it must not take long.
+# While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
 FEW = 40
 LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
 
@@ -96,7 +96,7 @@ class Crew:
     """All members of ours that one capture needs, and whatever else it has to take back."""
 
     members: dict[str, Sentinel] = field(default_factory=dict)
-    owed: list[Request] = field(default_factory=list)
+    owed: list[ChangeConfig] = field(default_factory=list)
     holding: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
 
     def hire(self, count: int, *, static: bool) -> list[Sentinel]:
@@ -138,9 +138,11 @@ class Crew:
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
             one.hear(answer)
 
-    def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[None]:
+    def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
         """
         Have the holders want nothing and keep what they have, and have all others leave.
+
+        Return whether none of them was given anything besides, which nobody would read then.
 
         A member that reports what is not meant for it any more is waited for, and what it reports
         is withheld. The first heartbeat of this has a new assignment computed, and the next one is
@@ -157,9 +159,8 @@ class Crew:
             answers = yield from together([*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].hear(answer)
-            if holder.is_given_more(answer):
-                raise NotCaptured("more than was wanted would be held", hint="once more")
             holder.hear(answer)
+        return not any(map(Holder.is_given_more, holders, answers))
 
     def leave(self) -> Flow[None]:
         """Have everybody leave."""
@@ -169,11 +170,28 @@ class Crew:
     def dismiss(self) -> Flow[None]:
         """Have everybody leave and take back what else is owed, though it is interrupted again."""
         for _ in range(LEAVE_TRIES):
-            with suppress(ToolkitError, KeyboardInterrupt):
+            try:
                 yield from self.leave()
                 while self.owed:
-                    yield self.owed[0]
+                    changed: ConfigChanged = yield self.owed[0]
+                    if changed.error:
+                        return
                     self.owed.pop(0)
+            except (KeyboardInterrupt, Interrupted):
+                continue
+            except ToolkitError:
+                return
+
+    @property
+    def left_behind(self) -> str:
+        """Say what could not be undone, because nobody answered; "" where all is in order."""
+        words = []
+        if self.members:
+            words.append(
+                f"{len(self.members)} members of ours may be in the group until their session ends"
+            )
+        words += [f"{one.name} of the group may not be what it was" for one in self.owed]
+        return "; ".join(words)
 
 
 def leave(member_id: str) -> Beat:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
-from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.hold_notes import write_note
 from toolkit.kafka_io.membership import Beaten
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, ConfigFound, GroupConfig
@@ -32,6 +32,7 @@ from toolkit.model import HoldNote, Prefer, TopicPartition
 
 PATIENCE_S = 30.0  # two heartbeats of the owners, and as long as they need to stop reading
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
+RECIPES = {Prefer.LOSSLESS: flood, Prefer.QUIET: weigh, Prefer.FAST: stroke}
 GONE = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND})
 
 
@@ -80,28 +81,26 @@ class ConsumerHold:
             holders = yield from self._capture(new, crew)
         except GeneratorExit:
             raise
-        except BaseException:
+        except BaseException as exc:
             yield from crew.dismiss()
+            if crew.left_behind and isinstance(exc, ToolkitError):
+                raise NotCaptured(f"{exc.problem}; {crew.left_behind}", hint=exc.hint) from exc
             raise
         self._holders |= {holder.place: holder for holder in holders}
 
     def _capture(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[list[Holder]]:
-        sight = yield from self._look(wanted, crew)
         self.survives_s = yield from _session_s()
-        holders: list[Holder] = []
-        if self.prefer is Prefer.FAST:
-            holders = yield from stroke(sight, wanted, crew, patience_s=self._patience_s)
-        elif self.prefer is Prefer.QUIET:
-            holders = yield from weigh(sight, wanted, crew)
-        if not holders:
-            if crew.members:
-                yield from crew.leave()
-                sight = yield from self._look(wanted, crew)
-            holders = yield from flood(sight, wanted, crew, patience_s=self._patience_s)
         text = self._note_text()
-        yield from crew.settle(holders, assignor=sight.assignor, rack_id=text)
-        self._published = self._published or text
-        return holders
+        # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
+        for recipe in (RECIPES[self.prefer], flood):
+            sight = yield from self._look(wanted, crew)
+            holders = yield from recipe(sight, wanted, crew, patience_s=self._patience_s)
+            settle = crew.settle(holders, assignor=sight.assignor, rack_id=text)
+            if holders and (yield from settle):
+                self._published = self._published or text
+                return holders
+            yield from crew.leave()
+        raise NotCaptured("other members came between", hint="again")
 
     def _look(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[Sight]:
         yield from crew.beat(())

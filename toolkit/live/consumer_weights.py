@@ -39,14 +39,16 @@ class Load:
     topic: Topic | None = None
 
 
-def weigh(sight: Sight, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[list[Holder]]:
+def weigh(
+    sight: Sight, wanted: frozenset[TopicPartition], crew: Crew, *, patience_s: float
+) -> Flow[list[Holder]]:
     """
     Have the wanted partitions, [] where it did not come out exactly.
 
     Raises NotCaptured where it cannot even be tried: what would help is said.
     """
     load = yield from _load(sight, wanted)
-    if not (yield from _loaded(sight, load, crew)):
+    if not (yield from _loaded(sight, load, crew, min(patience_s, LOADED_WITHIN_S))):
         return []
     evict = [leave(owner.member_id) for owner in sight.owners(wanted)]
     yield from together(evict)
@@ -81,7 +83,7 @@ def _load(sight: Sight, wanted: frozenset[TopicPartition]) -> Flow[Load]:
     )
 
 
-def _loaded(sight: Sight, load: Load, crew: Crew) -> Flow[bool]:
+def _loaded(sight: Sight, load: Load, crew: Crew, patience_s: float) -> Flow[bool]:
     hired = crew.hire(load.members, static=False)
     yield from crew.join([(one, ()) for one in hired], None)
     topics = (*sorted(sight.read_topics), *([load.name] if load.topic else ()))
@@ -89,7 +91,7 @@ def _loaded(sight: Sight, load: Load, crew: Crew) -> Flow[bool]:
     yield from crew.subscribe([(one, topics) for one in hired])
     begun = yield Wait(0)
     loaded_at: float | None = None
-    while (now := (yield Wait(BEAT_S))) < begun + LOADED_WITHIN_S:
+    while (now := (yield Wait(BEAT_S))) < begun + patience_s:
         yield from crew.beat(hired)
         if not _as_meant(hired, load):
             loaded_at = None

@@ -73,6 +73,7 @@ def test_two_at_once() -> None:
 
     assert both[2:] == two_at_once(both)
     assert [] == two_at_once(both[:2])
+    assert [] == two_at_once(read_by((1, "a", 7), (1.2, "a", 8)))
     assert [] == two_at_once(both, within_s=0.3)
     assert [] == two_at_once([*both[:2], *read_by((1.4, "a", 8), place=OTHER)])
     assert [] == two_at_once(read_by((1, "a", 7), (1.2, "b", 7), (2.9, "a", 8)))
@@ -93,7 +94,8 @@ def test_longest_silence() -> None:
     log = read_by((1, "a", 7), (2, "a", 8), (5, "a", 9))
 
     assert 3 == longest_silence(log, PLACE, 0, 6)
-    assert 4 == longest_silence(log, PLACE, 0, 4.5 + 1.5 + 3)
+    assert 4 == longest_silence(log, PLACE, 0, 9)
+    assert 1.5 == longest_silence(log, PLACE, 2.5, 4)
     assert 6 == longest_silence(log, OTHER, 0, 6)
 
 

@@ -223,6 +223,7 @@ class TimedOffset(NamedTuple):
 
 
 UNREAD_OFFSETS_TOPIC = "commit times"  # what a problem is about when that topic was not read
+HELD_PARTITIONS = "held partitions"  # what a problem is about when a hold is hidden
 NO_SUCH_GROUP = "group"  # what a problem is about when a group was named that does not exist
 
 

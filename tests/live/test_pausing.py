@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 from deliveries.analysis import delivered_during, first_after, repeats
 from deliveries.log import Delivery
@@ -111,7 +112,7 @@ def holder(desk: Desk, live_group: Callable[..., LiveGroup]) -> Iterator[Callabl
 
     yield make
     for holder in made:
-        if is_kept(holder.path):
+        if is_kept(holder.path) and Path(holder.record.socket).exists():
             ask_keeper(holder.record.socket, {"do": "release"})
 
 
@@ -223,6 +224,26 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     told = one.live.applications.deliveries()
     assert [] == delivered_during(told, held, paused_at, time.time())
     assert one.resume().is_done
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("broken", ["socket", "file"])
+def test_what_a_keeper_holds_that_cannot_be_asked_is_resumed(
+    holder: Callable[[str], Holder], broken: str, eventually: Eventually
+) -> None:
+    """Its member is made to leave; the keeper sees that and ends."""
+    one = holder("librdkafka-range")
+    one.pause(2)
+    keeper = psutil.Process(one.record.pid)
+    if broken == "socket":
+        Path(one.record.socket).unlink()
+    else:
+        one.path.write_text("{")
+
+    assert one.resume(2).is_done
+
+    assert frozenset() == one.paused
+    eventually(lambda: not keeper.is_running())
     one.live.applications.until_delivered(one.live.places)
 
 

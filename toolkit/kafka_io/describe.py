@@ -25,8 +25,10 @@ from toolkit.kafka_io.wire.describe import (
     StreamsGroupDescribeRequest,
 )
 from toolkit.model import (
+    HELD_PARTITIONS,
     HOLDER,
     Group,
+    GroupState,
     GroupType,
     Member,
     Problem,
@@ -73,7 +75,16 @@ def _describe(
             group = replace(
                 groups[answer.entry.group_id], coordinator_id=answer.coordinator_id, described=True
             )
-            yield described(group, answer.entry, topics)
+            group = described(group, answer.entry, topics)
+            yield group
+            if _hides_a_hold(group):
+                yield Problem(HELD_PARTITIONS, "the group is rebalancing", group.group_id)
+
+
+def _hides_a_hold(group: Group) -> bool:
+    """Whether what is held cannot be seen: brokers before 4.0 show it only when Stable."""
+    hidden = any(member.is_holder and not member.holds for member in group.members)
+    return hidden and group.type is GroupType.CLASSIC and group.state is not GroupState.STABLE
 
 
 def _classic_request(group_ids: Sequence[str]) -> DescribeGroupsRequest:

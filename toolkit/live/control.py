@@ -74,11 +74,11 @@ class Control:
             connection.sendall(json.dumps(heard).encode() + b"\n")
 
 
-def ask_keeper(path: str, request: Request) -> Answer:
+def ask_keeper(path: str, request: Request, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
     """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(ANSWER_WITHIN_S)
+            connection.settimeout(within_s)
             connection.connect(path)
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as incoming:

@@ -65,7 +65,7 @@ class Keeper:
 
     def run(self) -> None:
         """Hold until the end, and leave nothing behind but the record of how it ended."""
-        with self.control, self.channel:
+        with self.wakeful, self.waker, self.control, self.channel:
             self.note(socket=str(self.control.path), pid=os.getpid())
             try:
                 if missing := frozenset(self.record.wanted) - self.hold.held:
@@ -166,11 +166,7 @@ class Keeper:
                     self.note(wanted=tuple(sorted({*self.record.wanted, *some})))
                     self.note_held("held")
                 case "release":
-                    self.asked_to_end = "" if self.hold.held - some else RESUMED
-                    self.is_ending = self.is_ending or bool(self.asked_to_end)
-                    self.do(self.hold.release(some & self.hold.held))
-                    self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
-                    self.note_held("held")
+                    self.let_go(some)
                 case other:
                     return {"ok": False, "words": f"{other!r} is not known here"}
         except Interrupted:
@@ -178,6 +174,20 @@ class Keeper:
         except ToolkitError as exc:
             return {"ok": False, "words": str(exc)}
         return {"ok": True, "words": self.record.words, "held": sorted(self.hold.held)}
+
+    def let_go(self, some: frozenset[TopicPartition]) -> None:
+        """Let some partitions go because somebody asked for it; with the last, the hold ends."""
+        is_last = self.hold.held <= some
+        self.is_ending = self.is_ending or is_last  # what lets all go is not interrupted
+        try:
+            self.do(self.hold.release(some & self.hold.held))
+        except ToolkitError:
+            self.is_ending = False  # it goes on, and may be asked again
+            raise
+        if is_last:
+            self.asked_to_end = RESUMED
+        self.note(wanted=tuple(sorted({*self.record.wanted} - some)))
+        self.note_held("held")
 
     def end(self, words: str) -> None:
         """Let everything go that is still held, and record how the hold ended."""

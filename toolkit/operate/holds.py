@@ -8,27 +8,38 @@ what the broker shows of the group afterwards.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolkit.errors import BrokerRefused, NotCaptured, ToolkitError
+from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, RecordFailed, ToolkitError
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.membership import Beat, GroupChannel, Leave
 from toolkit.live.control import ask_keeper
 from toolkit.live.holding import Tie, start_keeper, wait_until_held
-from toolkit.model import Cluster, Group, GroupType, HoldNote, Member, Prefer, TopicPartition
+from toolkit.model import (
+    Cluster,
+    Group,
+    GroupType,
+    HoldNote,
+    Member,
+    Prefer,
+    Problem,
+    TopicPartition,
+)
 from toolkit.operate.steps import OnStep, not_tried
 from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
 from toolkit.planning.guardrails import Case
+from toolkit.planning.scope import scopes_of
 from toolkit.planning.times import parse_duration
 from toolkit.storage.audit import Run
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
 
 HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
 SEEN_WITHIN_S = 15.0  # a classic group shows what is held only when it is Stable again
+RELEASE_S = 15.0  # a keeper that is asked to let go is at most busy with one rebalance
 LOOK_EVERY_S = 0.1
 LEAVE_EPOCH = -1
 
@@ -141,16 +152,36 @@ class Holds:
 
     def let_go(self, step: Step, held: Paused) -> None:
         """Have partitions let go by our keeper, and by making the members of others leave."""
-        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
-        record = read_hold(path)
-        ours = frozenset(record.held) & held.keys() if record and is_kept(path) else frozenset()
-        if record and ours:
-            answer = ask_keeper(record.socket, {"do": "release", "partitions": sorted(ours)})
-            if not answer["ok"]:
-                raise BrokerRefused(answer["words"])
-        holders = {member.member_id for partition, member in held.items() if partition not in ours}
+        wanted = frozenset(change.partition for change in step.changes)
+        told = self.tell_keeper(step, wanted)
+        holders = {member for partition, member in held.items() if partition not in told}
+        if more := {p for member in holders for p in member.holds} - wanted:
+            names = " ".join(map(str, scopes_of(more)))
+            raise BrokerRefused(
+                f"whoever holds it holds {names} too, and can only let all of it go"
+            )
         if holders:
-            self.make_leave(step, holders)
+            self.make_leave(step, {member.member_id for member in holders})
+
+    def tell_keeper(
+        self, step: Step, wanted: frozenset[TopicPartition]
+    ) -> frozenset[TopicPartition]:
+        """Have our keeper let go what it holds of what is wanted, and return that."""
+        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
+        try:
+            record = read_hold(path)
+            ours = wanted & frozenset(record.held if record and is_kept(path) else ())
+            if not record or not ours:
+                return frozenset()
+            answer = ask_keeper(
+                record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=RELEASE_S
+            )
+        except (HoldLost, RecordFailed):
+            # It hangs, or cannot be found: its members are made to leave, which it then sees.
+            return frozenset()
+        if not answer["ok"]:
+            raise BrokerRefused(answer["words"])
+        return ours
 
     def make_leave(self, step: Step, holders: Collection[str]) -> None:
         """Make holders leave whose keeper is gone or somebody else's; coordinators let anybody."""
@@ -165,28 +196,34 @@ class Holds:
             raise BrokerRefused(f"letting partitions of {step.group_id} go: {refused[0]}")
 
     def paused(self, group_id: str) -> Paused:
-        """Return what the broker shows as held in a group."""
-        with Connection(self.cluster) as connection:
-            return _paused(connection, self.case.groups[group_id])
+        """Return what the broker shows as held in a group, once it can be seen."""
+        return self.wait_for(group_id, (), held=True)
 
-    def wait_for(self, group_id: str, wanted: Iterable[TopicPartition], *, held: bool) -> Paused:
-        """Return what is held once that is all that is wanted, or after a while in any case."""
+    def wait_for(self, group_id: str, wanted: Collection[TopicPartition], *, held: bool) -> Paused:
+        """
+        Return what is held once that is all that is wanted, or after a while in any case.
+
+        Raises BrokerRefused where it cannot be seen for so long.
+        """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
         with Connection(self.cluster) as connection:
             while True:
-                paused = _paused(connection, self.case.groups[group_id])
-                done = all((partition in paused) == held for partition in wanted)
-                if done or time.monotonic() > give_up_at or self.stopped():
-                    return paused
+                shown = read_paused(connection, self.case.groups[group_id])
+                is_last = time.monotonic() > give_up_at or bool(self.stopped())
+                if isinstance(shown, Problem):
+                    if is_last:
+                        raise BrokerRefused(f"{shown.what} of group {group_id}: {shown.why}")
+                elif is_last or all((partition in shown) == held for partition in wanted):
+                    return shown
                 time.sleep(LOOK_EVERY_S)
 
 
-def _paused(connection: Connection, group: Group) -> Paused:
-    for found in describe_groups(connection, [group], topics=frozenset):
-        if isinstance(found, Group):
-            return found.paused
-        raise BrokerRefused(f"describing group {group.group_id}: {found.why}")
-    return {}
+def read_paused(connection: Connection, group: Group) -> Paused | Problem:
+    """Return what the broker shows as held in a group, or why that cannot be seen now."""
+    found = list(describe_groups(connection, [group], topics=frozenset))
+    problems = [one for one in found if isinstance(one, Problem)]
+    groups = [one for one in found if isinstance(one, Group)]
+    return problems[0] if problems else groups[0].paused
 
 
 def _outcome(

@@ -13,12 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.errors import Blocked, BrokerRefused
+from toolkit.errors import Blocked, RecordFailed
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
 from toolkit.live.hold_ends import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.operate.holds import read_paused
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -46,7 +46,7 @@ def settle_holds(cluster: Cluster, state: Path) -> list[LeftBehind]:
     """
     Return the holds on a cluster that were left behind; one that is over is recorded and told once.
 
-    Raises ClusterUnreachable, BrokerRefused where a group cannot be described, and RecordFailed.
+    One that cannot be seen now is left for later. Raises ClusterUnreachable.
     """
     found: list[LeftBehind] = []
     for path in list_holds(state):
@@ -55,8 +55,8 @@ def settle_holds(cluster: Cluster, state: Path) -> list[LeftBehind]:
                 record = read_hold(path)
                 if record and _may_be_left(record, cluster):
                     found += _settle(path, record, cluster)
-        except Blocked:
-            continue  # its keeper is alive
+        except (Blocked, RecordFailed):
+            continue  # its keeper is alive; or the file is damaged, which the broker does not mind
     return found
 
 
@@ -68,7 +68,10 @@ def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBe
     with Connection(cluster) as connection:
         if connection.cluster_id != record.cluster_id:
             return  # another cluster has the name now, which says nothing about this hold
-        held = _paused(connection, record.group_id) & frozenset(record.held)
+        paused = _paused(connection, record.group_id)
+    if isinstance(paused, Problem):
+        return  # that is for later, when it can be seen
+    held = paused & frozenset(record.held)
     if not held:
         ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
         record_end(path, record, ENDED_ALONE, datetime.now(UTC))
@@ -76,13 +79,10 @@ def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBe
     yield LeftBehind(record, held)
 
 
-def _paused(connection: Connection, group_id: str) -> frozenset[TopicPartition]:
+def _paused(connection: Connection, group_id: str) -> frozenset[TopicPartition] | Problem:
     listed, problems = list_groups(connection)
     groups = [group for group in listed if group.group_id == group_id]
-    if not groups and problems:
-        raise BrokerRefused(f"looking for group {group_id}: {problems[0].why}")
-    for found in describe_groups(connection, groups, topics=frozenset):
-        if isinstance(found, Problem):
-            raise BrokerRefused(f"describing group {group_id}: {found.why}")
-        return frozenset(found.paused)
-    return frozenset()
+    if not groups:
+        return problems[0] if problems else frozenset()
+    shown = read_paused(connection, groups[0])
+    return shown if isinstance(shown, Problem) else frozenset(shown)

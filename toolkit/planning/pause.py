@@ -106,9 +106,12 @@ def plan_resume(
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from (f for f in missing if not _names_paused(f, known))
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
-        if idle := [p for p in partitions if p not in held]:
+        hidden = facts.index.about_group.get(group, ())
+        yield from (block("unreadable", f"its {p.what}: {p.why}", group) for p in hidden)
+        idle = [p for p in partitions if p not in held]
+        if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)
-        elif not scopes and not held:
+        elif not scopes and not held and not hidden:
             yield note("not-paused", "nothing of it is paused", group)
         yield from _of_others(known, held, by)
         if held:

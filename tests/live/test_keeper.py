@@ -1,0 +1,141 @@
+"""A keeper, without a broker: what it does when it is told things and they go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.errors import ClusterUnreachable, Interrupted
+from toolkit.live.flow import Flow, Wait
+from toolkit.live.keeper import Keeper
+from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
+
+ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)
+
+
+@dataclass
+class Recipes:
+    """A hold that is nowhere, and fails where it is told to."""
+
+    held: frozenset[TopicPartition] = frozenset({ONE, TWO})
+    fails: list[str] = field(default_factory=list)
+    note: HoldNote = field(default_factory=HoldNote)
+    survives_s: float | None = 45.0
+    beat_every_s: float = 0.0
+
+    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+        """Hold more."""
+        yield from self._step("capture")
+        self.held |= wanted
+
+    def keep(self) -> Flow[None]:
+        """Go on."""
+        yield from self._step("keep")
+
+    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+        """Hold less."""
+        yield from self._step("release")
+        self.held -= some
+
+    def state(self) -> dict[str, Any]:
+        """Return nothing of interest."""
+        return {"held": sorted(self.held)}
+
+    def _step(self, name: str) -> Flow[None]:
+        yield Wait(0)
+        if name in self.fails:
+            self.fails.remove(name)
+            raise ClusterUnreachable("nobody is there")
+
+
+@pytest.fixture
+def keeper(tmp_path: Path) -> Iterator[Keeper]:
+    """Return a keeper of two partitions."""
+    path = hold_path(tmp_path, "cluster", "group")
+    path.parent.mkdir(parents=True)
+    note = HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC))
+    kind = (GroupType.CLASSIC, "range", (ONE, TWO), Prefer.LOSSLESS)
+    record = HoldRecord("run", Cluster("eu", "127.0.0.1:1"), "cluster", "group", *kind, note)
+    keeper = Keeper(path, record, starter=None)
+    keeper.hold = Recipes()
+    keeper.note_held("held")
+    with keeper.wakeful, keeper.waker, keeper.control, keeper.channel:
+        yield keeper
+
+
+def test_a_release_that_fails_can_be_asked_for_again(keeper: Keeper) -> None:
+    """It is said that it failed, all is still held, and the next one succeeds."""
+    keeper.hold = Recipes(fails=["release"])
+
+    failed = keeper.answer({"do": "release"})
+
+    assert not failed["ok"]
+    assert "nobody is there" in failed["words"]
+    assert {ONE, TWO} == keeper.hold.held
+    assert (False, "") == (keeper.is_ending, keeper.asked_to_end)
+    assert keeper.answer({"do": "release"})["ok"]
+    assert frozenset() == keeper.hold.held
+
+
+def test_a_keeper_whose_release_failed_is_still_ended_politely(keeper: Keeper) -> None:
+    """A failed release does not make it deaf to being stopped."""
+    keeper.hold = Recipes(fails=["release"])
+    keeper.answer({"do": "release"})
+    keeper.asked_to_end = "stopped by SIGTERM"
+
+    with pytest.raises(Interrupted, match="SIGTERM"):
+        keeper.check()
+
+
+def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
+    """The file says what is still held, and the hold goes on."""
+    answer = keeper.answer({"do": "release", "partitions": [["orders", 1]]})
+
+    assert (True, [TWO]) == (answer["ok"], answer["held"])
+    record = read_hold(keeper.path)
+    assert record
+    assert ((TWO,), (TWO,), HoldStatus.HELD) == (record.wanted, record.held, record.status)
+    assert "" == keeper.asked_to_end
+
+
+def test_a_capture_of_more_that_fails_leaves_what_is_held(keeper: Keeper) -> None:
+    """The answer says why, and the hold goes on as it was."""
+    keeper.hold = Recipes(held=frozenset({ONE}), fails=["capture"])
+    keeper.note_held("held")
+
+    answer = keeper.answer({"do": "add", "partitions": [["orders", 2]]})
+
+    assert (False, {ONE}) == (answer["ok"], keeper.hold.held)
+
+
+@pytest.mark.parametrize("request_", [{}, {"do": "dance"}, {"do": None}])
+def test_what_it_does_not_know_is_refused(keeper: Keeper, request_: dict[str, Any]) -> None:
+    """An unknown request changes nothing."""
+    answer = keeper.answer(request_)
+
+    assert not answer["ok"]
+    assert "not known here" in answer["words"]
+    assert {ONE, TWO} == keeper.hold.held
+
+
+def test_a_broker_that_does_not_answer_does_not_end_a_hold(keeper: Keeper) -> None:
+    """It is said, and tried again; when asked to end it ends, and the file says how."""
+    keeper.hold = Recipes(fails=["keep"])
+    said = []
+    keeper.wait = lambda _: said.append(keeper.record.words)  # type: ignore[method-assign]  # no waiting
+
+    def third_time() -> None:
+        if len(said) == 3:
+            raise Interrupted("enough")
+
+    keeper.check = third_time  # type: ignore[method-assign]  # it is asked to end after a while
+    with pytest.raises(Interrupted):
+        keeper.keep()
+
+    assert ["held", "held, as far as is known: nobody is there", "held"] == said

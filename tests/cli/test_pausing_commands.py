@@ -173,7 +173,7 @@ def test_what_is_paused_is_listed(desk: Desk) -> None:
     record = read_hold(path)
     assert record
     os.kill(record.pid, signal.SIGKILL)
-    with keeping(path, wait=True):  # its lock is free once it is gone
+    with keeping(path, within_s=60):  # its lock is free once it is gone
         pass
     assert ["half-dead"] == [row["how"] for row in desk.rows()]
     done = desk.change("resume")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -60,6 +62,19 @@ def test_one_keeper_at_a_time(tmp_path: Path) -> None:
             pass
 
     assert not is_kept(path)
+
+
+def test_who_looks_keeps_nobody_from_keeping(tmp_path: Path) -> None:
+    """Looking whether there is a keeper delays one that starts, and does not refuse it."""
+    path = hold_path(tmp_path, "abc", "orders")
+    path.parent.mkdir(parents=True)
+    lock = path.with_suffix(".lock").open("w")
+    fcntl.flock(lock, fcntl.LOCK_SH)  # as `is_kept` has it for a moment
+    assert not is_kept(path)
+    threading.Timer(0.3, lock.close).start()
+
+    with keeping(path, within_s=30):
+        assert is_kept(path)
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"note": null}', '"held"'])

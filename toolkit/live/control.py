@@ -11,6 +11,7 @@ The answer has `ok`, and `words` where something went wrong.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import tempfile
@@ -20,8 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from toolkit.errors import HoldLost
+from toolkit.errors import HoldLost, PrerequisiteMissing
 
+LONGEST_FOLDER = 107 - len("/offsetbook-12345678/keeper")  # the name of a socket has 107 bytes
 LONGEST_LINE = 10_000_000
 PATIENCE_S = 5.0  # for whoever connects and says nothing
 ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
@@ -30,16 +32,25 @@ Request = Mapping[str, Any]
 Answer = dict[str, Any]
 
 
+def _short_folder() -> str:
+    """Return the folder for temporary files; not one that makes a socket's name too long."""
+    folder = tempfile.gettempdir()
+    return folder if len(os.fsencode(folder)) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
+
+
 class Control:
     """A keeper's end: a socket in a folder of its own, gone when the keeper ends."""
 
     def __init__(self) -> None:
-        """Listen; the path is short, because the name of a socket may have 107 bytes only."""
-        self._folder = Path(tempfile.mkdtemp(prefix="offsetbook-"))  # mkdtemp makes it private
-        self.path = self._folder / "keeper"
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(self.path))
-        self._listener.listen()
+        """Listen; raises PrerequisiteMissing where no socket can be made."""
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="offsetbook-", dir=_short_folder()))
+            self.path = self._folder / "keeper"
+            self._listener = socket.socket(socket.AF_UNIX)
+            self._listener.bind(str(self.path))
+            self._listener.listen()
+        except OSError as exc:
+            raise PrerequisiteMissing(f"a keeper's socket cannot be made: {exc}") from exc
 
     def __enter__(self) -> Self:
         """Return the control itself."""
@@ -76,6 +87,8 @@ class Control:
 
 def ask_keeper(path: str, request: Request, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
     """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
+    if not path:
+        raise HoldLost("the process that holds the partitions is only starting", hint="again")
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(within_s)

@@ -63,7 +63,8 @@ def start_keeper(path: Path, record: HoldRecord) -> Tie:
         theirs, ours = os.pipe()
         with log.open("ab") as output:
             subprocess.run(
-                [sys.executable, "-m", "toolkit.live.keeper", str(path)],
+                # -P: nothing that lies in the folder where somebody happens to be is imported.
+                [sys.executable, "-P", "-m", "toolkit.live.keeper", str(path)],
                 stdin=theirs,
                 stdout=output,
                 stderr=output,
@@ -100,7 +101,7 @@ def wait_until_held(path: Path, tie: Tie, stopped: Callable[[], str]) -> HoldRec
         if is_loose:
             tie.cut()
             raise NotCaptured(
-                "the process that was to hold the partitions has ended",
+                f"the process that was to hold the partitions has ended{_last_words(path)}",
                 hint=f"its log is {path.with_suffix('.log')}; what it left in the group goes by "
                 "itself when its session times out",
             )
@@ -123,6 +124,14 @@ def follow(path: Path) -> Iterator[HoldRecord]:
         if not kept or not record or record.status is HoldStatus.ENDED:
             return
         time.sleep(FOLLOW_EVERY_S)
+
+
+def _last_words(path: Path) -> str:
+    """Return the last line of a keeper's log, to go behind what it is said about."""
+    with suppress(OSError, UnicodeDecodeError):
+        lines = path.with_suffix(".log").read_text("utf-8").splitlines()
+        return f": {lines[-1]}" if lines else ""
+    return ""
 
 
 def _wait_for_the_end(path: Path) -> None:

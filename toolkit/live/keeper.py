@@ -11,6 +11,7 @@ hold. With `--standby` it waits until the keeper before it is gone, and takes th
 from __future__ import annotations
 
 import logging
+import math
 import os
 import select
 import signal
@@ -40,6 +41,7 @@ from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeping, read_hol
 
 log = logging.getLogger("keeper")
 
+LOOKED_AT_FOR_S = 10.0  # somebody may be looking whether there is a keeper
 RESUMED = "resumed"  # by somebody who told the keeper to
 TIME_OVER = "the time of the hold is over"
 
@@ -235,12 +237,13 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
-    logging.getLogger("kafka").setLevel(logging.ERROR)
+    # What the client says while a broker is away it says all the time; we say it once.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     standby = "--standby" in options
     try:
-        with keeping(Path(path), wait=standby):
+        with keeping(Path(path), within_s=math.inf if standby else LOOKED_AT_FOR_S):
             record = read_hold(Path(path))
             if record is None or (standby and record.status is not HoldStatus.HELD):
                 return  # there is nothing to take over

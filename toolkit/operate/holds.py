@@ -109,8 +109,8 @@ class Holds:
     def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
         """Have a keeper hold partitions: the one that is there, or a new one."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
-        record = read_hold(path)
-        if not is_kept(path):
+        kept, record = is_kept(path), read_hold(path)
+        if not kept:
             start = self.record(step, wanted)
             if record and record.status is HoldStatus.HELD and self.is_left_behind(record):
                 start = replace(record, wanted=record.held, note=start.note)

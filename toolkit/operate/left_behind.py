@@ -8,6 +8,7 @@ keeper can go on with it; then it lets go, which nobody has recorded yet.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from toolkit.operate.holds import read_paused
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
+    is_kept,
     keeping,
     list_holds,
     read_hold,
@@ -50,13 +52,12 @@ def settle_holds(cluster: Cluster, state: Path) -> list[LeftBehind]:
     """
     found: list[LeftBehind] = []
     for path in list_holds(state):
-        try:
-            with keeping(path):
-                record = read_hold(path)
-                if record and _may_be_left(record, cluster):
-                    found += _settle(path, record, cluster)
-        except (Blocked, RecordFailed):
-            continue  # its keeper is alive; or the file is damaged, which the broker does not mind
+        with suppress(Blocked, RecordFailed):  # the broker does not mind a damaged file
+            if is_kept(path):
+                continue
+            record = read_hold(path)
+            if record and _may_be_left(record, cluster):
+                found += _settle(path, record, cluster)
     return found
 
 
@@ -73,9 +74,12 @@ def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBe
         return  # that is for later, when it can be seen
     held = paused & frozenset(record.held)
     if not held:
-        ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
-        record_end(path, record, ENDED_ALONE, datetime.now(UTC))
-        write_hold(path, ended)
+        with keeping(path):
+            if read_hold(path) != record:
+                return  # somebody else was faster
+            record_end(path, record, ENDED_ALONE, datetime.now(UTC))
+            ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
+            write_hold(path, ended)
     yield LeftBehind(record, held)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -23,6 +24,8 @@ from toolkit.errors import Blocked, RecordFailed
 from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
 from toolkit.storage.json_records import utc_text
 from toolkit.storage.whole_files import file_name, make_folder, not_written, write_whole
+
+TRY_EVERY_S = 0.05
 
 
 class HoldStatus(StrEnum):
@@ -91,29 +94,42 @@ def read_hold(path: Path) -> HoldRecord | None:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a keeper is alive that keeps the hold."""
-    try:
-        with keeping(path):
-            return False
-    except Blocked:
-        return True
+    """Whether a keeper is alive that keeps the hold; who looks does not disturb who looks."""
+    with _lock_file(path) as descriptor:
+        return not _taken(descriptor, fcntl.LOCK_SH)
 
 
 @contextmanager
-def keeping(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Be the only keeper of a hold; raises Blocked where another one is, or waits for its end."""
+def keeping(path: Path, *, within_s: float = 0) -> Iterator[None]:
+    """Be the only keeper of a hold; raises Blocked where another one is, for so long."""
+    give_up_at = time.monotonic() + within_s
+    with _lock_file(path) as descriptor:
+        while not _taken(descriptor, fcntl.LOCK_EX):
+            if time.monotonic() >= give_up_at:
+                raise Blocked(f"another process keeps the hold of {path}")
+            time.sleep(TRY_EVERY_S)
+        yield
+
+
+@contextmanager
+def _lock_file(path: Path) -> Iterator[int]:
     lock = make_folder(path.parent) / f"{path.stem}.lock"
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as exc:
         raise not_written(lock, exc) from exc
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        yield
-    except BlockingIOError as exc:
-        raise Blocked(f"another process keeps the hold of {path}") from exc
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def _taken(descriptor: int, kind: int) -> bool:
+    try:
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _content(record: HoldRecord) -> dict[str, Any]:

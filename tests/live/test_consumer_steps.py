@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from toolkit.errors import ClusterUnreachable, HoldLost, Interrupted, NotCaptured
+from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.hold_notes import read_note
 from toolkit.kafka_io.membership import (
     Beat,
@@ -79,6 +79,7 @@ class Answers:
     evicted: bool = False
     full: bool = False
     deaf: bool = False  # the owners never give anything up
+    refusing: int = 0  # the error that heartbeats are answered with
     generous: int = 0  # how often a holder is given something besides
     clock: float = 0.0
     asked: list[Any] = field(default_factory=list)
@@ -131,6 +132,8 @@ class Answers:
             if self.full:
                 return Beaten(81, "full")
             self.ours[beat.member_id] = ()
+        if self.refusing:
+            return Beaten(self.refusing, "not allowed")
         if beat.member_id not in self.ours:
             return Beaten(25, "unknown")
         if beat.topics is not None:
@@ -484,6 +487,31 @@ def test_a_hold_that_lost_a_partition_says_which_and_goes_on_with_the_others() -
     assert orders(1) == hold.held
     carry_out(hold.keep(), answers)
     assert [members[1]] == list(answers.ours)
+
+
+def test_a_broker_that_refuses_does_not_end_a_hold() -> None:
+    """What is neither lost nor accepted is said, and the hold goes on when it is accepted again."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1)), answers)
+    answers.refusing = 30
+    with pytest.raises(BrokerRefused, match="holding orders-1: not allowed"):
+        carry_out(hold.keep(), answers)
+
+    answers.refusing = 0
+    carry_out(hold.keep(), answers)
+    assert orders(1) == hold.held
+
+
+def test_what_is_lost_is_said_though_nobody_answers_any_more() -> None:
+    """That a partition is lost is known, whether its member can be told to leave or not."""
+    hold, answers = ConsumerHold(), Answers()
+    carry_out(hold.capture(orders(1)), answers)
+    answers.ours.clear()
+
+    with pytest.raises(HoldLost):
+        carry_out(hold.keep(), answers, interrupted_at=1, by=ClusterUnreachable("gone"))
+
+    assert orders() == hold.held
 
 
 def test_a_hold_goes_on_from_its_state() -> None:

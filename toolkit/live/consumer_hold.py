@@ -10,13 +10,14 @@ makes each a switch of its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self
 from uuid import UUID
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.hold_notes import write_note
-from toolkit.kafka_io.membership import Beaten
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, ConfigFound, GroupConfig
 from toolkit.kafka_io.membership.request import (
     FENCED_MEMBER_EPOCH,
@@ -121,22 +122,23 @@ class ConsumerHold:
         said = text if text != self._published else None
         answers = yield from together([holder.beat(said) for holder in holders])
         lost: dict[TopicPartition, str] = {}
+        refused = ""
         for holder, answer in zip(holders, answers, strict=True):
             if answer.error in GONE or holder.is_given_more(answer):
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
-            else:
-                _check(holder, answer)
-                holder.hear(answer)
-        self._published = text
+            refused = refused or (answer.why if holder.place in self._holders else "")
+            holder.hear(answer)
         if lost:
-            # One that is only out of step would be waited for until its session ends.
-            yield from together([leave(member_id) for member_id in lost.values()])
-            names = ", ".join(f"{topic}-{number}" for topic, number in sorted(lost))
+            with suppress(ToolkitError):  # one that is only out of step would be waited for
+                yield from together([leave(member_id) for member_id in lost.values()])
             raise HoldLost(
-                f"{names} is not held any more: somebody resumed it, or the brokers heard "
+                f"{_names(lost)} is not held any more: somebody resumed it, or the brokers heard "
                 "nothing of this hold for too long"
             )
+        if refused:
+            raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
+        self._published = text
 
     def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
         """Give partitions back; their members get them with their next heartbeat."""
@@ -187,6 +189,5 @@ def _session_s() -> Flow[float | None]:
     return int(value) / 1000 if value.isdecimal() else None
 
 
-def _check(holder: Holder, answer: Beaten) -> None:
-    if answer.error:
-        raise BrokerRefused(f"holding {holder.place.topic}-{holder.place.partition}: {answer.why}")
+def _names(places: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic}-{number}" for topic, number in sorted(places))

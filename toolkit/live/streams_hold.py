@@ -2,8 +2,8 @@
 Hold partitions of a Kafka Streams application in a classic group, by cutting its own assignment.
 
 What Streams tells its threads only its own leader can compute. But it can be read from the broker,
-and cut: all members are evicted while a join of ours waits right behind, so that ours leads; each
-thread that comes back gets what it had, without the tasks that are held. A leader that leaves one
+and cut: all members are evicted while one of ours waits to join, so that ours leads; each thread
+that comes back gets what it had, without the tasks that are held. A leader that leaves one
 member without bytes, or with others than Streams itself would write, ends the application.
 """
 
@@ -32,15 +32,20 @@ from toolkit.kafka_io.membership.request import (
     UNKNOWN_MEMBER_ID,
 )
 from toolkit.kafka_io.protocol_bytes import assignment_with_note
-from toolkit.live.flow import Flow, Together, Wait
+from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
 from toolkit.model import HOLDER, HoldNote, TopicPartition
 
 PROTOCOL = "stream"
 SESSION_TIMEOUT_S = 45.0
 REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
-BACK_WITHIN_S = 30.0  # who was evicted notices with its next heartbeat, every 3 s by default
+BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
 BEAT_S = 0.1  # while they are waited for
+# While it is being captured a group waits so long for us, should we be killed in the middle.
+CAPTURE_SESSION_S = 10.0
+LISTED_WITHIN_S = 5.0
+BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
+LOOK_EVERY_S = 0.01
 FORGOTTEN = (
     "the group no longer knows the member that held its partitions: somebody resumed them, or "
     "nothing was heard of it for its session timeout"
@@ -140,32 +145,48 @@ class StreamsHold:
         return self._tasks
 
     def _become_leader(self, wanted: frozenset[TopicPartition], ours: list[str]) -> Flow[Joined]:
-        """Evict all threads, and join before the first of them is back."""
+        """Evict all threads while ours waits to join, so that it is the first, and leads."""
         group: ClassicFacts = yield DescribeClassic()
         _check_capturable(group)
         tasks = StreamsTasks.read(group.members)
         tasks.check(wanted)
         self._subscription = group.members[0].subscription
-        drawn: Joined = yield self._join()
-        if drawn.member_id:
-            ours.append(drawn.member_id)
-        if drawn.error != MEMBER_ID_REQUIRED:
-            raise NotCaptured(f"the group takes no new member: {reason(drawn.error)}")
-        self._tasks, self._member_id = tasks, drawn.member_id
+        draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
+        drawn: tuple[Joined, ...] = yield Together((draw, draw))
+        ours += [one.member_id for one in drawn if one.member_id]
+        for one in drawn:
+            if one.error != MEMBER_ID_REQUIRED:
+                raise NotCaptured(f"the group takes no new member: {reason(one.error)}")
+        self._tasks, self._member_id = tasks, drawn[0].member_id
+        # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
+        # rebalance ends before the second of ours joins, or is gone.
+        yield Aside(self._join(CAPTURE_SESSION_S))
+        yield from self._until_listed(1, LISTED_WITHIN_S)
         self._comes_back = True
-        # The join is already waiting when the last one is gone, so the group is never Empty: it
-        # would wait then for others to join, for group.initial.rebalance.delay.ms.
-        evicted = Leave(tuple(one.member_id for one in group.members))
-        left: Left
-        joined: Joined
-        left, joined = yield Together((evicted, self._join()))
+        left: Left = yield Leave(tuple(one.member_id for one in group.members))
         if left.error:
             raise NotCaptured(f"its members could not be evicted: {reason(left.error)}")
+        # Those that come later would have to wait until the others notice it.
+        yield from self._until_listed(1 + len(group.members), BACK_AT_ONCE_S)
+        joined: Joined
+        _, joined = yield Together((Leave((drawn[1].member_id,)), self._join()))
         return joined
 
-    def _join(self) -> Join:
+    def _until_listed(self, count: int, within_s: float) -> Flow[None]:
+        """Wait until our join, which went over another connection, is there, and so many others."""
+        now = yield Wait(0)
+        give_up_at = now + within_s
+        listed: set[str] = set()
+        while now < give_up_at and not (self._member_id in listed and len(listed) >= count):
+            now = yield Wait(LOOK_EVERY_S)
+            group: ClassicFacts = yield DescribeClassic()
+            listed = {one.member_id for one in group.members}
+        if self._member_id not in listed:
+            raise NotCaptured("the group did not take our member", hint="try again")
+
+    def _join(self, session_timeout_s: float | None = None) -> Join:
         protocols = ((PROTOCOL, self._subscription),)
-        timeout_ms = round(self.survives_s * 1000)
+        timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
     def _rebalance(self, joined: Joined | None = None) -> Flow[None]:

@@ -174,8 +174,9 @@ def test_what_kafka_streams_says_when_it_joins(version: int, streams_jvm: JavaGa
     """The request to end the application is found in a subscription of each version that has it."""
     jvm = streams_jvm.jvm
     offsets = jvm.java.util.HashMap()
+    name = ["of a part"] if version >= 10 else []
     for number in (2, 5):
-        offsets.put(jvm.org.apache.kafka.streams.processor.TaskId(0, number), 2**40)
+        offsets.put(jvm.org.apache.kafka.streams.processor.TaskId(0, number, *name), 2**40)
     tags = jvm.java.util.HashMap()
     process = jvm.org.apache.kafka.streams.processor.assignment.ProcessId(jvm.java.util.UUID(1, 2))
     data = getattr(jvm, f"{INTERNALS}.SubscriptionInfo")(

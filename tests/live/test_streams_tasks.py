@@ -70,10 +70,12 @@ def shares(
     """Share tasks out, and return the numbers of the partitions that each member gets."""
     places = frozenset(TopicPartition("orders", number) for number in held)
     given = tasks.share_out(members, held=places, keep_absent=keep_absent)
-    return {
-        one[:-37]: [pair.partition.partition for pair in StreamsAssignment.read(data).pairs]
-        for one, data in given.items()
+    found = {one[:-37]: StreamsAssignment.read(data) for one, data in given.items()}
+    numbers = {
+        name: [pair.partition.partition for pair in one.pairs] for name, one in found.items()
     }
+    assert {name: assignment(*numbers[name]) for name in found} == found
+    return numbers
 
 
 BOTH = {member_id("a", 2): subscription(1), member_id("b", 2): subscription(2)}

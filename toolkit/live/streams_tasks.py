@@ -136,7 +136,7 @@ class StreamsTasks:
         for pairs in tasks.values():
             heir = min(sorted(self.here), key=lambda one: len(self.threads[one].pairs))
             have = self.threads[heir]
-            self.threads[heir] = have.of(sorted([*have.pairs, *pairs]))
+            self.threads[heir] = have.of([*have.pairs, *pairs])
 
     def as_state(self) -> dict[str, Any]:
         """Return it as JSON can have it."""

@@ -25,6 +25,7 @@ from toolkit.model import TopicPartition
 
 # Since 7 (Kafka 2.6) a message ends with its error and when to join next; a newer one is not known.
 KNOWN_VERSIONS = range(7, 12)
+ERROR_VERSION = 9  # from then on a thread can ask for the end of the application
 NAMED_VERSION = 10  # from then on a task has a name, of no characters
 NEVER = 2**63 - 1
 ERROR_BYTES, NEXT_BYTES = 4, 8
@@ -149,6 +150,7 @@ def _error(message: Reader, version: int) -> int:
         else:
             message.int32()
             message.raw(SHORT_OFFSETS_BYTES * message.int32())
-    if version >= 8:
-        message.raw(1)
-    return message.int32() if version >= 9 else 0
+    if version < ERROR_VERSION:
+        return 0
+    message.raw(1)  # changes when the thread wants to be told something anew
+    return message.int32()

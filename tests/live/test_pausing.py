@@ -262,6 +262,27 @@ def test_a_keeper_that_is_asked_to_end_lets_go(
     assert "stopped by SIGTERM" == one.desk.log[-1].run.reason
 
 
+def test_a_group_may_change_its_assignor_while_it_is_held(
+    desk: Desk, live_group: Callable[..., LiveGroup]
+) -> None:
+    """A newcomer that knows only the second of the members' two assignors is let in, and reads."""
+    both = {"partition.assignment.strategy": "range,roundrobin"}
+    one = Holder(desk, live_group(desk.cluster, "librdkafka-range", **both))
+    one.pause(1)
+    paused_at, held = time.time(), one.live.places_of(1)
+
+    one.live.applications.start("c", **{"partition.assignment.strategy": "roundrobin"})
+    one.live.applications.until(lambda told: "c" in {delivery.consumer for delivery in told})
+
+    (group,) = one.desk.facts(one.live.group).groups
+    assert ("roundrobin", held) == (group.assignor, one.paused)
+    one.live.applications.until_delivered(set(one.live.places) - held)
+    told = one.live.applications.deliveries()
+    assert [] == delivered_during(told, held, paused_at, time.time())
+    assert one.resume().is_done
+    one.live.applications.until_delivered(one.live.places)
+
+
 def test_a_capture_that_is_interrupted_holds_nothing(holder: Callable[[str], Holder]) -> None:
     """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
     one = holder("librdkafka-range")

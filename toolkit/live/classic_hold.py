@@ -172,6 +172,7 @@ class ClassicHold:
             if code == NO_ERROR:
                 yield from self._check_leads(joined)
                 member.generation = joined.generation
+                member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
                 assignments = yield from self._share_out(joined)
                 code = (yield member.sync(assignments)).error
             joined = None

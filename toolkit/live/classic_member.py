@@ -9,7 +9,7 @@ from toolkit.errors import NotCaptured
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.membership import Heartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
-from toolkit.kafka_io.protocol_bytes import ClassicProtocol
+from toolkit.kafka_io.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.live.flow import Flow, Together
 
 REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
@@ -37,7 +37,10 @@ class OurMember:
         return self._join((), CAPTURE_SESSION_MS)
 
     def _join(self, topics: Iterable[str], session_timeout_ms: int) -> Join:
-        protocols = ((self.protocol.name, self.protocol.subscription(topics)),)
+        # A client that has no protocol in common with us would be refused for good, so we offer all
+        # that we can lead. Our vote goes to the first: nothing changes by us.
+        offered = dict.fromkeys((self.protocol, *PROTOCOLS.values()))
+        protocols = tuple((one.name, one.subscription(topics)) for one in offered)
         return Join(self.member_id, protocols, session_timeout_ms, REBALANCE_TIMEOUT_MS)
 
     def sync(self, assignments: Mapping[str, bytes]) -> Sync:

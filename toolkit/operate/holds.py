@@ -35,13 +35,21 @@ from toolkit.planning.guardrails import Case
 from toolkit.planning.scope import scopes_of
 from toolkit.planning.times import parse_duration
 from toolkit.storage.audit import Run
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    hold_path,
+    is_kept,
+    read_hold,
+    write_hold,
+)
 
 HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
 SEEN_WITHIN_S = 15.0  # a classic group shows what is held only when it is Stable again
 RELEASE_S = 15.0  # a keeper that is asked to let go is at most busy with one rebalance
 LOOK_EVERY_S = 0.1
 LEAVE_EPOCH = -1
+KILLED = "its process ended before it held anything"
 
 Paused = Mapping[TopicPartition, Member]
 
@@ -114,13 +122,35 @@ class Holds:
             start = self.record(step, wanted)
             if record and record.status is HoldStatus.HELD and self.is_left_behind(record):
                 start = replace(record, wanted=record.held, note=start.note)
+            there = {member.member_id for member in self.holders(step.group_id)}
             tie = start_keeper(path, start)
             self.ties.append(tie)
-            record = wait_until_held(path, tie, self.stopped)
+            try:
+                record = wait_until_held(path, tie, self.stopped)
+            except NotCaptured:
+                self.clear_away(step, path, there)
+                raise
         if record and (missing := wanted - frozenset(record.held)):
             answer = ask_keeper(record.socket, {"do": "add", "partitions": sorted(missing)})
             if not answer["ok"]:
                 raise NotCaptured(answer["words"])
+
+    def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
+        """Make members leave that a keeper left which was killed: the group waits for them."""
+        if is_kept(path):
+            return
+        left = {member.member_id for member in self.holders(step.group_id)} - {*there}
+        if left:
+            self.make_leave(step, left)
+        record = read_hold(path)
+        if record and record.status is HoldStatus.STARTING:
+            write_hold(path, replace(record, status=HoldStatus.ENDED, words=KILLED))
+
+    def holders(self, group_id: str) -> list[Member]:
+        """Return the members of ours in a group, of whatever hold; they are seen in every state."""
+        with Connection(self.cluster) as connection:
+            found = describe_groups(connection, [self.case.groups[group_id]], topics=frozenset)
+            return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
     def is_left_behind(self, record: HoldRecord) -> bool:
         """Whether a keeper that is gone has left members that still hold something."""

@@ -1,0 +1,260 @@
+"""Partitions of live classic groups are held on a real broker, and every delivery is logged."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from deliveries.analysis import (
+    delivered_during,
+    first_after,
+    last_before,
+    missing,
+    repeats,
+    two_at_once,
+)
+from deliveries.log import Delivery
+from live_groups import LiveGroup
+
+from toolkit.errors import HoldLost, Interrupted, NotCaptured
+from toolkit.kafka_io.hold_notes import read_note
+from toolkit.kafka_io.membership import (
+    ClassicFacts,
+    ClassicMember,
+    DescribeClassic,
+    FetchCommits,
+    GroupChannel,
+    Leave,
+)
+from toolkit.kafka_io.subscriptions import user_data_from_bytes
+from toolkit.live.classic_hold import ClassicHold
+from toolkit.live.flow import run
+from toolkit.model import HOLDER, Cluster, HoldNote, TopicPartition
+
+EAGER, COOPERATIVE = "librdkafka-range", "librdkafka-cooperative-sticky"
+MORE = 20  # records: two seconds
+
+
+class Held:
+    """A hold on a live group, and when what happened to it."""
+
+    def __init__(self, live: LiveGroup, channel: GroupChannel) -> None:
+        """Hold nothing yet."""
+        self.live, self.channel = live, channel
+        self.hold = ClassicHold(note=HoldNote(who="ann", reason="repair"))
+
+    def capture(self, *wanted: TopicPartition) -> float:
+        """Capture partitions, and return when that was done."""
+        run(self.hold.capture(frozenset(wanted)), self.channel)
+        return time.time()
+
+    def release(self, *some: TopicPartition) -> float:
+        """Release partitions, wait until they are delivered, and return when they were released."""
+        released = time.time()
+        run(self.hold.release(frozenset(some)), self.channel)
+        self.until_delivered(*some, since=released)
+        return released
+
+    def until(self, condition: Callable[[list[Delivery]], object]) -> None:
+        """Go on holding until something is true of the deliveries."""
+
+        def is_so(deliveries: list[Delivery]) -> object:
+            if self.hold.held:
+                run(self.hold.keep(), self.channel)
+            return condition(deliveries)
+
+        self.live.applications.until(is_so)
+
+    def until_delivered(self, *places: TopicPartition, since: float, records: int = 1) -> None:
+        """Go on holding until so many records of each of some partitions have been delivered."""
+
+        def is_so(deliveries: list[Delivery]) -> bool:
+            found = [one.place for one in deliveries if one.at > since]
+            return all(found.count(place) >= records for place in places)
+
+        self.until(is_so)
+
+    def facts(self) -> ClassicFacts:
+        """Return the group as it is now."""
+        found: ClassicFacts = self.channel.ask(DescribeClassic())
+        return found
+
+    def holders(self) -> list[ClassicMember]:
+        """Return the members of ours."""
+        return [one for one in self.facts().members if one.client_id == HOLDER]
+
+    def others(self, *held: TopicPartition) -> list[TopicPartition]:
+        """Return the partitions that are not held."""
+        return sorted(set(self.live.places) - set(held))
+
+
+@pytest.fixture
+def held(
+    bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
+) -> Iterator[Callable[..., Held]]:
+    """Return a function that makes a live group and a hold for it."""
+    with ExitStack() as ending:
+
+        def make(kind: str, **wanted: object) -> Held:
+            live = live_group(bare_cluster, kind, **wanted)
+            return Held(live, ending.enter_context(GroupChannel(bare_cluster, live.group)))
+
+        yield make
+
+
+def assert_resumed_in_place(
+    deliveries: list[Delivery], place: TopicPartition, released: float
+) -> None:
+    """Check that reading goes on after a hold exactly where it stopped."""
+    before, after = (
+        last_before(deliveries, place, released),
+        first_after(deliveries, place, released),
+    )
+    assert before
+    assert after
+    assert before.offset + 1 == after.offset
+
+
+@pytest.mark.parametrize("kind", [EAGER, COOPERATIVE, "kafka-python-sticky"])
+def test_members_come_and_go_while_partitions_are_held(
+    held: Callable[..., Held], kind: str
+) -> None:
+    """Nothing of them is delivered, all the others are, and reading goes on in place."""
+    group = held(kind)
+    wanted = sorted(group.live.places_of(1, 4))
+    others = group.others(*wanted)
+
+    captured = group.capture(*wanted)
+    group.until_delivered(*others, since=captured, records=MORE)
+    group.live.applications.start("c")
+    group.until(lambda all_: "c" in {one.consumer for one in all_})
+    group.live.applications.stop("c")
+    group.until_delivered(*others, since=time.time())
+    killed = time.time()
+    (gone,) = (one.member_id for one in group.facts().members if one.client_id == "b")
+    group.live.applications.kill("b")
+    group.channel.ask(Leave((gone,)))  # its session would last for longer
+    group.until_delivered(*others, since=time.time())
+    (holder,) = group.holders()
+    committed = group.channel.ask(FetchCommits()).offsets
+    released = group.release(*wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, wanted, captured, released)
+    # What was killed had not committed everything; nor had a cooperative leader that was removed.
+    begun = captured if kind == COOPERATIVE else 0
+    assert [] == repeats(log, start=begun, end=killed)
+    assert [] == [place for place in group.live.places if missing(log, place)]
+    assert [] == two_at_once(log)
+    firsts = {place: first_after(log, place, released) for place in wanted}
+    assert {place: committed[place] for place in wanted} == {
+        place: first.offset for place, first in firsts.items() if first
+    }
+    note = read_note(user_data_from_bytes(holder.assignment))
+    assert (tuple(wanted), "ann", "repair") == (note.paused, note.note.who, note.note.reason)
+
+
+@pytest.mark.parametrize("kind", ["kafka-python-range", "librdkafka-roundrobin", "java-sticky"])
+def test_clients_of_all_kinds_are_held_and_read_on(held: Callable[..., Held], kind: str) -> None:
+    """Nothing of what is held is delivered, and nothing at all is delivered twice."""
+    group = held(kind)
+    wanted = sorted(group.live.places_of(0, 5))
+
+    captured = group.capture(*wanted)
+    group.until_delivered(*group.others(*wanted), since=captured, records=MORE)
+    released = group.release(*wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, wanted, captured, released)
+    assert [] == repeats(log)
+    assert [] == [place for place in group.live.places if missing(log, place)]
+    for place in wanted:
+        assert_resumed_in_place(log, place, released)
+
+
+def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held]) -> None:
+    """While a cooperative group of Java consumers is captured, the others are read all the time."""
+    group = held("java-cooperative-sticky")
+    (wanted,) = group.live.places_of(1)
+    since = time.time()
+    shares = []
+
+    def look() -> None:
+        shares.extend(user_data_from_bytes(one.assignment) for one in group.holders())
+
+    run(group.hold.capture(frozenset({wanted})), group.channel, check=look)
+    captured = time.time()
+    group.until_delivered(*group.others(wanted), since=captured)
+    released = group.release(wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [wanted], captured, released)
+    for place in group.others(wanted):
+        times = [one.at for one in log if one.place == place and since < one.at < captured]
+        assert len(times) >= (captured - since) * 5  # half of what is produced
+
+
+@pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
+def test_more_is_captured_some_is_released_and_another_process_takes_over(
+    held: Callable[..., Held], kind: str
+) -> None:
+    """Static members of two topics: each partition is held and given back alone."""
+    group = held(kind, topics=2, static=True)
+    one, two = sorted(group.live.places_of(1, 2))
+    (three,) = group.live.places_of(4, topic=1)
+    first = group.capture(one)
+    second = group.capture(two, three)
+    group.until_delivered(*group.others(one, two, three), since=second)
+    released = group.release(two)
+
+    with GroupChannel(group.live.cluster, group.live.group) as channel:
+        other = Held(group.live, channel)
+        other.hold = ClassicHold.from_state(group.hold.state(), note=group.hold.note)
+        other.until_delivered(*group.others(one, three), since=time.time(), records=MORE)
+        end = other.release(one, three)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [one], first, end)
+    assert [] == delivered_during(log, [two], second, released)
+    assert [] == delivered_during(log, [three], second, end)
+    assert [] == repeats(log, start=first if kind == COOPERATIVE else 0)
+    for place, since in ((one, end), (two, released), (three, end)):
+        assert_resumed_in_place(log, place, since)
+
+
+def test_what_somebody_else_resumed_is_not_captured_again(held: Callable[..., Held]) -> None:
+    """A hold of others is not broken into; one that was resumed is lost, and says so."""
+    group = held(EAGER)
+    wanted = group.live.places_of(1, 4)
+    group.capture(*wanted)
+    with pytest.raises(NotCaptured, match="another hold is there"):
+        run(ClassicHold(note=HoldNote()).capture(wanted), group.channel)
+
+    (holder,) = group.holders()
+    group.channel.ask(Leave((holder.member_id,)))
+    with pytest.raises(HoldLost):
+        run(group.hold.keep(), group.channel)
+
+    group.live.applications.until_delivered(group.live.places)
+    assert [] == group.holders()
+
+
+@pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
+def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
+    held: Callable[..., Held], kind: str
+) -> None:
+    """While members of ours are in the group, Ctrl-C has them leave, and everything is read."""
+    group = held(kind)
+
+    def check() -> None:
+        if group.holders():
+            raise Interrupted("stop")
+
+    with pytest.raises(Interrupted):
+        run(group.hold.capture(group.live.places_of(1, 4)), group.channel, check=check)
+
+    assert [] == group.holders()
+    group.live.applications.until_delivered(group.live.places)
+    assert [] == repeats(group.live.applications.deliveries())

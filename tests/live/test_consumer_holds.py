@@ -21,7 +21,12 @@ from live_groups import LiveGroup, create_topics
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.hold_notes import read_note
-from toolkit.kafka_io.membership import ConsumerFacts, DescribeConsumer, GroupChannel
+from toolkit.kafka_io.membership import (
+    ConsumerFacts,
+    ConsumerMember,
+    DescribeConsumer,
+    GroupChannel,
+)
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, GroupConfig
 from toolkit.live.consumer_crew import leave
 from toolkit.live.consumer_hold import ConsumerHold
@@ -77,6 +82,10 @@ class Held:
         found: ConsumerFacts = self.channel.ask(DescribeConsumer())
         return found
 
+    def holders(self) -> list[ConsumerMember]:
+        """Return the members of ours that are in the group now."""
+        return [member for member in self.facts().members if member.client_id == HOLDER]
+
     def others(self, *held: TopicPartition) -> list[TopicPartition]:
         """Return the partitions that are not held."""
         return sorted(set(self.live.places) - set(held))
@@ -117,6 +126,7 @@ def test_members_come_and_go_while_partitions_are_held(held: Callable[..., Held]
     group.hold.note = HoldNote(who="ann", reason="repair")
 
     captured = group.capture(*wanted)
+    assert len(wanted) == len(group.holders())
     group.until_delivered(*others, since=captured, records=MORE)
     group.live.applications.start("c")
     group.until(lambda all_: "c" in {one.consumer for one in all_})
@@ -301,6 +311,6 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
     with pytest.raises(Interrupted):
         run(ConsumerHold(prefer).capture(wanted), group.channel, check=check)
 
-    assert not [one for one in group.facts().members if one.client_id == HOLDER]
+    assert not group.holders()
     group.live.applications.until_delivered(group.live.places)
     assert [] == repeats(group.live.applications.deliveries())

@@ -87,7 +87,7 @@ def _give_up_if_needed(
     ours = frozenset(crew.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
     if is_being_captured(facts, ours, below=min(ours)):
-        raise NotCaptured("another hold of the group is being captured", hint="again when it is")
+        raise NotCaptured("another hold of the group is being captured", hint="again in a minute")
     if late:
         names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
         raise NotCaptured(f"{names} was not handed over in time{still_with(facts, missing)}")

@@ -97,6 +97,13 @@ def test_classic_groups_wait_as_a_whole() -> None:
     assert "up to about 160 records" in told(cooperative, "repeats")
 
 
+def test_streams_commit_seldom() -> None:
+    """Every instance is evicted, and commits every 30 s only: four partitions, 10 a second."""
+    plan = pause(classic(assignor="stream"), written=100)
+    assert "3 other partitions stop for up to about 4 s" in told(plan, "stops")
+    assert "up to about 1,320 records" in told(plan, "repeats")
+
+
 def test_what_happens_when_the_holder_dies() -> None:
     """The partitions are read again by themselves, and it is said after how long."""
     assert "after about 45 s" in told(pause(group()), "survives")

@@ -64,5 +64,5 @@ The partitions are paused, moved in one transaction, read back and resumed, so t
 loads its position anew. What is approved is where to; the numbers of now move on until then.
 Partitions that were paused before stay paused.
 """
-planner = Planner("move", HELP, make, (*FLAGS, *SCOPE, PREFER))
+planner = Planner("move", HELP, make, (*FLAGS, *SCOPE, PREFER), of_one_group=True)
 command = change_command(planner)

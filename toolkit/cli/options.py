@@ -55,6 +55,12 @@ def groups_option(default: str = "") -> Option:
     return click.option("--group", "groups", multiple=True, metavar="NAME", help=text)
 
 
+def one_group_option() -> Option:
+    """Return --group, which takes one name; that more are refused is for the command to say."""
+    text = "The group's name."
+    return click.option("--group", "groups", multiple=True, metavar="NAME", help=text)
+
+
 def topics_option(default: str = "") -> Option:
     """Return --topic, which takes scopes; `default` says what none means."""
     text = f"topic, topic:0,1,2 or topic:0-5; repeatable.{default}"

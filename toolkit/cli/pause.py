@@ -78,5 +78,5 @@ restarted. It holds them until they are resumed, or for as long as --for says. S
 are read again by themselves. Without --detach it holds in the foreground: Ctrl-C asks whether to
 go on in the background or to resume.
 """
-planner = Planner("pause", HELP, make, OPTIONS)
+planner = Planner("pause", HELP, make, OPTIONS, of_one_group=True)
 command = change_command(planner)

@@ -21,6 +21,7 @@ from toolkit.cli.options import (
     QUIET,
     Option,
     groups_option,
+    one_group_option,
     with_options,
 )
 
@@ -61,6 +62,13 @@ class Planner:
     help: str
     make: Callable[..., Planned]
     options: tuple[Option, ...] = ()
+    of_one_group: bool = False
+
+    @property
+    def asked(self) -> tuple[Option, ...]:
+        """The options that every plan is made with."""
+        group = one_group_option() if self.of_one_group else groups_option()
+        return (FLEET, CLUSTER, group, OUTPUT, QUIET)
 
 
 ASKED = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
@@ -97,7 +105,7 @@ def plan_command(planner: Planner) -> click.Command:
         type=click.Path(path_type=Path, dir_okay=False),
         help="The plan file to write. Default: plan-FINGERPRINT.json in the current folder.",
     )
-    return _command(planner, run, (*ASKED, *planner.options, out))
+    return _command(planner, run, (*planner.asked, *planner.options, out))
 
 
 def change_command(planner: Planner) -> click.Command:
@@ -110,7 +118,7 @@ def change_command(planner: Planner) -> click.Command:
         consent = Consent(**{option: own.pop(option) for option in Consent.OPTIONS})
         change(planner.make(asked, **own), asked, consent)
 
-    return _command(planner, run, (*ASKED, *planner.options, *APPROVAL))
+    return _command(planner, run, (*planner.asked, *planner.options, *APPROVAL))
 
 
 def _asked(given: dict[str, Any]) -> tuple[Asked, dict[str, Any]]:

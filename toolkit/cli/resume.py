@@ -44,5 +44,5 @@ def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...]) -> Plann
 
 
 HELP = "Give paused partitions of a live group back to its members; shows the plan first."
-planner = Planner("resume", HELP, make, OPTIONS)
+planner = Planner("resume", HELP, make, OPTIONS, of_one_group=True)
 command = change_command(planner)

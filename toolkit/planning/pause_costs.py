@@ -21,7 +21,7 @@ from toolkit.planning.steps import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
 CLASSIC_WAIT = 1.1  # heartbeats of its members in which a classic group comes to a standstill
-REJOINING_S = 3.0  # group.initial.rebalance.delay.ms, where all members are evicted
+STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams, where it is not exactly-once
 
 ALTERNATIVES = {
     Prefer.LOSSLESS: "--prefer lossless: nothing comes twice; the topic's other partitions stop "
@@ -54,7 +54,7 @@ def costs(case: HoldCase, recipe: Recipe) -> Costs:
         Recipe.FAST: (ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.EAGER: (CLASSIC_WAIT * beat + 2, CLASSIC_WAIT * beat + 2),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
-        Recipe.STREAMS: (beat + REJOINING_S, beat + REJOINING_S),
+        Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
     }[recipe]
     return Costs(
         paused_within_s=within,
@@ -78,6 +78,8 @@ def _repeats(case: HoldCase, recipe: Recipe) -> int | None:
             if rate is None:
                 return None
             unread = case.beside.settings.commit_interval_s
+            if recipe is Recipe.STREAMS:
+                unread = STREAMS_COMMIT_S
             if commit and commit.committed_at and case.lag(partition):
                 unread = max(unread, (now - commit.committed_at).total_seconds())
             count += rate * (unread + case.heartbeat_s)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from toolkit.errors import HoldLost, NotCaptured
+from toolkit.errors import BrokerRefused, HoldLost, NotCaptured
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.hold_notes import write_note
 from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, Joined, Leave, TopicFacts
@@ -93,6 +93,8 @@ class ClassicHold:
                 "the group no longer knows the member that held its partitions: somebody resumed "
                 "them, or nothing was heard of it for its session timeout"
             )
+        if answer.error not in {NO_ERROR, *COME_AGAIN}:
+            raise BrokerRefused(f"the heartbeat of a hold was refused: {reason(answer.error)}")
         grown = False
         if answer.error == NO_ERROR and not self._changed:
             now = yield Wait(0)

@@ -56,6 +56,7 @@ class Keeper:
         self.starter = starter
         self.asked_to_end = ""
         self.is_ending = False
+        self.heard_at = time.monotonic()  # when the brokers last heard of the hold
         self.wakeful, self.waker = socket.socketpair()
         kind = (record.type, record.assignor)
         if record.status is HoldStatus.HELD:
@@ -105,6 +106,7 @@ class Keeper:
             try:
                 if held:
                     self.do(self.hold.keep())
+                    self.heard_at = time.monotonic()
                     self.note_held("held")
             except HoldLost as exc:
                 if self.hold.held in {held, frozenset()}:
@@ -113,8 +115,15 @@ class Keeper:
                 self.note_held(str(exc))
             except (ClusterUnreachable, BrokerRefused) as exc:
                 # It may come back in time; until then the broker does what it does without us.
-                self.note(words=f"held, as far as is known: {exc}")
+                self.note(words=f"{self.what_is_known()}: {exc}")
         self.end(self.asked_to_end or RESUMED)
+
+    def what_is_known(self) -> str:
+        """Say how a hold most likely stands while the brokers do not hear of it."""
+        survives_s = self.hold.survives_s
+        if survives_s is not None and time.monotonic() - self.heard_at > survives_s:
+            return "most likely not held any more, for it was not heard of for too long"
+        return "held, as far as is known"
 
     def wait(self, seconds: float) -> None:
         """Wait for the time of the next heartbeat, and do what is asked for meanwhile."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from toolkit.errors import Blocked, HoldLost, NotCaptured
+from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.hold_notes import write_note
 from toolkit.kafka_io.membership import (
@@ -100,6 +100,8 @@ class StreamsHold:
         answer = yield Heartbeat(self._member_id, self._generation)
         if answer.error == UNKNOWN_MEMBER_ID:
             raise self._lost()
+        if answer.error not in {NO_ERROR, *COME_AGAIN}:
+            raise BrokerRefused(f"the heartbeat of a hold was refused: {reason(answer.error)}")
         if self._changed or answer.error in COME_AGAIN:
             yield from self._rebalance()
 

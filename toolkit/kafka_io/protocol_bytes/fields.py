@@ -47,7 +47,10 @@ class Reader:
 
     def strings(self) -> list[str]:
         """Read an array of strings."""
-        return [self.string() for _ in range(self.int32())]
+        count = self.int32()
+        if count < 0:
+            raise Unreadable(f"an array of {count} strings")
+        return [self.string() for _ in range(count)]
 
     def partitions(self) -> frozenset[TopicPartition]:
         """Read an array of topics with an array of partitions each; none at all counts as empty."""

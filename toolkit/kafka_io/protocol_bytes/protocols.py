@@ -25,6 +25,7 @@ class ClassicProtocol:
     name: str
     cooperative: bool = False
     sticky: bool = False  # its members say in user data what they had
+    no_user_data: bytes | None = None  # how its clients write that there is none
 
     def subscription(self, topics: Iterable[str]) -> bytes:
         """
@@ -33,7 +34,7 @@ class ClassicProtocol:
         Nothing may stand behind the user data: sarama refuses that, should it lead.
         """
         nothing_yet = partitions(()) + int32(NO_GENERATION)
-        user_data = nothing_yet if self.sticky or self.cooperative else None
+        user_data = nothing_yet if self.sticky or self.cooperative else self.no_user_data
         # kafka-go cannot read a newer version of an eager protocol. Cooperative leaders need to be
         # told that nothing is owned, for which version 1 has a field.
         version = 1 if self.cooperative else 0
@@ -48,7 +49,7 @@ class ClassicProtocol:
         fail from then on, so it is written for all: others do not look at it.
         """
         share = frozenset(share)
-        user_data = partitions(share) + int32(generation) if self.sticky else None
+        user_data = partitions(share) + int32(generation) if self.sticky else self.no_user_data
         return int16(0) + partitions(share) + optional_bytes(user_data)
 
 
@@ -64,7 +65,7 @@ PROTOCOLS: Mapping[str, ClassicProtocol] = {
         ClassicProtocol("roundrobin"),
         ClassicProtocol("sticky", sticky=True),
         ClassicProtocol("cooperative-sticky", cooperative=True),
-        ClassicProtocol("RoundRobinAssigner"),  # KafkaJS
+        ClassicProtocol("RoundRobinAssigner", no_user_data=b""),  # KafkaJS
     )
 }
 

@@ -16,6 +16,7 @@ from toolkit.errors import BrokerRefused, HoldLost, NotCaptured
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.kafka_io.hold_notes import write_note
 from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, Joined, Leave, TopicFacts
+from toolkit.kafka_io.membership.facts import TopicsFound
 from toolkit.kafka_io.membership.request import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
@@ -124,6 +125,7 @@ class ClassicHold:
             "topics": sorted(member.topics),
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
+            "counts": self._counts,
             "shares": {one: sorted(share) for one, share in self._shares.items()},
         }
 
@@ -139,6 +141,7 @@ class ClassicHold:
             frozenset(state["topics"]),
         )
         hold.held = _places(state["held"])
+        hold._counts = dict(state["counts"])
         hold._shares = {one: _places(share) for one, share in state["shares"].items()}
         return hold
 
@@ -153,6 +156,8 @@ class ClassicHold:
         protocol = protocol_named(group.protocol)
         wanted = (read_subscription(one.subscription) for one in group.members)
         topics = frozenset(topic for one in wanted if one for topic in one.topics)
+        # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
+        self._counts = yield from self._count(topics)
         member = OurMember(protocol, round(self.survives_s * 1000), topics=topics)
         self._shares = {
             one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
@@ -229,13 +234,16 @@ class ClassicHold:
                 yield Subscriber(member_id, subscribed.topics, had.get(member_id, frozenset()))
 
     def _count(self, topics: Iterable[str]) -> Flow[dict[str, int]]:
-        """Return the partitions of topics; one that is not there for a moment keeps its count."""
+        """Return the partitions of topics; one that cannot be seen for a moment keeps its count."""
         names = tuple(sorted(topics))
-        found = (yield TopicFacts(names)).topics
-        return {
-            name: found[name].partitions if name in found else self._counts.get(name, 0)
-            for name in names
-        }
+        found: TopicsFound = yield TopicFacts(names)
+        counts = {name: topic.partitions for name, topic in found.topics.items()}
+        for name, why in found.unread.items():
+            if name not in self._counts:
+                raise NotCaptured(f"topic {name} cannot be read: {why}: its partitions would stop")
+            counts[name] = self._counts[name]
+        # One that is deleted keeps its count too: its readers find that out by themselves.
+        return {name: counts.get(name, self._counts.get(name, 0)) for name in names}
 
     def _until_released(self) -> Flow[None]:
         """Wait until no member says any more that it owns what is held."""

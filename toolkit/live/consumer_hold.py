@@ -31,7 +31,9 @@ from toolkit.live.consumer_weights import weigh
 from toolkit.live.flow import Flow
 from toolkit.model import HoldNote, Prefer, TopicPartition
 
-PATIENCE_S = 30.0  # two heartbeats of the owners, and as long as they need to stop reading
+# Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
+# go, and meanwhile all other partitions of the topic stand still.
+PATIENCE_S = 15.0
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
 RECIPES = {Prefer.LOSSLESS: flood, Prefer.QUIET: weigh, Prefer.FAST: stroke}
 GONE = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND})

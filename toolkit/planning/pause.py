@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupType, Snapshot, TopicPartition
+from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Severity
 from toolkit.planning.hold_case import Background, HoldCase, HoldTerms
 from toolkit.planning.hold_rules import (
@@ -34,6 +34,7 @@ from toolkit.planning.scope import (
 )
 from toolkit.planning.steps import Facts, Part, block, note, plan_of
 
+NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
 LEFT_BEHIND = "goes on with the hold of a process that is gone"
 HOLD_TERMS = HoldTerms()
 BACKGROUND = Background()
@@ -106,7 +107,8 @@ def plan_resume(
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from (f for f in missing if not _names_paused(f, known))
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
-        hidden = facts.index.about_group.get(group, ())
+        # What is committed is of no interest: nothing is moved.
+        hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
         yield from (block("unreadable", f"its {p.what}: {p.why}", group) for p in hidden)
         idle = [p for p in partitions if p not in held]
         if idle and not hidden:

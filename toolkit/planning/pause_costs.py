@@ -120,8 +120,8 @@ def _stops(case: HoldCase, found: Costs) -> str:
 def _repeated(case: HoldCase, found: Costs) -> str:
     if found.repeats == 0:
         return (
-            "no record comes twice, of members that commit when partitions are taken from them, as "
-            "they do by default"
+            "no record comes twice, of members that commit when partitions are taken from them and "
+            "send heartbeats as often as they do by default"
         )
     where = in_short(list(case.at_risk))
     if found.repeats is None:

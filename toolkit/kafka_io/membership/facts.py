@@ -10,11 +10,12 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from toolkit.kafka_io.broker_errors import NO_ERROR
+from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 from toolkit.model import TopicPartition
 
 TOPIC_IDS_VERSION = 10
 MANY_GROUPS_VERSION = 8
+UNKNOWN_TOPIC = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +28,11 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TopicsFound:
-    """The topics that exist of those asked for."""
+    """The topics that exist of those asked for; `unread` says why one may exist all the same."""
 
     error: int
     topics: Mapping[str, Topic] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +54,18 @@ class TopicFacts:
         )
 
     def read(self, response: Any) -> TopicsFound:
-        """Return the topics without an error; one that is missing does not exist, or is hidden."""
+        """Return the topics that are there, and why others cannot be seen; the rest is not."""
         return TopicsFound(
             NO_ERROR,
             {
                 topic.name: Topic(topic.topic_id, len(topic.partitions))
                 for topic in response.topics
                 if topic.error_code == NO_ERROR
+            },
+            {
+                topic.name: reason(topic.error_code)
+                for topic in response.topics
+                if topic.error_code not in {NO_ERROR, UNKNOWN_TOPIC}
             },
         )
 

@@ -228,7 +228,9 @@ def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
 
 def unreadable(case: Case) -> Iterator[Objection]:
     """What could not be read of the groups and partitions concerned cannot be judged."""
-    groups, logs = set(case.plan.group_ids), _needed_logs(case)
+    # What is resumed is not moved: whatever is committed or in the logs, it may be let go.
+    steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
+    groups, logs = {step.group_id for step in steps}, _needed_logs(case)
     said = set()
     for problem in case.facts.problems:
         about = (problem.group_id, problem.topic, problem.partition)

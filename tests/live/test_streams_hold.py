@@ -263,6 +263,28 @@ def test_tasks_of_several_partitions(held: Callable[..., Any]) -> None:
         assert [] == delivered_during(app.deliveries(), pair, confirmed, resumed)
 
 
+def test_tasks_with_state(held: Callable[..., Any]) -> None:
+    """A task that keeps state is held like any other, and its state follows it."""
+    with held(stateful=True) as holder:
+        confirmed = holder.capture(*PAUSED)
+        holder.others_flow(*PAUSED)
+        resumed = holder.release(*PAUSED)
+        holder.app.until_delivered(holder.app.places)
+
+        places = holder.app.places_of(*PAUSED)
+        assert [] == delivered_during(holder.app.deliveries(), places, confirmed, resumed)
+
+
+def test_standby_tasks_are_not_touched(held: Callable[..., Any]) -> None:
+    """An application with standby tasks is refused, and goes on undisturbed."""
+    with held(stateful=True, num_standby_replicas=1) as holder:
+        before = holder.facts()
+        with pytest.raises(NotCaptured, match="standby"):
+            holder.capture(*PAUSED)
+
+        assert before == holder.facts()
+
+
 def test_what_is_not_held(held: Callable[..., Any]) -> None:
     """What nobody reads, and what somebody else holds, is refused, and nothing is done."""
     with held() as holder:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership import ClassicMember
+from toolkit.kafka_io.membership import ClassicMember, Failed, Heartbeat, Join, Joined, Sync, Synced
 from toolkit.kafka_io.protocol_bytes.fields import (
     int16,
     int32,
@@ -17,8 +17,10 @@ from toolkit.kafka_io.protocol_bytes.fields import (
     strings,
 )
 from toolkit.kafka_io.protocol_bytes.streams_assignment import NEVER, Paired, StreamsAssignment
+from toolkit.live.flow import Wait
+from toolkit.live.streams_hold import StreamsHold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, Thread
-from toolkit.model import TopicPartition
+from toolkit.model import HoldNote, TopicPartition
 
 TOPICS = ("bills", "orders")
 NOBODY_IS_HELD: frozenset[TopicPartition] = frozenset()
@@ -31,12 +33,17 @@ def member_id(name: str, life: int = 1) -> str:
 
 
 def subscription(
-    process: int, *, topics: Iterable[str] = TOPICS, version: int = 11, error: int = 0
+    process: int,
+    *owned: int,
+    topics: Iterable[str] = TOPICS,
+    version: int = 11,
+    error: int = 0,
 ) -> bytes:
     """Return what a thread of an instance says when it joins."""
     words = int32(version) + int32(version) + process.to_bytes(16, "big")
     words += bytes(9) + int32(error) + bytes(4)
-    return int16(1) + strings(topics) + optional_bytes(words) + partitions(())
+    has = partitions(TopicPartition("orders", number) for number in owned)
+    return int16(1) + strings(topics) + optional_bytes(words) + has
 
 
 def assignment(*numbers: int, topics: Iterable[str] = ("orders",)) -> StreamsAssignment:
@@ -193,3 +200,37 @@ def test_another_process_can_go_on() -> None:
     again = StreamsTasks.from_state(tasks.as_state())
 
     assert (tasks.topics, tasks.threads) == (again.topics, again.threads)
+
+
+def test_what_is_added_is_waited_for() -> None:
+    """More is held only when the thread that had it has said that it does not have it any more."""
+    state = {
+        "member_id": "ours",
+        "generation": 1,
+        "subscription": subscription(1).hex(),
+        "session_timeout_s": 45,
+        "held": [["orders", 0]],
+        "tasks": two_threads().as_state(),
+    }
+    hold = StreamsHold.from_state(state, note=HoldNote())
+    held = frozenset(TopicPartition("orders", number) for number in (0, 1))
+    steps = hold.capture(held)
+
+    def joined(*still: int) -> Joined:
+        here = {member_id("a"): subscription(1, 2, 4), member_id("b"): subscription(2, *still)}
+        return Joined(0, "ours", 2, "ours", "stream", {**here, "ours": b""})
+
+    assert isinstance(next(steps), Join)
+    assert isinstance(steps.send(joined(1, 3, 5)), Sync)
+    assert Wait(0) == steps.send(Synced(0))
+    assert isinstance(steps.send(0.0), Wait)
+    assert isinstance(steps.send(0.1), Heartbeat)
+    assert isinstance(steps.send(Failed(27)), Join)
+    sync = steps.send(joined(3, 5))
+    given = {one: data for one, data in sync.assignments.items() if one != "ours"}
+    assert {member_id("a"): assignment(2, 4).write(), member_id("b"): assignment(3, 5).write()} == (
+        given
+    )
+    with pytest.raises(StopIteration):
+        steps.send(Synced(0))
+    assert held == hold.held

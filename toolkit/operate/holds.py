@@ -103,15 +103,12 @@ class Holds:
         except ToolkitError as exc:
             unseen = f"{why or 'it was done'}; it could not be read back: {exc}"
             return _outcome(step, dict.fromkeys(wanted, (Status.FAILED, unseen)), unseen)
-        results = {}
-        for partition in wanted:
-            if (partition in after) == holds:
-                results[partition] = (Status.DONE, "")
-            elif (partition in after) == (partition in before) and why:
-                results[partition] = (Status.REFUSED, why)
-            else:
-                shown = "it is held" if partition in after else "it is not held"
-                results[partition] = (Status.FAILED, f"{why or 'it was done'}; {shown}")
+        results = {
+            partition: _became(
+                was=partition in before, is_=partition in after, meant=holds, why=why
+            )
+            for partition in wanted
+        }
         return _outcome(step, results, why)
 
     def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
@@ -254,6 +251,15 @@ def read_paused(connection: Connection, group: Group) -> Paused | Problem:
     problems = [one for one in found if isinstance(one, Problem)]
     groups = [one for one in found if isinstance(one, Group)]
     return problems[0] if problems else groups[0].paused
+
+
+def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[Status, str]:
+    """Return what became of one partition: was it held, is it, should it be, what went wrong."""
+    if is_ == meant and not (meant and why):
+        return Status.DONE, ""
+    if is_ == was and why:
+        return Status.REFUSED, why
+    return Status.FAILED, f"{why or 'it was done'}; it is {'' if is_ else 'not '}held"
 
 
 def _outcome(

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
-from toolkit.model import Prefer
+from toolkit.model import GroupType, Prefer
 from toolkit.plan import Finding
 from toolkit.planning.hold_case import RECIPES, HoldCase, Recipe
 from toolkit.planning.hold_rules import in_short, in_words
@@ -31,6 +31,10 @@ ALTERNATIVES = {
     Prefer.FAST: "--prefer fast: paused within 1 s; partitions of the topic stop for up to "
     "{heartbeat:g} s; what the owner read since its last commit comes twice",
 }
+NO_UPGRADE = (
+    "while it is held no instance with group.protocol=consumer can join: brokers do not convert a "
+    "group that has a member of ours, and that instance would end with an error"
+)
 ELSE = "stop the application, reset the group, start it again"
 
 
@@ -90,7 +94,7 @@ def _repeats(case: HoldCase, recipe: Recipe) -> int | None:
 
 
 def cost_notes(case: HoldCase) -> Iterator[Finding]:
-    """Yield what a hold costs, one note each: stops, repeats, disturbs, survives, alternatives."""
+    """Yield what a hold costs, a note each, such as `stops`, `repeats` and `survives`."""
     recipe, group_id = case.recipe, case.group.group_id
     if recipe is None or not case.wanted:
         return
@@ -103,6 +107,8 @@ def cost_notes(case: HoldCase) -> Iterator[Finding]:
         ("alternatives", _alternatives(case)),
     ):
         yield note(rule, why, group_id)
+    if case.group.type is GroupType.CLASSIC:
+        yield note("no-upgrade", NO_UPGRADE, group_id)
 
 
 def _stops(case: HoldCase, found: Costs) -> str:

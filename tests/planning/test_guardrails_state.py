@@ -418,6 +418,9 @@ def test_a_move_that_is_approved_before_it_holds() -> None:
     evicting = moving(change(), intent=Intent.MOVE)
     evicting = replace(evicting, steps=(replace(evicting.steps[0], type=GroupType.STREAMS),))
     assert [] == rules(case(evicting, facts(streams)))
+    since = facts(streams, commits=(commit(12, age=0),))
+    assert [] == rules(case(evicting, since))  # its members read on until they are evicted
+    assert "facts-moved" in rules(case(move, replace(since, groups=(HELD_GROUP,))))
 
 
 @pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE])

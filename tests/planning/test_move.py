@@ -51,8 +51,13 @@ def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
 
 def test_what_cannot_be_held_says_so() -> None:
     """A group of the Streams protocol is moved by evicting its owners, which is told."""
-    plan = move(facts(group(type=GroupType.STREAMS)), ToOffset(5)).plan
+    streams = facts(group(type=GroupType.STREAMS))
+    plan, replan, _ = move(streams, ToOffset(5))
     assert ([], True) == (blocks(plan), "evicted" in told(plan, "move-unheld"))
+    assert ([], [5]) == (
+        blocks(replan(streams)),
+        [c.after.offset for _, c in replan(streams).changes],
+    )
 
 
 def test_what_is_paused_already_is_only_moved() -> None:

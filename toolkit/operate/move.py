@@ -62,6 +62,8 @@ def move(
             mover.apply(exact)
         elif stopping := blocking(exact.findings, approval.overrides):
             raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
+        elif not mover.outcomes:
+            raise Blocked("nothing was moved: the offsets are where they were to go by now")
     return mover.outcome
 
 

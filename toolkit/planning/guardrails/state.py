@@ -121,8 +121,13 @@ def facts_moved(case: Case) -> Iterator[Objection]:
         group = case.groups.get(step.group_id)
         if why := _became(case, step, group):
             yield Objection(why, step.group_id)
-        elif step.action not in HOLDS:
+        elif step.action not in HOLDS and not _is_read_on(step):
             yield from _moved(case, step)
+
+
+def _is_read_on(step: Step) -> bool:
+    """Whether members read on, and commit, until the very moment of the change."""
+    return step.action is Action.MOVE and step.type is GroupType.STREAMS
 
 
 def topic_made_anew(case: Case) -> Iterator[Objection]:

@@ -179,13 +179,7 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held
     group = held("java-cooperative-sticky")
     (wanted,) = group.live.places_of(1)
     since = time.time()
-    shares = []
-
-    def look() -> None:
-        shares.extend(user_data_from_bytes(one.assignment) for one in group.holders())
-
-    run(group.hold.capture(frozenset({wanted})), group.channel, check=look)
-    captured = time.time()
+    captured = group.capture(wanted)
     group.until_delivered(*group.others(wanted), since=captured)
     released = group.release(wanted)
 

@@ -18,6 +18,7 @@ from deliveries.log import Delivery
 from desks import Desk
 from live_groups import LiveGroup
 
+import toolkit
 from toolkit.errors import Blocked
 from toolkit.live.control import ask_keeper
 from toolkit.model import TopicPartition
@@ -387,6 +388,30 @@ def test_a_move_that_a_rule_stops_moves_nothing(
 
     assert frozenset() == one.paused
     one.live.applications.until_delivered(one.live.places)
+
+
+def test_the_python_names_of_the_proposal(
+    holder: Callable[[str], Holder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three calls pause, list and resume; what is so already is None, what is refused is raised."""
+    one = holder("librdkafka-range")
+    cluster, group, wanted = one.desk.cluster, one.live.group, one.live.places_of(1, 4)
+    monkeypatch.setenv("OFFSETBOOK_STATE", str(one.desk.state))
+
+    done = toolkit.pause_partitions(cluster, group, wanted, reason="a test")
+    assert done
+    assert done.is_done
+    assert toolkit.pause_partitions(cluster, group, wanted, reason="a test") is None
+    paused = toolkit.list_paused_partitions(cluster, group)
+    assert wanted == paused.keys()
+    assert {"a test"} == {m.hold_note.reason for m in paused.values() if m.hold_note}
+    resumed = toolkit.resume_partitions(cluster, group, wanted, reason="a test")
+    assert resumed
+    assert resumed.is_done
+    assert toolkit.resume_partitions(cluster, group, reason="a test") is None
+
+    with pytest.raises(Blocked, match="no group has or matches"):
+        toolkit.pause_partitions(cluster, "no-such-group", wanted, reason="a test")
 
 
 def _first(told: list[Delivery], place: TopicPartition, since: float) -> int:

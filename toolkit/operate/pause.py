@@ -15,6 +15,7 @@ from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Member, Snapshot, TopicPartition
 from toolkit.operate.apply import apply_plan, check_plan
 from toolkit.operate.approval import Approval
+from toolkit.operate.background import read_background
 from toolkit.operate.operator import Operator
 from toolkit.plan import Outcome, Plan
 from toolkit.planning.guardrails import blocking
@@ -42,8 +43,9 @@ def pause_partitions(
     `terms.hold_for`. Raises Blocked, with nothing held, where a rule objects.
     """
     topics = [str(scope) for scope in scopes_of(partitions)]
+    beside = read_background(cluster, group_id, prefer=terms.prefer)
     facts = _facts(cluster, group_id, topics)
-    plan = plan_pause(facts, group=group_id, topics=topics, terms=terms)
+    plan = plan_pause(facts, group=group_id, topics=topics, terms=terms, beside=beside)
     return _apply(plan, facts, cluster, reason)
 
 

@@ -314,6 +314,29 @@ def test_a_hold_that_says_nothing_is_another_one() -> None:
     assert "offsetbook-hold @ /10.0.0.9 holds" in told(pause(held, by=ALICE), "another-hold")
 
 
+@pytest.mark.parametrize(
+    ("ends_in", "hold_for", "blocked"),
+    [
+        (None, None, False),
+        (DAY, DAY + timedelta(seconds=50), False),
+        (None, DAY, True),
+        (DAY, None, True),
+        (DAY, 2 * DAY, True),
+    ],
+)
+def test_what_is_added_to_a_hold_ends_with_it(
+    *, ends_in: timedelta | None, hold_for: timedelta | None, blocked: bool
+) -> None:
+    """So it is refused unless that is what was asked for; a hold of others has its own rule."""
+    note = HoldNote("alice", "desk", NOON, None if ends_in is None else NOON + ends_in)
+    held = group(reader("a", 0, 1), reader("b", 2), holder(3, note=note))
+
+    found = pause(held, terms=HoldTerms(hold_for=hold_for), by=ALICE)
+
+    assert (["other-end"] if blocked else []) == blocks(found)
+    assert [] == blocks(pause(held, terms=HoldTerms(hold_for=hold_for), by=BOB))
+
+
 HELD = (reader("a", 0), reader("b", 2), holder(1, 3))
 
 

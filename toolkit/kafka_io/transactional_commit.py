@@ -31,7 +31,8 @@ from toolkit.model import TopicPartition
 from toolkit.plan import Position
 
 TRANSACTION_KEY = 1
-TIMEOUT_MS = 60_000  # then the broker aborts what we left open
+# Then the broker aborts what we left open; until then members that load offsets wait for it.
+TIMEOUT_MS = 30_000
 CONCURRENT_TRANSACTIONS = 51  # an earlier one of ours is still being ended
 NO_PRODUCER = -1
 NO_KNOWN_EPOCH = -1

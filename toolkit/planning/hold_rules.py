@@ -28,6 +28,7 @@ LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # the rebalance time-out of a 
 SLOW_HEARTBEAT_S = 10.0
 OLD_COMMIT = timedelta(minutes=1)
 CLASSIC_EXTRA_MEMBERS = 2
+ALIKE = timedelta(minutes=1)  # ends that are as good as the same
 
 
 def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
@@ -209,6 +210,26 @@ def another_hold(case: HoldCase) -> Iterator[Finding]:
                 yield note("another-hold", told, case.group.group_id)
 
 
+def other_end(case: HoldCase) -> Iterator[Finding]:
+    """What is added to a hold ends with it, so it has to be meant to end then."""
+    now, hold_for = case.index.snapshot.taken_at, case.terms.hold_for
+    wanted = now + hold_for if hold_for else None
+    for member in holders(case.group):
+        note_ = member.hold_note
+        if note_ is None or not is_ours(member, case.beside.by):
+            continue
+        until = note_.until
+        is_same = until is wanted or (until and wanted and abs(until - wanted) <= ALIKE)
+        if not is_same:
+            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when it is resumed"
+            why = (
+                f"{in_short(list(member.holds))} is held already, and that ends {ends}: what is "
+                "added ends with it. Pause for as long, or resume that first"
+            )
+            yield block("other-end", why, case.group.group_id)
+            return
+
+
 def no_choice(case: HoldCase) -> Iterator[Finding]:
     """Only KIP-848 groups can be captured in more than one way."""
     if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
@@ -230,6 +251,7 @@ CASE_RULES: tuple[Callable[[HoldCase], Iterator[Finding]], ...] = (
     retention,
     group_size,
     another_hold,
+    other_end,
     no_choice,
 )
 

@@ -68,6 +68,7 @@ PLANNED_WITHOUT = frozenset(
         "cut-off-run",
         "foreign-hold",
         "no-committed-offset",
+        "other-end",
         "releases-more",
     }
 )

@@ -60,6 +60,13 @@ def test_what_is_no_note_is_not_known(text: str | bytes | None) -> None:
     assert (HoldNote(), ()) == read_note(text)
 
 
+def test_half_a_character_is_replaced() -> None:
+    """What JSON may name and nothing can write does not get any further."""
+    read = read_note('{"who": "a\\ud800b", "paused": {"t\\udfff": [1]}}')
+
+    assert ("a?b", (TopicPartition("t?", 1),)) == (read.note.who, read.paused)
+
+
 def test_the_rest_of_a_note_is_read_where_one_part_is_nonsense() -> None:
     """One bad field costs that field."""
     told = json.loads(write_note(HoldNote("ana", "desk-1", NOW), [TopicPartition("orders", 1)]))

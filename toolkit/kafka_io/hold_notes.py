@@ -62,7 +62,12 @@ def read_note(text: str | bytes | None) -> Read:
 
 
 def _text(value: object) -> str:
-    return value[:LONGEST_TEXT] if isinstance(value, str) else ""
+    # JSON may name half a character, which could not be written anywhere.
+    return _whole(value[:LONGEST_TEXT]) if isinstance(value, str) else ""
+
+
+def _whole(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
 
 
 def _time(value: object) -> datetime | None:
@@ -85,4 +90,4 @@ def _partitions(topics: object) -> Iterable[TopicPartition]:
     for topic, numbers in topics.items():
         for number in numbers if isinstance(numbers, list) else ():
             if isinstance(number, int) and not isinstance(number, bool) and number >= 0:
-                yield TopicPartition(topic, number)
+                yield TopicPartition(_whole(topic), number)

@@ -91,11 +91,11 @@ class GroupWriter:
             for chunk in _chunks(group_id, positions):
                 transaction.add(chunk)
             transaction.commit()
-        self._wait_for_the_end_of(group_id, positions)
+        self.wait_for_the_end_of(group_id, positions)
         return Answered()
 
-    def _wait_for_the_end_of(self, group_id: str, moved: Mapping[TopicPartition, Position]) -> None:
-        """Wait until a committed transaction has reached the group, which takes its marker."""
+    def wait_for_the_end_of(self, group_id: str, moved: Mapping[TopicPartition, Position]) -> None:
+        """Wait until a transaction that was ended has reached the group, which takes its marker."""
         give_up_at = time.monotonic() + RETRY_FOR_S
         while time.monotonic() < give_up_at:
             commits, _ = read_commits(self._connection, [group_id])

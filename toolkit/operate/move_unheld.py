@@ -21,6 +21,7 @@ from toolkit.kafka_io.membership import FetchCommits, GroupChannel
 from toolkit.kafka_io.membership.request import UNKNOWN_MEMBER_ID
 from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams, StreamsFacts
 from toolkit.kafka_io.transactional_commit import OffsetsTransaction
+from toolkit.kafka_io.writes import GroupWriter
 from toolkit.model import TopicPartition
 from toolkit.plan import Position, Result, Status, Step, StepOutcome
 
@@ -73,6 +74,7 @@ def move_unheld(
         except ToolkitError as exc:
             why = exc.problem
         try:
+            GroupWriter(connection).wait_for_the_end_of(step.group_id, move.after)
             found = _positions(move)
         except ToolkitError as exc:
             return _outcome(move, Status.FAILED, f"{why or 'it was done'}; not read back: {exc}")

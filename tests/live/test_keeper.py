@@ -141,6 +141,25 @@ def test_a_broker_that_does_not_answer_does_not_end_a_hold(keeper: Keeper) -> No
     assert ["held", "held, as far as is known: nobody is there", "held"] == said
 
 
+def test_a_file_that_cannot_be_written_does_not_end_a_hold(keeper: Keeper) -> None:
+    """What is held stays held, and the file is written as soon as that is possible."""
+    folder = keeper.path.parent
+    moved = folder.rename(folder.with_name("away"))
+    folder.write_text("no folder")
+
+    assert keeper.answer({"do": "release", "partitions": [["orders", 1]]})["ok"]
+    assert {TWO} == keeper.hold.held
+
+    folder.unlink()
+    moved.rename(folder)
+    before = read_hold(keeper.path)
+    keeper.note_held("held")
+    after = read_hold(keeper.path)
+    assert before
+    assert after
+    assert (2, 1) == (len(before.held), len(after.held))
+
+
 def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: Keeper) -> None:
     """The words say so: brokers let partitions go when the session of their holder is over."""
     assert "held, as far as is known" == keeper.what_is_known()

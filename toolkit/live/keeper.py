@@ -29,6 +29,7 @@ from toolkit.errors import (
     ClusterUnreachable,
     HoldLost,
     Interrupted,
+    RecordFailed,
     ToolkitError,
 )
 from toolkit.kafka_io.membership import GroupChannel
@@ -56,6 +57,7 @@ class Keeper:
         self.starter = starter
         self.asked_to_end = ""
         self.is_ending = False
+        self.is_unwritten = False  # whether the hold file says less than it should
         self.heard_at = time.monotonic()  # when the brokers last heard of the hold
         self.wakeful, self.waker = socket.socketpair()
         kind = (record.type, record.assignor)
@@ -215,7 +217,10 @@ class Keeper:
         was_held = self.record.status is HoldStatus.HELD
         self.note(status=HoldStatus.ENDED, words=words)
         if was_held and words != RESUMED:
-            record_end(self.path, self.record, words, now())
+            try:
+                record_end(self.path, self.record, words, now())
+            except RecordFailed as exc:
+                log.warning("%s", exc)
         self.note(held=())
 
     def note_held(self, words: str) -> None:
@@ -225,14 +230,25 @@ class Keeper:
         self.note(status=HoldStatus.HELD, words=words, held=held, note=note)
 
     def note(self, **changes: Any) -> None:
-        """Write a change into the hold file, where it is one."""
+        """
+        Write a change into the hold file, where it is one, or where the last could not be written.
+
+        What is held goes on being held when the disk is full; before, that is a reason not to.
+        """
         record = replace(self.record, **changes)
-        if record == self.record:
+        if record == self.record and not self.is_unwritten:
             return
         if record.words != self.record.words:
             log.info("%s: %s", record.status, record.words)
-        self.record = record
-        write_hold(self.path, record)
+        was, self.record = self.record, record
+        try:
+            write_hold(self.path, record)
+            self.is_unwritten = False
+        except RecordFailed as exc:
+            if was.status is HoldStatus.STARTING and record.status is not HoldStatus.ENDED:
+                raise
+            self.is_unwritten = True
+            log.warning("%s", exc)
 
 
 def now() -> datetime:

@@ -409,6 +409,24 @@ def test_what_is_released_is_given_out_and_the_last_release_leaves(protocol: str
 
 
 @both
+def test_a_release_that_nobody_hears_of_is_made_up_for(protocol: str) -> None:
+    """The last one leaves everything held; a part of it is given back as soon as that is heard."""
+    hold, answers = captured(protocol, 1, 4)
+    with pytest.raises(ClusterUnreachable):
+        carry_out(hold.release(orders(1, 4)), answers, 0, ClusterUnreachable("gone"))
+    assert orders(1, 4) == hold.held
+    assert hold.state()["member_id"]
+
+    hold, answers = captured(protocol, 1, 4)
+    with pytest.raises(ClusterUnreachable):
+        carry_out(hold.release(orders(4)), answers, 0, ClusterUnreachable("gone"))
+    carry_out(hold.keep(), answers)
+
+    assert orders(1) == hold.held
+    assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
+
+
+@both
 def test_another_process_goes_on_with_a_hold(protocol: str) -> None:
     """It has the same member in the same generation, and shares out what it finds."""
     hold, answers = captured(protocol, 1, 4)

@@ -107,13 +107,15 @@ class ClassicHold:
 
     def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
         """Give these back; with the last of them our member leaves."""
-        self.held -= some
         member = self._leading()
-        if self.held:
+        if self.held - some:
+            self.held -= some
+            self._changed = True  # should the broker not hear of it now, `keep` tells it
             yield from self._rebalance()
             return
-        self._member = None
         yield Leave((member.member_id,))
+        # Not before: one that could not leave still holds everything.
+        self.held, self._member = frozenset(), None
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""

@@ -112,13 +112,14 @@ class StreamsHold:
             self._leading().check(left)
         except NotCaptured as exc:
             raise Blocked(f"nothing was resumed: {exc.problem}", hint=exc.hint) from exc
-        self.held = left
-        self._changed = True
         if left:
+            self.held = left
+            self._changed = True  # should the broker not hear of it now, `keep` tells it
             yield from self._rebalance()
             return
-        member_id, self._member_id = self._member_id, ""
-        yield Leave((member_id,))
+        yield Leave((self._member_id,))
+        # Not before: one that could not leave still holds everything.
+        self.held, self._member_id = left, ""
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from toolkit.model import Cluster
@@ -32,6 +33,9 @@ def pytest_configure() -> None:
     # Programs that tests start would ignore what a shell in the background has us ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # How long an example takes says more about the machine than about the rule.
+    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

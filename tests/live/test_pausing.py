@@ -301,7 +301,7 @@ def test_a_capture_that_is_interrupted_holds_nothing(holder: Callable[[str], Hol
 
 
 def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:
-    """Of two who pause the same group from two machines each is told what is so, and none is half."""
+    """Of two who pause a group from two machines each is told what is so, and none is half."""
     one = holder("librdkafka-consumer")
     other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
     became: dict[str, Outcome | Blocked] = {}

@@ -34,6 +34,10 @@ from toolkit.live.flow import Flow, Wait
 from toolkit.model import HOLDER, HoldNote, TopicPartition
 from toolkit.planning.assignment import Shares, Subscriber, assign
 
+FORGOTTEN = (
+    "the group no longer knows the member that held its partitions: somebody resumed them, or "
+    "nothing was heard of it for its session timeout"
+)
 SESSION_TIMEOUT_S = 45.0
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
@@ -90,10 +94,7 @@ class ClassicHold:
         answer = yield member.heartbeat()
         if answer.error == UNKNOWN_MEMBER_ID:
             self._member = None
-            raise HoldLost(
-                "the group no longer knows the member that held its partitions: somebody resumed "
-                "them, or nothing was heard of it for its session timeout"
-            )
+            raise HoldLost(FORGOTTEN)
         if answer.error not in {NO_ERROR, *COME_AGAIN}:
             raise BrokerRefused(f"the heartbeat of a hold was refused: {reason(answer.error)}")
         grown = False
@@ -187,6 +188,7 @@ class ClassicHold:
             joined = None
         if code == UNKNOWN_MEMBER_ID:
             self._member = None
+            raise HoldLost(FORGOTTEN)
         if code != NO_ERROR:
             raise HoldLost(f"leading the group has ended: {reason(code)}")
         self._changed = False

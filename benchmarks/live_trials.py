@@ -75,7 +75,6 @@ class Trials:
 
     def hold(self, hold_s: float, churn: tuple[tuple[int, str, str], ...] = ()) -> None:
         """Pause, wait, resume, and judge what was delivered."""
-        self.settle()
         self.found.pauses.announced = self.operator.announced_repeats(self.paused)
         paused = self.operator.pause(self.paused)
         captured = paused.ended + SHORT_S
@@ -122,7 +121,6 @@ class Trials:
 
     def move(self) -> None:
         """Move the partitions back, and judge what was delivered."""
-        self.settle()
         moved = self.operator.move(self.paused, -MOVED_BACK)
         self.apps.until(lambda log: all(_back(log, place, moved) for place in self.paused))
         self.settle()
@@ -198,6 +196,7 @@ def main() -> None:
             per_second=PER_SECOND,
         )
         trials = Trials(live, Operator(address, live.group, live.topics[0]))
+        trials.settle()
         for number in range(int(rounds)):
             # The last one is the long one: a short one after it would find many members.
             last = number == int(rounds) - 1

@@ -408,6 +408,23 @@ def test_what_is_released_is_given_out_and_the_last_release_leaves(protocol: str
     assert [] == answers.ours
 
 
+def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
+    """What was withheld for an owner who had lost it without saying so is given out all the same."""
+    hold, answers = captured(COOPERATIVE, 1, 4)
+    answers.shares["d-1"] = frozenset()
+    answers.beats = [27]
+    carry_out(hold.keep(), answers)
+    answers.beats.clear()  # nobody joins again
+    carry_out(hold.keep(), answers)
+    assert frozenset() == answers.shares["d-1"]
+
+    answers.clock += 9
+    carry_out(hold.keep(), answers)
+
+    assert 1 == len(answers.shares["d-1"])
+    assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
+
+
 @both
 def test_a_release_that_nobody_hears_of_is_made_up_for(protocol: str) -> None:
     """The last one leaves everything held; a part of it is given back as soon as that is heard."""

@@ -20,6 +20,7 @@ from toolkit.errors import NotCaptured
 from toolkit.kafka_io.broker_errors import reason
 from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, FetchCommits, Joined, Leave
 from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
+from toolkit.kafka_io.protocol_bytes import read_subscription
 from toolkit.live.classic_member import OurMember, draw_id, draw_ids
 from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.model import HOLDER, TopicPartition
@@ -166,3 +167,23 @@ def _until_back(members: int, patience_s: float, ours: Collection[OurMember] = (
         beats = tuple(one.heartbeat() for one in ours)
         listed, *_ = yield Together((DescribeClassic(), *beats))
         found = len(listed.members)
+
+
+def check_capturable(group: ClassicFacts) -> None:
+    """Raise NotCaptured for a group whose lead we must not take."""
+    if group.error:
+        raise NotCaptured(f"the group cannot be described: {group.why}")
+    if group.state != "Stable" or group.protocol_type != "consumer":
+        raise NotCaptured(
+            f"the group is {group.state or 'not there'}, of protocol type {group.protocol_type!r}: "
+            "only consumers that are Stable can be held",
+            hint="wait until it is Stable",
+        )
+    if holders := [one for one in group.members if one.client_id == HOLDER]:
+        raise NotCaptured(
+            f"another hold is there, of {holders[0].host.lstrip('/')}",
+            hint="have that one hold these partitions too, or resume what it holds",
+        )
+    for one in group.members:
+        if read_subscription(one.subscription) is None:
+            raise NotCaptured(f"the subscription of member {one.member_id} cannot be read")

@@ -8,6 +8,7 @@ leaves, or has not been heard of for its session timeout, a member of the group 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
@@ -28,10 +29,10 @@ from toolkit.kafka_io.protocol_bytes import (
     read_subscription,
 )
 from toolkit.kafka_io.subscriptions import assignment_from_bytes
-from toolkit.live.classic_capture import lead_cooperative, lead_eager
+from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
 from toolkit.live.classic_member import OurMember
 from toolkit.live.flow import Flow, Wait
-from toolkit.model import HOLDER, HoldNote, TopicPartition
+from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.assignment import Shares, Subscriber, assign
 
 FORGOTTEN = (
@@ -39,6 +40,7 @@ FORGOTTEN = (
     "nothing was heard of it for its session timeout"
 )
 SESSION_TIMEOUT_S = 45.0
+SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 BEAT_S = 0.1  # while a capture is waited for
@@ -61,6 +63,7 @@ class ClassicHold:
         self._unreleased: frozenset[TopicPartition] = frozenset()
         self._counts: dict[str, int] = {}
         self._count_at = 0.0
+        self._due_at = math.inf  # when a second step is taken, should no member ask for it
         self._changed = False  # what is held has changed, and the members do not know it yet
 
     def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
@@ -97,13 +100,14 @@ class ClassicHold:
             raise HoldLost(FORGOTTEN)
         if answer.error not in {NO_ERROR, *COME_AGAIN}:
             raise BrokerRefused(f"the heartbeat of a hold was refused: {reason(answer.error)}")
-        grown = False
+        grown = due = False
         if answer.error == NO_ERROR and not self._changed:
             now = yield Wait(0)
+            due = now >= self._due_at
             if now >= self._count_at:
                 self._count_at = now + COUNTS_EVERY_S
                 grown = self._counts != (yield from self._count(self._counts))
-        if grown or self._changed or answer.error in COME_AGAIN:
+        if due or grown or self._changed or answer.error in COME_AGAIN:
             yield from self._rebalance()
 
     def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
@@ -155,7 +159,7 @@ class ClassicHold:
 
     def _become_leader(self, ours: list[str]) -> Flow[Joined]:
         group: ClassicFacts = yield DescribeClassic()
-        _check_capturable(group)
+        check_capturable(group)
         protocol = protocol_named(group.protocol)
         wanted = (read_subscription(one.subscription) for one in group.members)
         topics = frozenset(topic for one in wanted if one for topic in one.topics)
@@ -212,6 +216,9 @@ class ClassicHold:
         owned = frozenset().union(*(one.owned for one in subscribers))
         self._unreleased = self.held & owned if cooperative else frozenset()
         self._shares = found.shares
+        # Who has to let go of something joins again, unless it lost that before without saying so.
+        now = yield Wait(0)
+        self._due_at = now + SECOND_STEP_S if found.withheld else math.inf
         assignments = {
             one: member.protocol.assignment(share, generation=member.generation)
             for one, share in found.shares.items()
@@ -260,26 +267,6 @@ class ClassicHold:
                     "members do not let go of "
                     + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
                 )
-
-
-def _check_capturable(group: ClassicFacts) -> None:
-    """Raise NotCaptured for a group whose lead we must not take."""
-    if group.error:
-        raise NotCaptured(f"the group cannot be described: {group.why}")
-    if group.state != "Stable" or group.protocol_type != "consumer":
-        raise NotCaptured(
-            f"the group is {group.state or 'not there'}, of protocol type {group.protocol_type!r}: "
-            "only consumers that are Stable can be held",
-            hint="wait until it is Stable",
-        )
-    if holders := [one for one in group.members if one.client_id == HOLDER]:
-        raise NotCaptured(
-            f"another hold is there, of {holders[0].host.lstrip('/')}",
-            hint="have that one hold these partitions too, or resume what it holds",
-        )
-    for one in group.members:
-        if read_subscription(one.subscription) is None:
-            raise NotCaptured(f"the subscription of member {one.member_id} cannot be read")
 
 
 def _handed_on(shares: Shares, members: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:

@@ -47,25 +47,27 @@ def test_nobody_takes_over(desk: Desk, holdings: Callable[..., Holding]) -> None
         assert {p: [] for p in one.live.places} == {p: missing(log, p) for p in one.live.places}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_another_takes_over(kind: str, desk: Desk, holdings: Callable[..., Holding]) -> None:
+def test_another_takes_over(desk: Desk, holdings: Callable[..., Holding]) -> None:
     """A second keeper goes on where a killed one ended, and nothing is delivered in between."""
-    held = holdings(desk, kind)
-    held.pause()
-    held.start_standby()
-    first = held.record.pid
+    held = [holdings(desk, kind) for kind in KINDS]
+    for one in held:
+        one.pause()
+        one.start_standby()
+    before = [one.record.pid for one in held]
 
-    killed = held.kill_keeper()
-    eventually(lambda: held.record.pid not in {0, first})
-    outlived = killed + (held.record.note.survives_s or 0) + ROOM_S
+    killed = [one.kill_keeper() for one in held]
+    for one, first in zip(held, before, strict=True):
+        eventually(lambda one=one, first=first: one.record.pid not in {0, first})
+    outlived = max(killed) + max(one.record.note.survives_s or 0 for one in held) + ROOM_S
     eventually(lambda: time.time() > outlived)  # it would have ended, had nobody taken over
 
-    assert [] == held.leaked()
-    assert held.places == held.held()
-    log = held.live.applications.deliveries()
-    rest_s = max(longest_silence(log, place, killed, time.time()) for place in held.others)
-    assert rest_s < ROOM_S  # the others have not stopped
-    held.resume()
+    for one, at in zip(held, killed, strict=True):
+        assert [] == one.leaked()
+        assert one.places == one.held()
+        log = one.live.applications.deliveries()
+        rest_s = max(longest_silence(log, place, at, time.time()) for place in one.others)
+        assert rest_s < ROOM_S  # the others have not stopped
+        one.resume()
 
 
 def test_a_keeper_that_is_told_to_end(desk: Desk, holdings: Callable[..., Holding]) -> None:

@@ -409,7 +409,7 @@ def test_what_is_released_is_given_out_and_the_last_release_leaves(protocol: str
 
 
 def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
-    """What was withheld for an owner who had lost it without saying so is given out all the same."""
+    """What was withheld for an owner who had lost it without saying so is given out too."""
     hold, answers = captured(COOPERATIVE, 1, 4)
     answers.shares["d-1"] = frozenset()
     answers.beats = [27]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -247,8 +247,7 @@ def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
     from toolkit.operate import in_words, settle
     from toolkit.operate.left_behind import settle_holds
 
-    for left in settle_holds(cluster, state_folder(asked)):
-        click.echo(_left_behind_line(left), err=True)
+    tell_left_behind(settle_holds(cluster, state_folder(asked)))
     settled = settle(cluster, state_folder(asked))
     for intent, why in settled.unseen:
         click.echo(
@@ -264,6 +263,12 @@ def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
             f"--run {run_id} --approve {intent.fingerprint} --reason TEXT'",
             err=True,
         )
+
+
+def tell_left_behind(found: Iterable[LeftBehind]) -> None:
+    """Say what became of holds whose process is gone."""
+    for left in found:
+        click.echo(_left_behind_line(left), err=True)
 
 
 def _left_behind_line(left: LeftBehind) -> str:

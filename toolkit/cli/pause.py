@@ -51,7 +51,7 @@ def plan_on(
     cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], hold_for: str, prefer: str
 ) -> Planned:
     """Plan a pause of the one group that is named, on a cluster."""
-    from toolkit.cli.changing import state_folder
+    from toolkit.cli.changing import state_folder, tell_left_behind
     from toolkit.operate.background import read_background
     from toolkit.operate.left_behind import settle_holds
     from toolkit.planning.hold_case import HoldTerms
@@ -62,6 +62,8 @@ def plan_on(
     terms = HoldTerms.read(prefer, hold_for)
     names = sorted({scope.topic for scope in parse_topics(topics)})
     left = settle_holds(cluster, state_folder(asked))
+    # An end is found, and so told, only once; what is still held is told with the plan.
+    tell_left_behind(one for one in left if not one.still_held)
     beside = replace(
         read_background(cluster, group, prefer=prefer),
         left_behind=frozenset(p for one in left for p in one.of(group)),

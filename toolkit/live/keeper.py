@@ -132,7 +132,7 @@ class Keeper:
         beat_at = time.monotonic() + seconds
         while self.hold.held and (left := beat_at - time.monotonic()) > 0:
             ready = self.ready(left, self.control.fileno())
-            if self.asked_to_end or ((until := self.record.note.until) and until < now()):
+            if self.asked_to_end or self.is_over:
                 return
             if self.control.fileno() in ready:
                 self.control.serve(self.answer)

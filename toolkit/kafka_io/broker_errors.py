@@ -5,6 +5,7 @@ from __future__ import annotations
 import kafka.errors
 
 NO_ERROR = 0
+ASK_AGAIN = frozenset({14, 15, 16})  # the coordinator is loading, not available, or another one
 
 
 def reason(code: int, message: str | None = None) -> str:

@@ -17,7 +17,7 @@ from kafka.protocol.admin import DeleteGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.broker_errors import ASK_AGAIN, NO_ERROR, reason
 from toolkit.kafka_io.chunks import in_chunks
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
@@ -40,7 +40,6 @@ MARKER_PAUSE_S = 0.02
 NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
 NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
 
-ASK_AGAIN = frozenset({14, 15, 16})  # the coordinator is loading, not available, or another one
 # Errors that OffsetCommit repeats for every partition though they are about the group.
 ABOUT_THE_GROUP = frozenset({14, 15, 16, 22, 24, 25, 27, 30, 69, 82, 110, 113})
 HAS_MEMBERS = 25

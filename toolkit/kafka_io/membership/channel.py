@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.broker_errors import ASK_AGAIN, NO_ERROR, reason
 from toolkit.kafka_io.connect import REQUEST_TIMEOUT_S, Connection
 from toolkit.kafka_io.coordinators import find_coordinators
-from toolkit.kafka_io.membership.request import ASK_AGAIN, Request
+from toolkit.kafka_io.membership.request import Request
 from toolkit.model import HOLDER, Cluster
 
 GIVE_UP_AFTER_S = 30.0

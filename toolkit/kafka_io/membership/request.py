@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Protocol
 
 from toolkit.kafka_io.broker_errors import NO_ERROR, reason
 
-ASK_AGAIN = frozenset({14, 15, 16})  # the coordinator is loading, not available, or another one
 ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
 MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID = 79, 82
 GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 69, 110

@@ -41,7 +41,7 @@ MAY_IMPORT = {
     | {"toolkit.planning", "toolkit.storage", "toolkit.kafka_io", "toolkit.java"},
 }
 STANDARD_LIBRARY_ONLY = RECORDS
-PURE_MAY_USE = {"pandas", "toolkit"}
+PURE_MAY_USE = {"numpy", "pandas", "toolkit"}
 
 
 def name_of(path: Path) -> str:

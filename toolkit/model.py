@@ -62,6 +62,8 @@ class Subscription:
     unreadable: str = ""
 
 
+# What is said of a classic member whose bytes its coordinator cannot understand either.
+UNPARSED = "the member's subscription could not be parsed"
 HOLDER = "offsetbook-hold"  # the client id of members of ours that hold partitions back
 
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import re2
 
-from toolkit.model import Subscription, TopicPartition
+from toolkit.model import UNPARSED, Subscription, TopicPartition
 
 TopicNames = Callable[[], frozenset[str]]
 
@@ -52,7 +52,7 @@ def from_classic_metadata(data: bytes) -> Subscription:
         (count,) = struct.unpack_from(">i", data, 2)
         topics, _ = _strings(data, 6, count)
     except (struct.error, UnicodeDecodeError, ValueError):
-        return Subscription(unreadable="the member's subscription could not be parsed")
+        return Subscription(unreadable=UNPARSED)
     return Subscription(topics=frozenset(topics))
 
 

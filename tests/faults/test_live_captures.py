@@ -47,6 +47,21 @@ def is_held(held: Holding) -> bool:
 PHASES = (is_started, has_joined, is_rebalancing)
 
 
+def until(phase: Callable[[Holding], bool], held: Holding, operator: Any) -> None:
+    """Wait for a phase; where it does not come, or the operator ends before it, say why."""
+
+    def is_so() -> bool:
+        ended = operator.process.poll()  # before we look
+        is_there = phase(held)
+        assert is_there or ended is None, f"the operator has ended with {ended}: {operator.lines}"
+        return is_there
+
+    try:
+        eventually(is_so)
+    except AssertionError as exc:
+        pytest.fail(f"not {phase.__name__}: {exc}\n{held.told}")
+
+
 def consumes_as_before(held: Holding, since: float) -> None:
     """Check that nothing of ours is left, all is read, a newcomer is let in, no record is lost."""
     apps = held.live.applications
@@ -72,7 +87,7 @@ def test_a_keeper_that_is_killed(
     started = []
     for held in all_held:
         started.append(operators(held.desk, held.plan()))
-        eventually(lambda held=held: phase(held))
+        until(phase, held, started[-1])
         held.kill_keeper()
 
     for held, operator in zip(all_held, started, strict=True):
@@ -101,7 +116,7 @@ def test_an_operator_who_is_ended(
     started = []
     for held in all_held:
         started.append(operators(held.desk, held.plan()))
-        eventually(lambda held=held: phase(held))
+        until(phase, held, started[-1])
         started[-1].signal(number)
 
     for held, operator in zip(all_held, started, strict=True):
@@ -126,7 +141,7 @@ def test_a_broker_that_is_lost(  # noqa: PLR0913, PLR0917  # fixtures, and what 
     """When the broker is back, the pause is done, or nothing of it is left."""
     held = holdings(desk, kind)
     operator = operators(held.desk, held.plan())
-    eventually(lambda: phase(held))
+    until(phase, held, operator)
 
     breakable.kill()
     breakable.start()

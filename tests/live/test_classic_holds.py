@@ -190,6 +190,24 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held
         assert len(times) >= (captured - since) * 5  # half of what is produced
 
 
+def test_partitions_of_a_cooperative_leader_are_held(held: Callable[..., Held]) -> None:
+    """It is the one that is removed: it claims them, and lets go of them without joining again."""
+    group = held(COOPERATIVE, consumers=("a",))
+    wanted = sorted(group.live.places_of(1, 4))
+    captured = group.capture(*wanted)
+    group.until_delivered(*group.others(*wanted), since=captured, records=MORE)
+    committed = group.channel.ask(FetchCommits()).offsets
+    released = group.release(*wanted)
+
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, wanted, captured, released)
+    assert [] == [place for place in group.live.places if missing(log, place)]
+    firsts = {place: first_after(log, place, released) for place in wanted}
+    assert {place: committed[place] for place in wanted} == {
+        place: first.offset for place, first in firsts.items() if first
+    }
+
+
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
 def test_more_is_captured_some_is_released_and_another_process_takes_over(
     held: Callable[..., Held], kind: str

@@ -73,6 +73,7 @@ class Coordinator:
     listed_first: str = ""  # before ours
     intruder: str = ""  # joins while the group waits for ours
     taken: bool = True  # whether members take what they are given
+    claims: bool = False  # whether who was removed claims what it had, and lets go of it unheard
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
     counts: int = 6
@@ -162,19 +163,20 @@ class Coordinator:
             return Synced(0)
         self.given = dict(sync.assignments)
         shares = {one: frozenset(assignment_from_bytes(self.given[one])) for one in self.shares}
-        if self.protocol == COOPERATIVE and any(self.shares[o] - shares[o] for o in shares):
+        heard = [one for one in shares if not (self.claims and one.endswith("-2"))]
+        if self.protocol == COOPERATIVE and any(self.shares[o] - shares[o] for o in heard):
             self.beats.append(27)
         if self.taken:
             self.shares = shares
         return Synced(0)
 
     def leave(self, ids: tuple[str, ...]) -> Left:
-        """Let ours go; members of the application come back under new ids, owning nothing."""
+        """Let ours go; members of the application come back under new ids, and own nothing."""
         for one in ids:
             if one in self.ours:
                 self.ours.remove(one)
-            elif self.shares.pop(one, None) is not None:
-                self.shares[f"{one[:-2]}-2"] = frozenset()
+            elif (share := self.shares.pop(one, None)) is not None:
+                self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
         return Left(0, dict.fromkeys(ids, 0))
 
     @property
@@ -266,6 +268,21 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
 
     assert [] == answers.ours
     assert frozenset() == hold.held
+
+
+@pytest.mark.parametrize(
+    ("first", "wanted"), [("", orders(1)), ("b-1", orders(4)), ("b-1", orders(1, 4))]
+)
+def test_who_was_removed_is_asked_again_what_it_owns(
+    first: str, wanted: frozenset[TopicPartition]
+) -> None:
+    """It comes back with what it had, and lets go of that without joining again by itself."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(COOPERATIVE, claims=True)
+    answers.listed_first = first
+    carry_out(hold.capture(wanted), answers)
+
+    assert wanted == hold.held
+    assert orders(*range(6)) - wanted == frozenset().union(*answers.shares.values())
 
 
 @both

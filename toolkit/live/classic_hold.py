@@ -33,7 +33,7 @@ from toolkit.live.classic_capture import check_capturable, lead_cooperative, lea
 from toolkit.live.classic_member import OurMember
 from toolkit.live.flow import Flow, Wait
 from toolkit.model import HoldNote, TopicPartition
-from toolkit.planning.assignment import Shares, Subscriber, assign
+from toolkit.planning.assignment import Assignment, Shares, Subscriber, assign
 
 FORGOTTEN = (
     "the group no longer knows the member that held its partitions: somebody resumed them, or "
@@ -41,6 +41,7 @@ FORGOTTEN = (
 )
 SESSION_TIMEOUT_S = 45.0
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
+LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 BEAT_S = 0.1  # while a capture is waited for
@@ -216,15 +217,24 @@ class ClassicHold:
         owned = frozenset().union(*(one.owned for one in subscribers))
         self._unreleased = self.held & owned if cooperative else frozenset()
         self._shares = found.shares
-        # Who has to let go of something joins again, unless it lost that before without saying so.
-        now = yield Wait(0)
-        self._due_at = now + SECOND_STEP_S if found.withheld else math.inf
+        self._due_at = (yield Wait(0)) + self._patience_s(found)
         assignments = {
             one: member.protocol.assignment(share, generation=member.generation)
             for one, share in found.shares.items()
         }
         note = write_note(replace(self.note, survives_s=self.survives_s), self.held)
         return assignments | {member.member_id: assignment_with_note(note)}
+
+    def _patience_s(self, found: Assignment) -> float:
+        """
+        Return after what time members are asked to join once more, should none do so by itself.
+
+        Who has to let go of something joins again, unless it was removed from the group before: it
+        claims what it had when it comes back, and librdkafka lets go of that without joining again.
+        """
+        if self._unreleased:
+            return LET_GO_S
+        return SECOND_STEP_S if found.withheld else math.inf
 
     def _subscribers(self, members: Mapping[str, bytes]) -> Iterable[Subscriber]:
         """Yield the group's members without ours, with what they own or had last."""
@@ -258,15 +268,16 @@ class ClassicHold:
 
     def _until_released(self) -> Flow[None]:
         """Wait until no member says any more that it owns what is held."""
-        give_up_at = (yield Wait(0)) + LET_GO_WITHIN_S
+        now = yield Wait(0)
+        give_up_at = now + LET_GO_WITHIN_S
         while self._unreleased:
-            now = yield Wait(BEAT_S)
-            yield from self.keep()
             if now > give_up_at:
                 raise NotCaptured(
                     "members do not let go of "
                     + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
                 )
+            now = yield Wait(BEAT_S)
+            yield from self.keep()
 
 
 def _handed_on(shares: Shares, members: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 from toolkit.errors import PrerequisiteMissing, RecordFailed
 
+SPARK_FAILED = (PySparkException, Py4JError)  # what a Spark job may end with
 GLOB_CHARACTERS = frozenset("{}[]*?\\^")
 
 

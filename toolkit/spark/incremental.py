@@ -1,0 +1,254 @@
+"""
+Go on reading the offsets topics where the last run ended: what is kept for that, and merging.
+
+Kept is, for each cluster, how far each partition was read and the newest record of each key up to
+there, in *versions*: a folder of Parquet and a file that says what must be in it, written last.
+So a run that dies while it saves leaves the version before in force, and of two runs side by side
+the version that has read further is. A version is read once in full and compared with what its
+file says before anything is built on it: what is damaged or of another format is read anew from
+the cluster, and that is told.
+
+    state = load_state(session, root, clusters)
+    read = ... the source with points_option(state.points) ..., persisted
+    reads = collect_reads(read.transform(only("read_to")))
+    latest = merged(state, read.transform(only("latest")), reads)
+    save_state(session, root, latest, reads)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import reduce
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
+
+from toolkit.errors import RecordFailed
+from toolkit.kafka_io.offsets_latest import LATEST, merge_latest
+from toolkit.planning.incremental import ResumePoint
+from toolkit.spark.files import SPARK_FAILED, Files
+from toolkit.spark.schemas import as_spark
+from toolkit.spark.state_versions import (
+    FOLDER,
+    Saved,
+    Version,
+    clean_versions,
+    new_name,
+    read_versions,
+    write_version,
+)
+
+ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
+
+KEY = ["cluster", "offsets_partition"]
+# Spark has times of microseconds only.
+_TIMES = {LATEST.field("written_at").type: pa.timestamp("us", "UTC")}
+STATE = pa.schema(
+    [
+        pa.field("cluster", pa.string()),
+        *(
+            pa.field(field.name, pa.list_(pa.timestamp("us", "UTC")))
+            if field.name == "recent_at"
+            else pa.field(field.name, _TIMES.get(field.type, field.type))
+            for field in LATEST
+        ),
+    ]
+)
+
+
+class PartitionRead(NamedTuple):
+    """How one partition of one cluster's offsets topic was just read."""
+
+    cluster: str
+    number: int
+    start: int
+    why_full: str  # "" where the reading went on from the last one
+    point: ResumePoint  # where the next one may go on
+
+
+@dataclass(frozen=True)
+class State:
+    """
+    What former runs left: where to go on, and the newest record of each key up to there.
+
+    `latest` has the columns of `STATE`, and None stands for no rows. `not_used` says of clusters,
+    "" for all of them, why something that was left is not used.
+    """
+
+    points: ResumePoints
+    latest: DataFrame | None
+    not_used: Mapping[str, str]
+
+
+def load_state(session: SparkSession, root: str, clusters: Collection[str]) -> State:
+    """
+    Return what is known from former runs about some clusters, after it was checked.
+
+    Raises RecordFailed where the folder itself cannot be listed.
+    """
+    versions, unreadable = read_versions(Files(session, root), clusters, format_of_state())
+    not_used = {"": "; ".join(unreadable)} if unreadable else {}
+    frames: list[DataFrame] = []
+    points: dict[str, Mapping[int, ResumePoint]] = {}
+    for version, saved in _chosen(versions, clusters).items():
+        frame = _stored(session, Files(session, root), version)
+        wrong = _wrong(frame, saved)
+        not_used |= wrong
+        good = {name: kept for name, kept in saved.items() if name not in wrong}
+        points |= {name: kept.points for name, kept in good.items()}
+        if good:
+            frames.append(frame.where(F.col("cluster").isin(list(good))))
+    return State(points, reduce(DataFrame.union, frames) if frames else None, not_used)
+
+
+def collect_reads(read_to: DataFrame) -> list[PartitionRead]:
+    """
+    Collect how far each partition was read: cluster, offsets_partition, `schemas.READ_TO`.
+
+    The frame must come from the same, persisted reading as the rows that are merged and saved.
+    """
+    return [
+        PartitionRead(
+            row["cluster"],
+            row["offsets_partition"],
+            row["start"],
+            row["why_full"],
+            ResumePoint(
+                next_offset=row["next_offset"],
+                log_start=row["log_start"],
+                read_at=row["read_at"],
+                topic_id=row["topic_id"] or "",
+                partitions=row["partitions"],
+                # Unknown counts as none: the next reading will not go on.
+                delete_retention_ms=row["delete_retention_ms"] or 0,
+                leader_epoch=row["leader_epoch"],
+            ),
+        )
+        for row in read_to.toArrow().to_pylist()
+    ]
+
+
+def merged(state: State, latest: DataFrame, reads: Sequence[PartitionRead]) -> DataFrame:
+    """
+    Return the newest record of each key up to now: what was kept, and what was read since.
+
+    `latest` are the rows that were read, with at least the columns of `STATE`, which the result
+    has. Of a partition that was read in full, or not at all, nothing that was kept is used. Raises
+    RecordFailed where a reading went on from another place than where the kept one ended.
+    """
+    resumed = [read for read in reads if not read.why_full]
+    for read in resumed:
+        point = state.points.get(read.cluster, {}).get(read.number)
+        if point is None or point.next_offset != read.start:
+            raise RecordFailed(
+                f"partition {read.number} of the offsets topic of cluster {read.cluster} was read "
+                f"from {read.start}, which is not where the state ends"
+            )
+    new = latest.select(*(F.col(f.name).cast(f.dataType) for f in as_spark(STATE)))
+    if state.latest is None or not resumed:
+        return new
+    went_on = new.sparkSession.createDataFrame(
+        [(read.cluster, read.number) for read in resumed], "cluster string, offsets_partition int"
+    )
+    old = state.latest.join(F.broadcast(went_on), KEY, "left_semi").select(*STATE.names)
+    both = old.groupBy(*KEY).cogroup(new.groupBy(*KEY))
+    return both.applyInArrow(_merge, as_spark(STATE))
+
+
+def save_state(
+    session: SparkSession, root: str, latest: DataFrame, reads: Sequence[PartitionRead]
+) -> None:
+    """
+    Keep what was read and merged for the next run, and remove what no run needs any more.
+
+    Tombstones that are older than `delete.retention.ms` are left out: nothing that they deleted
+    comes back, because what is read later is newer. Raises RecordFailed where it cannot be kept.
+    """
+    files, name = Files(session, root), new_name()
+    clusters = {read.cluster for read in reads}
+    if not clusters:
+        return
+    wanted = latest.select(*STATE.names).where(F.col("cluster").isin(list(clusters)))
+    _without_old_tombstones(wanted, reads).write.parquet(files.url(f"{FOLDER}/{name}"))
+    sums = _sums(_stored(session, files, name))
+    saved = {
+        cluster: Saved(
+            *sums.get(cluster, (0, "0")),
+            {read.number: read.point for read in reads if read.cluster == cluster},
+        )
+        for cluster in clusters
+    }
+    write_version(files, Version(name, format_of_state(), saved))
+    clean_versions(files, format_of_state())
+
+
+def format_of_state() -> str:
+    """Return what the format is known by: it changes with the columns of `STATE`."""
+    return "1 " + " ".join(f"{field.name}:{field.type}" for field in STATE)
+
+
+def _chosen(versions: Sequence[Version], clusters: Collection[str]) -> dict[str, dict[str, Saved]]:
+    """Return what to use of which version: of each cluster the one that has read furthest."""
+    chosen: dict[str, dict[str, Saved]] = {}
+    for cluster in clusters:
+        having = [version for version in versions if cluster in version.clusters]
+        if having:
+            best = max(having, key=lambda version: version.clusters[cluster].read_at)
+            chosen.setdefault(best.name, {})[cluster] = best.clusters[cluster]
+    return chosen
+
+
+def _stored(session: SparkSession, files: Files, version: str) -> DataFrame:
+    return session.read.schema(as_spark(STATE)).parquet(files.url(f"{FOLDER}/{version}"))
+
+
+def _wrong(frame: DataFrame, saved: Mapping[str, Saved]) -> dict[str, str]:
+    """Say which clusters' rows are not those that were saved, and why that is known."""
+    try:
+        sums = _sums(frame.where(F.col("cluster").isin(list(saved))))
+    except SPARK_FAILED as exc:
+        if len(saved) == 1:
+            why = "what was kept of former readings cannot be read"
+            return dict.fromkeys(saved, f"{why}: {str(exc).splitlines()[0]}")
+        parts = (_wrong(frame, {name: kept}) for name, kept in saved.items())
+        return {name: why for part in parts for name, why in part.items()}
+    return {
+        name: "what was kept of former readings is not what was written"
+        for name, kept in saved.items()
+        if sums.get(name, (0, "0")) != (kept.rows, kept.checksum)
+    }
+
+
+def _sums(frame: DataFrame) -> dict[str, tuple[int, str]]:
+    """Return of each cluster how many rows there are and a sum over all that is in them."""
+    of_row = F.xxhash64(*frame.columns).cast("decimal(38,0)")
+    sums = frame.groupBy("cluster").agg(F.count("*"), F.sum(of_row).cast("string"))
+    return {cluster: (rows, checksum) for cluster, rows, checksum in sums.collect()}
+
+
+def _without_old_tombstones(latest: DataFrame, reads: Sequence[PartitionRead]) -> DataFrame:
+    before = dict(_forget_before(reads))
+    limits = latest.sparkSession.createDataFrame(
+        list(before.items()), "cluster string, forget_before timestamp"
+    )
+    kept = "value is not null or forget_before is null or written_at >= forget_before"
+    return latest.join(F.broadcast(limits), "cluster", "left").where(kept).drop("forget_before")
+
+
+def _forget_before(reads: Sequence[PartitionRead]) -> Iterator[tuple[str, object]]:
+    for read in reads:
+        if read.point.delete_retention_ms:
+            kept = timedelta(milliseconds=read.point.delete_retention_ms)
+            yield read.cluster, read.point.read_at - kept
+
+
+def _merge(old: pa.Table, new: pa.Table) -> pa.Table:
+    """Merge what was kept and what was read of one partition of one cluster's offsets topic."""
+    cluster = (old if old.num_rows else new)["cluster"][0]
+    found = merge_latest(old, new)
+    named = found.append_column("cluster", pa.repeat(cluster, found.num_rows))
+    return named.select(STATE.names).cast(STATE)

@@ -1,0 +1,165 @@
+"""
+The newest commits of every partition of a frame, side by side as two matrices.
+
+A commit is where a group was at an instant; a few of them in a row tell whether it moves, how fast,
+and how often it commits. Lists of different lengths are flattened once, so that half a million
+partitions cost a second, not a minute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+WIDEST = 64  # of longer lists only the newest commits are taken: a matrix is as wide as its longest
+
+
+def age_s(times: pd.Series[Any], now: datetime) -> Floats:
+    """Return how many seconds ago times were: NaN where unknown, negative where still to come."""
+    at = pd.to_datetime(times, utc=True, errors="coerce").dt.tz_localize(None)
+    return _age_s(at.to_numpy(dtype="datetime64[ms]"), now)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitSeries:
+    """
+    The newest commits: a row for each partition, the oldest first, the newest in the last column.
+
+    `age_s`: seconds since each commit, NaN where there are fewer; `offset`: what was committed.
+    Coordinators stamp commits by their own clocks, which differ: the order is that of the log, a
+    commit counts as no younger than the one after it, and none as made later than now.
+    """
+
+    age_s: Floats
+    offset: Whole
+
+    @classmethod
+    def of(cls, partitions: pd.DataFrame, *, now: datetime) -> CommitSeries:
+        """
+        Return the series in recent_at and recent_offset (lists, or null).
+
+        Where there is no list, or the two do not go together, the one commit in committed_at and
+        committed is the series.
+        """
+        rows = len(partitions)
+        lengths, offset_lengths = (
+            _lengths(partitions["recent_at"]),
+            _lengths(partitions["recent_offset"]),
+        )
+        usable = (lengths == offset_lengths) & (lengths > 0)
+        ages = _age_s(_times(partitions["recent_at"][usable]), now)
+        offsets, known = _offsets(partitions["recent_offset"][usable])
+        row = np.repeat(np.flatnonzero(usable), lengths[usable])
+        known &= ~np.isnan(ages)
+        row, ages, offsets = row[known], ages[known], offsets[known]
+        alone = ~np.isin(np.arange(rows), row)
+        last_age, committed = age_s(partitions["committed_at"], now), partitions["committed"]
+        alone &= ~np.isnan(last_age) & committed.notna().to_numpy(dtype=bool)
+        row = np.concatenate([row, np.flatnonzero(alone)])
+        ages = np.concatenate([ages, last_age[alone]])
+        offsets = np.concatenate(
+            [offsets, committed[alone].astype("Int64").to_numpy(dtype="int64")]
+        )
+        return cls(*_aligned(rows, row, ages, offsets))
+
+    @property
+    def known(self) -> Flags:
+        """Where in the matrices there is a commit."""
+        return ~np.isnan(self.age_s)
+
+    @property
+    def last_age_s(self) -> Floats:
+        """Seconds since the newest commit; NaN where none is known."""
+        return self.age_s[:, -1]
+
+    @property
+    def interval_s(self) -> Floats:
+        """The usual time between two commits: the median, NaN for fewer than two commits."""
+        gaps = np.sort(self.age_s[:, :-1] - self.age_s[:, 1:], axis=1)  # NaN come last
+        count = (~np.isnan(gaps)).sum(axis=1)
+        middle = np.maximum(count - 1, 0) // 2
+        median: Floats = np.take_along_axis(gaps, middle[:, None], axis=1)[:, 0]
+        return median
+
+    def moved_age_s(self, highest: Whole, highest_age_s: Floats) -> Floats:
+        """
+        Seconds since the committed offset last changed, as far back as commits tell.
+
+        A client that commits every second fills the series within seconds. `highest` and its age,
+        of which the log keeps the first time, tell how long it has really been there.
+        """
+        same = (self.offset == self.offset[:, -1:]) & self.known
+        run = np.logical_and.accumulate(same[:, ::-1], axis=1)[:, ::-1]
+        first = np.where(run, self.age_s, -np.inf).max(axis=1)
+        whole = run.sum(axis=1) == self.known.sum(axis=1)
+        longer = whole & (highest == self.offset[:, -1]) & (highest_age_s > first)
+        return np.where(np.isneginf(first), np.nan, np.where(longer, highest_age_s, first))
+
+    def since(self, at_most_s: Floats) -> Flags:
+        """Where there is a commit no older than this, and none after it went back."""
+        back = np.zeros_like(self.known)
+        back[:, :-1] = (self.offset[:, 1:] < self.offset[:, :-1]) & self.known[:, :-1]
+        before_back = np.logical_or.accumulate(back[:, ::-1], axis=1)[:, ::-1]
+        return self.known & ~before_back & (self.age_s <= at_most_s[:, None])
+
+    def first_of(self, chosen: Flags) -> tuple[Floats, Whole]:
+        """Return the age and the offset of the oldest chosen commit of each row; NaN for none."""
+        column = chosen.argmax(axis=1)[:, None]
+        age = np.take_along_axis(self.age_s, column, axis=1)[:, 0]
+        offset = np.take_along_axis(self.offset, column, axis=1)[:, 0]
+        return np.where(chosen.any(axis=1), age, np.nan), offset
+
+
+def _age_s(at: npt.NDArray[np.datetime64], now: datetime) -> Floats:
+    now_ms = int(now.timestamp() * 1000)
+    known = ~np.isnat(at)
+    # Through floats at once: a time at the end of the calendar must not wrap around.
+    return np.where(known, (now_ms - at.astype("int64").astype("float64")) / 1000, np.nan)
+
+
+def _lengths(lists: pd.Series[Any]) -> Whole:
+    lengths = np.zeros(len(lists), dtype="int64")
+    there = lists.notna().to_numpy(dtype=bool)
+    lengths[there] = np.fromiter(map(len, lists[there]), "int64", there.sum())
+    return lengths
+
+
+def _times(lists: pd.Series[Any]) -> npt.NDArray[np.datetime64]:
+    flat = np.concatenate([np.array([], "datetime64[ms]"), *lists]) if len(lists) else np.array([])
+    if flat.dtype.kind == "M":
+        return flat.astype("datetime64[ms]")
+    at = pd.to_datetime(pd.Series(flat, dtype="object"), utc=True, errors="coerce")
+    return at.dt.tz_localize(None).to_numpy(dtype="datetime64[ms]")
+
+
+def _offsets(lists: pd.Series[Any]) -> tuple[Whole, Flags]:
+    """Return all offsets in a row, and where there really is one."""
+    flat = np.concatenate(list(lists)) if len(lists) else np.array([], "int64")
+    if flat.dtype.kind == "i":
+        return flat.astype("int64"), np.ones(len(flat), dtype=bool)
+    nullable = pd.array(flat, dtype="Int64")
+    return nullable.to_numpy(dtype="int64", na_value=0), ~nullable.isna()
+
+
+def _aligned(rows: int, row: Whole, ages: Floats, offsets: Whole) -> tuple[Floats, Whole]:
+    """Return matrices of flat values, whose rows come in order but for those with one value."""
+    order = np.argsort(row, kind="stable")
+    row, ages, offsets = row[order], ages[order], offsets[order]
+    lengths = np.bincount(row, minlength=rows)
+    width = int(min(lengths.max(initial=1), WIDEST))
+    from_end = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row))
+    kept = from_end <= width
+    at = (row[kept], width - from_end[kept])
+    age, offset = np.full((rows, width), np.nan), np.zeros((rows, width), dtype="int64")
+    age[at], offset[at] = np.maximum(ages[kept], 0), offsets[kept]
+    ordered = np.fmax.accumulate(age[:, ::-1], axis=1)[:, ::-1]
+    return np.where(np.isnan(age), np.nan, ordered), offset

@@ -10,7 +10,13 @@ from contextlib import closing
 from datetime import datetime
 from itertools import islice, zip_longest
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaException, Message
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+)
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
@@ -53,11 +59,24 @@ def read_record_times(
     and for all that are wanted beyond the first `most`. Raises ClusterUnreachable where nobody
     answers, BrokerRefused where the cluster does not let us read.
     """
+    found = read_first_records(cluster, wanted, most=most)
+    return {position: at for position, at in found.items() if at}
+
+
+def read_first_records(
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
+) -> dict[Wanted, datetime | None]:
+    """
+    Return the same, and None for each position after which there are no records to its log end.
+
+    There may be offsets all the same: of the markers that end transactions, and of records that
+    compaction removed. A record without a time gives no key.
+    """
     chosen = list(islice(dict.fromkeys(wanted), most))
     with Connection(cluster) as connection:
         # Nobody would answer for the others, and the client would wait.
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
-    found: dict[Wanted, datetime] = {}
+    found: dict[Wanted, datetime | None] = {}
     try:
         settings = {**bulk_settings(cluster), **PEEK}
         with closing(Consumer(settings, logger=logging.getLogger("librdkafka"))) as consumer:
@@ -83,8 +102,12 @@ def _rounds(wanted: Iterable[Wanted]) -> Iterator[Mapping[TopicPartition, int]]:
 
 def _read_each(
     consumer: Consumer, positions: Mapping[TopicPartition, int]
-) -> Iterator[tuple[Wanted, datetime]]:
-    """Yield the time at each position; stop when all partitions have answered or all are silent."""
+) -> Iterator[tuple[Wanted, datetime | None]]:
+    """
+    Yield the time at each position, None where there is no record.
+
+    Stops when all partitions have answered or all are silent.
+    """
     consumer.assign([Assignment(*partition, offset) for partition, offset in positions.items()])
     waiting = set(positions)
     give_up_at = time.monotonic() + SILENCE_S
@@ -95,15 +118,24 @@ def _read_each(
                 continue
             waiting.discard(partition)
             give_up_at = time.monotonic() + SILENCE_S
-            at = _time_of(message, positions[partition])
-            if at:
-                yield (partition, positions[partition]), at
+            position = (partition, positions[partition])
+            if _is_past_the_last(message, position[1]):
+                yield position, None
+            elif at := _time_of(message):
+                yield position, at
 
 
-def _time_of(message: Message, offset: int) -> datetime | None:
-    """Return the time of a record at or after an offset; None for an error or the log end."""
-    kind, timestamp_ms = message.timestamp()
+def _is_past_the_last(message: Message, offset: int) -> bool:
+    error = message.error()
+    if error:
+        return bool(error.code() == KafkaError._PARTITION_EOF)  # noqa: SLF001 - documented under this name
     # One before it is the log start, to which a position past the log end was moved.
-    if message.error() or (message.offset() or 0) < offset or kind == TIMESTAMP_NOT_AVAILABLE:
+    return (message.offset() or 0) < offset
+
+
+def _time_of(message: Message) -> datetime | None:
+    """Return the time of a record; None for an error and for a record that has none."""
+    kind, timestamp_ms = message.timestamp()
+    if message.error() or kind == TIMESTAMP_NOT_AVAILABLE:
         return None
     return from_ms(timestamp_ms)

@@ -1,0 +1,177 @@
+"""
+Which times to ask a log for, so that few questions tell when the records at many offsets came.
+
+Pure: it decides, `log_times` asks. An answer to "the first record at or after T" is the offset and
+the time of a record that is younger than all before it. What is looked for is how young the log had
+become with the first record at or after an offset. That never falls along the log, whatever times
+producers choose, so that every answer bounds it for every offset: from below by the records up to
+it, from above by T where only a later record is as young.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Times = NDArray[np.int64]  # ms since 1970, or offsets
+
+YOUNGEST = -3  # ListOffsets: the record with the highest time (KIP-734)
+NO_OFFSET = -1  # ListOffsets: there is none
+BEGINNING = 0  # every record that has a time is found from here on
+NOTHING = 2**63 - 1  # the offset where no record is as young as that
+LAST_TIME = 253_402_300_799_999  # the end of the calendar, in the year 9999
+# Brackets are halved in each second round from this one on: 20 rounds then suffice for any log.
+FIRST_HALVING = 4
+UNKNOWN = -1  # no record is known before
+FAR = 2**62  # a time that is in no calendar, or that nobody has told
+
+
+class Probe(NamedTuple):
+    """An answer: the first record at or after `asked`, all in ms; NOTHING and FAR where none is."""
+
+    asked: int
+    offset: int
+    at: int
+
+
+class Brackets(NamedTuple):
+    """For each offset the last answer at or before it, and the first after it."""
+
+    before: Times  # its offset; UNKNOWN
+    low: Times  # its time: the log was at least that young at the offset
+    after: Times  # its offset; NOTHING
+    below: Times  # what was asked: unless no record lies between, the log was older than that
+    high: Times  # its time: the log was at most that young
+
+    @classmethod
+    def around(cls, offsets: Times, probes: Sequence[Probe]) -> Brackets:
+        """Return what answers tell about offsets."""
+        known = np.array(sorted((o, asked, at) for asked, o, at in probes), np.int64).reshape(-1, 3)
+        split = np.searchsorted(known[:, 0], offsets, side="right")
+        under = np.concatenate(([[UNKNOWN] * 3], known))[split]
+        over = np.concatenate((known, [[NOTHING, FAR, FAR]]))[split]
+        # Before the first record that has a time there are none, or none that has one.
+        first = (under[:, 0] == UNKNOWN) & (over[:, 1] <= BEGINNING)
+        low = np.where(first, over[:, 2], under[:, 2])
+        exact = under[:, 0] == offsets
+        certain = first | exact
+        # Records may have come between two answers, so that the second is not above the first.
+        below = np.where(certain, low, np.maximum(over[:, 1] - 1, low)) + 1
+        high = np.where(certain, low, over[:, 2])
+        return cls(under[:, 0], low, over[:, 0], below, high)
+
+
+class Lines:
+    """Times so close to one another that to lie between two of them is precise enough."""
+
+    def __init__(self, now: int, *, within_s: float, within_share: float) -> None:
+        """Cut the time before `now`: finely near it, coarser the older it gets."""
+        step, ratio = 2 * within_s * 1000, 1 + 2 * within_share
+        even = int(np.ceil(1 / (2 * within_share)))
+        older = max(0, int(np.log(max(now, 1) / (step * even)) / np.log(ratio)) + 1)
+        ages = np.concatenate(
+            (step * np.arange(even), step * even * ratio ** np.arange(older + 1, dtype=float))
+        )
+        self.now, self.within_s, self.within_share = now, within_s, within_share
+        times = now - np.round(ages[ages <= now]).astype(np.int64)
+        self.times: Times = np.unique(times)
+
+    def inside(self, brackets: Brackets) -> tuple[Times, Times]:
+        """Return the first line in each bracket and the first after it, as places among them."""
+        first = np.searchsorted(self.times, brackets.low, side="right")
+        end = np.searchsorted(self.times, brackets.below, side="left")
+        unknown = brackets.low > self.now  # in the future: nothing can be told by its time
+        return first, np.where(unknown, first, np.maximum(end, first))
+
+    def next_probes(self, offsets: Times, probes: Sequence[Probe], *, halve: bool) -> list[int]:
+        """
+        Return the times to ask for next, [] where all offsets are known well enough.
+
+        Where an offset lies in its bracket tells best where it lies in time, if records come
+        evenly; both lines around it are asked for. To halve brackets works for every log.
+        """
+        found = Brackets.around(offsets, probes)
+        first, end = self.inside(found)
+        is_open = end > first
+        first, end = first[is_open], end[is_open]
+        found = Brackets(*(values[is_open] for values in found))
+        if halve:
+            places = (first + end) // 2
+            return self._asked(places, np.where(end - first <= 2, first, places))
+        places = np.searchsorted(self.times, self._guess(offsets[is_open], found))
+        last = end - 1
+        return self._asked(np.clip(places - 1, first, last), np.clip(places, first, last))
+
+    def unsettled(self, offsets: Times, probes: Sequence[Probe]) -> dict[int, float]:
+        """
+        Return the offsets about which look-ups tell too little, with how far off they may be in ms.
+
+        Lines leave the records beside them out of account, so that twice the precision is not too
+        little. Infinite: it is not known whether there is a record at all, or the log was there
+        younger than now.
+        """
+        found = Brackets.around(offsets, probes)
+        high = np.minimum(found.high, self.now)
+        guess = np.minimum((found.low + found.below - 1) / 2, self.now)
+        off = np.maximum(guess - found.low, high - guess)
+        off = np.where(high < found.low, 0, off)
+        ended = (found.after == NOTHING) & (found.before != offsets)
+        unknown = (found.low < 0) | (found.low > self.now) | ended
+        off = np.where(unknown, np.inf, off)
+        enough = np.maximum(self.within_s * 1000, self.within_share * (self.now - guess))
+        wide = off > 2 * enough
+        return dict(zip(offsets[wide].tolist(), off[wide].tolist(), strict=True))
+
+    def _guess(self, offsets: Times, found: Brackets) -> NDArray[np.float64]:
+        """Return when the log reached offsets, if records came evenly within each bracket."""
+        top = np.minimum(found.high, self.now)
+        is_bounded = (found.before != UNKNOWN) & (found.after != NOTHING)
+        length = np.where(is_bounded, found.after - found.before, 2)
+        done = np.where(is_bounded, offsets - found.before, 1)
+        low = np.maximum(found.low, BEGINNING)
+        return np.asarray(low + (top - low) * (done / length))
+
+    def _asked(self, *places: Times) -> list[int]:
+        return np.unique(self.times[np.concatenate(places)]).tolist()  # type: ignore[no-any-return]
+
+
+@dataclass
+class Search:
+    """What is wanted of one log, what is known of it, and what to ask for next, in ms."""
+
+    offsets: Times
+    next: list[int]
+    probes: list[Probe] = field(default_factory=list)
+
+    @classmethod
+    def begin(
+        cls, committed: Collection[int], instants: Sequence[int], *, start: int, end: int
+    ) -> Search:
+        """
+        Return the search for when a log reached what follows some commits, and some instants.
+
+        Commits before the log start count there; at the log end or past it nothing follows.
+        """
+        places = np.array(sorted({max(o, start) for o in committed if o < end}), np.int64)
+        if start == end:
+            return cls(places, [], [Probe(asked, NOTHING, FAR) for asked in instants])
+        edges = (BEGINNING, YOUNGEST) if places.size else ()
+        return cls(places, list(dict.fromkeys((*edges, *instants))))
+
+    def learn(self, asked: int, offset: int, time: int) -> None:
+        """Add what the broker answered."""
+        if offset == NO_OFFSET:
+            self.probes += [Probe(asked, NOTHING, FAR)] if asked != YOUNGEST else []
+        elif asked != YOUNGEST:
+            self.probes.append(Probe(asked, offset, time if time <= LAST_TIME else FAR))
+        elif time <= LAST_TIME:
+            self.probes += [Probe(time, offset, time), Probe(time + 1, NOTHING, FAR)]
+
+    def go_on(self, lines: Lines, number: int) -> None:
+        """Choose what to ask for in a round, the first of which is number 1."""
+        halve = number >= FIRST_HALVING and number % 2 == 0
+        self.next = lines.next_probes(self.offsets, self.probes, halve=halve)

@@ -1,0 +1,252 @@
+"""
+How far behind a group is in time: how long the oldest record that it has not read has been waiting.
+
+From time look-ups: the time of that record, or of a younger one before it in the log, for it came
+later than that one. So producers that write with old times, or in no order, make nothing wait
+longer than it does. Without look-ups: when the log passed the committed offset, as far as earlier
+readings of the log end tell. Where a record was read, its own time.
+
+A topic in which nothing happens has no lag in time where everything is read, and one that grows
+where something is left. Three things have no number: a commit without a lag in records, records
+that are younger than any clock allows, and the end of a log where it is not known whether a record
+is left or only the marker of a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from math import ceil
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+NOTHING_TO_READ = "nothing to read"
+BY_LOOK_UP = "time look-up"
+BY_HISTORY = "history"
+BY_RECORD = "record"
+
+# What the clocks of a producer and a reader may be apart, as Kerberos lets them be.
+CLOCKS_APART_MS = 5 * 60 * 1000
+BEGINNING_MS = 0
+LAST_OFFSET = np.iinfo(np.int64).max
+NEVER_MS = 2**62
+
+Whole = NDArray[np.int64]
+Real = NDArray[np.float64]
+
+
+class _Span(NamedTuple):
+    """For some rows, between which times the record came, and when most likely; ms, NaN unknown."""
+
+    earliest: Real
+    likely: Real
+    latest: Real
+
+    def where(self, chosen: NDArray[np.bool_], other: _Span) -> _Span:
+        """Return these rows where chosen, the others elsewhere."""
+        return _Span(*(np.where(chosen, a, b) for a, b in zip(self, other, strict=True)))
+
+
+def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
+    """
+    Add time_lag_s and time_lag_bound_s (Float64) and time_lag_method (one of the words above).
+
+    The truth is within the bound to either side; 0 is exact, and all three are null where nothing
+    is known. Reads committed, log_start, log_end and lag; and what there is of `points` (lists of
+    asked_at, offset, at: the answers of `kafka_io.log_times`, of which `points_around` is enough),
+    of record_found (boolean) and record_at (what reading the first unread record gave: False where
+    there is none), and for history of earlier_at with earlier_end and of `past_ends` (lists of at,
+    log_end). Sources are preferred in the order: record, look-up, history.
+    """
+    now_ms = now.timestamp() * 1000
+    behind = (partitions["lag"] > 0).fillna(value=False).to_numpy(bool)
+    unread = _first_unread(partitions)
+    record, nothing_left = _by_record(partitions)
+    look_up, history = _by_look_up(partitions, unread), _by_history(partitions, unread, now_ms)
+    usable = [_is_told(span, now_ms) & behind for span in (record, look_up, history)]
+    span = record.where(usable[0], look_up.where(usable[1], history))
+    told = np.logical_or.reduce(usable)
+    idle = (partitions["lag"] == 0).fillna(value=False).to_numpy(bool) | (behind & nothing_left)
+    # Times after now are clocks that are apart: nobody waits for less than nothing.
+    least, likely, most = (np.maximum(now_ms - at, 0) for at in reversed(span))
+    bound = np.maximum(likely - least, most - likely)
+    method = np.select(
+        [idle, *usable], [NOTHING_TO_READ, BY_RECORD, BY_LOOK_UP, BY_HISTORY], default=""
+    ).astype(object)
+    method[~(idle | told)] = None
+    return partitions.assign(
+        time_lag_s=_seconds(likely, idle, told, partitions.index),
+        time_lag_bound_s=_seconds(bound, idle, told, partitions.index),
+        time_lag_method=pd.Series(method, index=partitions.index, dtype="object"),
+    )
+
+
+def earlier_ends(points: pd.Series, log_ends: pd.Series, *, at: datetime) -> pd.Series:
+    """
+    Return where logs ended at an instant that they were asked for: Int64, null where they were not.
+
+    `points` as in `with_time_lag`, of all answers; `log_ends` where the logs end now. A log in
+    which no record is as young ended there at that instant, too. Records that producers dated back
+    count as if they had been there.
+    """
+    wanted = _ms([at])[0]
+    flat = _flat(points)
+    found = pd.Series(pd.NA, index=range(len(points)), dtype="Int64")
+    hits = flat.asked == wanted
+    rows, offsets = flat.row[hits], flat.offset[hits]
+    ends = log_ends.reset_index(drop=True).astype("Int64")
+    none = offsets == LAST_OFFSET
+    found.loc[rows[~none]] = offsets[~none]
+    found.loc[rows[none]] = ends.loc[rows[none]]
+    return found.set_axis(points.index)
+
+
+def _first_unread(partitions: pd.DataFrame) -> Whole:
+    """Return where reading would go on; 0 where that is not known."""
+    places = [partitions[name].fillna(0).to_numpy(np.int64) for name in ("committed", "log_start")]
+    return np.asarray(np.maximum(*places))
+
+
+def _is_told(span: _Span, now_ms: float) -> NDArray[np.bool_]:
+    return np.asarray(span.earliest <= now_ms + CLOCKS_APART_MS)  # False for NaN
+
+
+def _by_record(partitions: pd.DataFrame) -> tuple[_Span, NDArray[np.bool_]]:
+    """Return what reading a record told, and whether it told that there is none."""
+    unknown = np.full(len(partitions), np.nan)
+    if "record_found" not in partitions:
+        return _Span(unknown, unknown, unknown), np.zeros(len(partitions), bool)
+    nothing_left = (~partitions["record_found"].astype("boolean")).fillna(value=False)
+    at = _ms(partitions["record_at"]).astype(float)
+    at[at == NEVER_MS] = np.nan
+    return _Span(at, at, at), nothing_left.to_numpy(bool)
+
+
+class _Flat(NamedTuple):
+    """The points of all rows in one table, row by row and ordered by offset."""
+
+    row: Whole
+    asked: Whole
+    offset: Whole
+    time: Whole
+
+
+def _by_look_up(partitions: pd.DataFrame, unread: Whole) -> _Span:
+    """Bound when the log reached an offset by the answers before and after it."""
+    count = len(partitions)
+    if "points" not in partitions:
+        return _Span(*np.full((3, count), np.nan))
+    flat = _flat(partitions["points"])
+    if not flat.row.size:
+        return _Span(*np.full((3, count), np.nan))
+    before, after = _neighbours(flat.row, flat.offset, unread)
+    low = np.where(before >= 0, flat.time[before], np.nan)
+    asked = np.where(after >= 0, flat.asked[after], np.nan)
+    high = np.where((after >= 0) & (flat.offset[after] != LAST_OFFSET), flat.time[after], np.nan)
+    # Before the first record that has a time there are none, or none that has one.
+    first = (before < 0) & (asked <= BEGINNING_MS)
+    exact = (before >= 0) & (flat.offset[before] == unread)
+    low = np.where(first, high, low)
+    high = np.where(exact, low, high)
+    below = np.where(first | exact, low, np.clip(asked - 1, low, high))
+    likely = (low + below) / 2
+    unknown = np.isnan(low) | np.isnan(high)
+    low, likely, high = (np.where(unknown, np.nan, at) for at in (low, likely, high))
+    return _Span(low, likely, high)
+
+
+def _by_history(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span:
+    """Bound when the log passed an offset by where it ended at earlier times, and ends now."""
+    count = len(partitions)
+    ends = partitions["log_end"].fillna(-1).to_numpy(np.int64)
+    rows, at, end = _past_ends(partitions)
+    # A log that was longer then was cut off or made anew since: its past is another log's.
+    kept = end <= ends[rows]
+    row = np.concatenate((rows[kept], np.arange(count)))
+    at = np.concatenate((at[kept], np.full(count, now_ms)))
+    end = np.concatenate((end[kept], ends))
+    order = np.lexsort((at, end, row))
+    row, at, end = row[order], at[order], end[order]
+    before, after = _neighbours(row, end, unread)
+    is_told = (before >= 0) & (after >= 0)
+    low, high = np.where(is_told, at[before], np.nan), np.where(is_told, at[after], np.nan)
+    length = np.where(is_told, end[after] - end[before], 1)
+    done = np.where(is_told, unread - end[before], 0)
+    return _Span(low, low + (high - low) * (done / length), high)
+
+
+def _past_ends(partitions: pd.DataFrame) -> tuple[Whole, NDArray[Any], Whole]:
+    """Return of all past log ends the row, the time in ms and the offset."""
+    rows: list[int] = []
+    ends: list[int] = []
+    times: list[Any] = []
+    for number, past in enumerate(partitions.get("past_ends", ())):
+        for one in past if past is not None else ():
+            if one["log_end"] is not None:
+                rows.append(number)
+                ends.append(one["log_end"])
+                times.append(one["at"])
+    if "earlier_end" in partitions:
+        known = (partitions["earlier_end"].notna() & partitions["earlier_at"].notna()).to_numpy()
+        rows += np.flatnonzero(known).tolist()
+        ends += partitions["earlier_end"][known].tolist()
+        times += partitions["earlier_at"][known].tolist()
+    return np.array(rows, np.int64), _ms(times), np.array(ends, np.int64)
+
+
+def _neighbours(row: Whole, offset: Whole, wanted: Whole) -> tuple[Whole, Whole]:
+    """
+    Return for each row the place of its last offset at or before the wanted one, and of the next.
+
+    Both are -1 where there is none. `row` and `offset` are in order.
+    """
+    count = len(wanted)
+    begin = np.searchsorted(row, np.arange(count), side="left")
+    end = np.searchsorted(row, np.arange(count), side="right")
+    below = np.bincount(row[offset <= wanted[row]], minlength=count)
+    before, after = begin + below - 1, begin + below
+    return np.where(below > 0, before, -1), np.where(after < end, after, -1)
+
+
+def _flat(points: Iterable[Any]) -> _Flat:
+    """Lay out lists of points; lists that rows share are read once."""
+    known: dict[int, list[Any]] = {}
+    cells = list(points)
+    for cell in cells:
+        if id(cell) not in known:
+            is_list = isinstance(cell, list | tuple | np.ndarray)
+            known[id(cell)] = [_fields(point) for point in cell] if is_list else []
+    listed = [known[id(cell)] for cell in cells]
+    row = np.repeat(np.arange(len(cells)), [len(one) for one in listed])
+    every = [point for one in listed for point in one]
+    asked, at = _ms(point[0] for point in every), _ms(point[2] for point in every)
+    offset = np.array([LAST_OFFSET if p[1] is None else p[1] for p in every], np.int64)
+    order = np.lexsort((asked, offset, row))
+    return _Flat(row[order], asked[order], offset[order], at[order])
+
+
+def _fields(point: Any) -> Any:
+    """Return asked_at, offset, at, of a mapping or of a record that has them in this order."""
+    return point if isinstance(point, tuple) else (point["asked_at"], point["offset"], point["at"])
+
+
+def _ms(times: Iterable[Any]) -> Whole:
+    """Return times as the first ms since 1970 at or after them, NEVER_MS for those missing."""
+    # By hand: pandas has no times after 2262, but records may.
+    return np.array(
+        [
+            NEVER_MS if t is None or t is pd.NaT else ceil(t.timestamp() * 1000 - 5e-4)
+            for t in times
+        ],
+        np.int64,
+    )
+
+
+def _seconds(
+    ms: Real, zero: NDArray[np.bool_], told: NDArray[np.bool_], index: pd.Index[Any]
+) -> pd.Series[float]:
+    values = np.where(zero, 0.0, ms / 1000)
+    return pd.Series(values, index=index).astype("Float64").where(zero | told)

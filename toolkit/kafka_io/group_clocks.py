@@ -9,13 +9,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from toolkit.errors import ToolkitError
+from toolkit.kafka_io.commit_records import CommitValue
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.offsets_reader import (
     offsets_partitions,
     read_held_back,
     read_offsets_partition,
 )
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, CommitValue, partition_of
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
 from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
 
 

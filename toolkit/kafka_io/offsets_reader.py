@@ -1,5 +1,5 @@
 """
-Read partitions of `__consumer_offsets` in bulk: what every group committed, and group clocks.
+Read partitions of `__consumer_offsets` in bulk: what every group committed, and what groups did.
 
 Records are read with read_committed and the newest of each raw key is kept, which is the rule by
 which the coordinator itself rebuilds its state. A transaction that stays open holds this view back;
@@ -8,57 +8,35 @@ the reader says so.
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
-from confluent_kafka import TopicPartition as Assignment
+import numpy as np
+import pyarrow as pa
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.log_offsets import partition_numbers, read_log_offsets
-from toolkit.kafka_io.offsets_topic import (
-    CLASSIC_GROUP_TYPE,
-    MODERN_GROUP_TYPES,
-    OFFSET_COMMIT_TYPES,
-    OFFSETS_TOPIC,
+from toolkit.kafka_io.commit_columns import scan_commit_values
+from toolkit.kafka_io.commit_records import (
     CommitKey,
     CommitValue,
-    UnknownRecord,
     decode_commit_key,
-    decode_commit_value,
-    decode_empty_since,
-    decode_group_key,
-    record_type,
 )
-from toolkit.kafka_io.settings import bulk_settings
-from toolkit.kafka_io.timestamps import from_ms
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.key_runs import runs_of
+from toolkit.kafka_io.log_offsets import partition_numbers, read_log_offsets
+from toolkit.kafka_io.offsets_activity import Activity, keys_of
+from toolkit.kafka_io.offsets_decode import decode_commits, decode_groups
+from toolkit.kafka_io.offsets_latest import Records, empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_log import READ_COMMITTED, READ_UNCOMMITTED, read_records
+from toolkit.kafka_io.offsets_removals import Removals
+from toolkit.kafka_io.offsets_topic import OFFSET_COMMIT_TYPES, OFFSETS_TOPIC, UnknownRecord
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
-RECORDS_PER_CALL = 20_000
-SILENCE_S = 20.0
-
-# With librdkafka's own defaults for the two queue settings the same read takes eight times as long.
-BULK = {
-    "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
-    "enable.auto.commit": False,
-    "enable.partition.eof": True,
-    "auto.offset.reset": "error",
-    "check.crcs": False,
-    "fetch.queue.backoff.ms": 2,
-    "queued.min.messages": 1_000_000,
-    "queued.max.messages.kbytes": 262_144,
-    "fetch.wait.max.ms": 50,
-}
-
-
-READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
-MODERN_PREFIXES = frozenset(kind.to_bytes(2, "big") for kind in MODERN_GROUP_TYPES)
+RECORDS_AT_ONCE = 200_000
 
 
 class OffsetsTopic(NamedTuple):
@@ -68,23 +46,26 @@ class OffsetsTopic(NamedTuple):
     logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
 
 
+class OffsetsRead(NamedTuple):
+    """What was read of one partition of the offsets topic."""
+
+    latest: pa.Table  # columns: offsets_latest.LATEST
+    activity: pa.Table  # columns: offsets_activity.ACTIVITY
+    removals: pa.Table  # columns: offsets_removals.REMOVALS
+    unknown: Counter[int]  # records of types that are not known, by type
+    malformed: Counter[str]  # of all records: those that should be understood and cannot be
+    next_offset: int  # where the next read has to start
+    held_back: int  # records that an open transaction keeps out of sight
+    records: int
+
+
 class OffsetsPartition(NamedTuple):
     """The newest committed offsets in one partition of the offsets topic, and group clocks."""
 
     commits: dict[CommitKey, CommitValue]
-    # Since when a group has no members, as its own record tells. That of a KIP-848 or streams group
-    # tells when members last came or went, so it holds only for a group known to be Empty.
-    emptied: dict[str, datetime]
-    other: Counter[int]  # records of other types, by type
+    emptied: dict[str, datetime]  # since when a group has no members, as its own records tell
     malformed: Counter[str]  # records that should be understood and cannot be, by why
     held_back: int  # records that an open transaction keeps out of sight
-
-
-class _Newest(NamedTuple):
-    """The newest record of each key."""
-
-    values: dict[bytes, bytes | None]
-    written_ms: dict[bytes, int]  # only of keys whose value does not tell a time
 
 
 def offsets_partitions(connection: Connection) -> OffsetsTopic:
@@ -121,18 +102,96 @@ def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> di
     return found
 
 
+def read_offsets_log(
+    cluster: Cluster, number: int, log: LogOffsets, *, start: int | None = None
+) -> OffsetsRead:
+    """
+    Read one partition up to the end it had, from its start or from where another read ended.
+
+    Raises BrokerRefused where it may not be read.
+    """
+    # A reader that stops at the last stable offset never sees the records behind it.
+    end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
+    begin = max(log.log_start or 0, start or 0)
+    condensed = _Condensed()
+    waiting: list[Records] = []
+    for records in read_records(cluster, number, range(begin, end), READ_COMMITTED):
+        waiting.append(records)
+        if sum(len(part.offsets) for part in waiting) >= RECORDS_AT_ONCE:
+            condensed.add(_joined(waiting))
+            waiting.clear()
+    if waiting:
+        condensed.add(_joined(waiting))
+    return condensed.found(max(begin, end), (log.log_end or 0) - end)
+
+
+def _joined(parts: Sequence[Records]) -> Records:
+    return Records(
+        parts[0].partition,
+        pa.concat_arrays([part.keys for part in parts]),
+        pa.concat_arrays([part.values for part in parts]),
+        np.concatenate([part.offsets for part in parts]),
+        np.concatenate([part.written_ms for part in parts]),
+    )
+
+
+class _Condensed:
+    """What is left of the records of a partition, of which there may be very many."""
+
+    def __init__(self) -> None:
+        self._latest = empty_latest()
+        self._activity, self._removals = Activity(), Removals()
+        self._unknown: Counter[int] = Counter()
+        self._malformed: Counter[str] = Counter()
+        self._records = 0
+
+    def add(self, records: Records) -> None:
+        keys = keys_of(records)
+        runs = runs_of(keys.codes, records.offsets)
+        is_commit = np.isin(keys.kinds, [*OFFSET_COMMIT_TYPES])[keys.codes]
+        scan = scan_commit_values(records.values, is_commit)
+        self._activity.add(records, keys)
+        self._removals.add(records, keys, runs, self._latest)
+        self._latest = merge_latest(self._latest, latest_of(records, runs, is_commit, scan))
+        self._unknown += keys.unknown
+        self._malformed += keys.malformed + scan.malformed
+        self._records += len(records.offsets)
+
+    def found(self, next_offset: int, held_back: int) -> OffsetsRead:
+        return OffsetsRead(
+            self._latest,
+            self._activity.table(),
+            self._removals.table(),
+            self._unknown,
+            self._malformed,
+            next_offset,
+            held_back,
+            self._records,
+        )
+
+
 def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:
     """Read one partition up to the end it had; raises BrokerRefused where it may not be read."""
-    # A reader that stops at the last stable offset never sees the records behind it.
-    end = log.last_stable if log.last_stable is not None else log.log_end
-    newest = _read_newest(cluster, number, range(log.log_start or 0, end or 0), READ_COMMITTED)
-    found = OffsetsPartition({}, {}, Counter(), Counter(), (log.log_end or 0) - (end or 0))
-    for key, value in newest.values.items():
-        try:
-            _add(found, key, value, newest.written_ms.get(key, -1))
-        except UnknownRecord as exc:
-            found.malformed[str(exc)] += 1
-    return found
+    read = read_offsets_log(cluster, number, log)
+    groups, malformed = decode_groups(read.latest)
+    emptied = {
+        row["group"]: row["empty_since"]
+        for row in groups.select(["group", "empty_since"]).to_pylist()
+        if row["empty_since"]
+    }
+    table, malformed_too = decode_commits(read.latest)
+    commits = {
+        CommitKey(group, topic, partition): CommitValue(*value)
+        for group, topic, partition, *value in _values(table)
+    }
+    return OffsetsPartition(commits, emptied, malformed + malformed_too, read.held_back)
+
+
+def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
+    fields = ("group", "topic", "partition", "committed", "leader_epoch", "metadata")
+    whole = commits.select(fields).to_pydict()
+    times = [commits[name].cast(pa.int64()).to_pylist() for name in ("committed_at", "expire_at")]
+    return zip(*whole.values(), *times, commits["topic_id"].to_pylist(), strict=True)
 
 
 def read_held_back(cluster: Cluster, number: int, log: LogOffsets) -> set[CommitKey]:
@@ -144,72 +203,13 @@ def read_held_back(cluster: Cluster, number: int, log: LogOffsets) -> set[Commit
     """
     start = log.log_end if log.last_stable is None else log.last_stable
     hidden = range(max(start or 0, log.log_start or 0), log.log_end or 0)
-    newest = _read_newest(cluster, number, hidden, READ_UNCOMMITTED)
+    newest: dict[bytes, bytes | None] = {}
+    for records in read_records(cluster, number, hidden, READ_UNCOMMITTED):
+        newest |= zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
     found = set()
-    for key, value in newest.values.items():
+    for key, value in newest.items():
         # A key that cannot be decoded is of no group that is known.
         with suppress(UnknownRecord):
             if value is not None:
                 found.add(decode_commit_key(key))
     return found
-
-
-def _add(found: OffsetsPartition, key: bytes, value: bytes | None, written_ms: int) -> None:
-    kind = record_type(key)
-    if kind in OFFSET_COMMIT_TYPES:
-        if value is not None:
-            found.commits[decode_commit_key(key)] = decode_commit_value(value)
-        return
-    found.other[kind] += 1
-    if value is None:
-        return
-    since = None
-    if kind == CLASSIC_GROUP_TYPE:
-        since = decode_empty_since(value)
-    elif kind in MODERN_GROUP_TYPES:
-        since = from_ms(written_ms)
-    if since:
-        found.emptied[decode_group_key(key)] = since
-
-
-def _read_newest(cluster: Cluster, number: int, offsets: range, isolation: str) -> _Newest:
-    if not offsets:
-        return _Newest({}, {})
-    doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {cluster.name}"
-    try:
-        settings = {**bulk_settings(cluster), **BULK, "isolation.level": isolation}
-        consumer = Consumer(settings, logger=logging.getLogger("librdkafka"))
-    except KafkaException as exc:
-        raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
-    try:
-        consumer.assign([Assignment(OFFSETS_TOPIC, number, offsets.start)])
-        return _consume(consumer, offsets, doing)
-    except KafkaException as exc:
-        raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
-    finally:
-        consumer.close()
-
-
-def _consume(consumer: Consumer, offsets: range, doing: str) -> _Newest:
-    newest = _Newest({}, {})
-    position, silent_s = offsets.start, 0.0
-    while position < offsets.stop:
-        wait_s = 0.1
-        # The call waits its whole time when fewer records are left, so never ask for more.
-        messages = consumer.consume(min(RECORDS_PER_CALL, offsets.stop - position), wait_s)
-        silent_s = 0.0 if messages else silent_s + wait_s
-        if silent_s > SILENCE_S:
-            raise BrokerRefused(f"{doing}: no data for {SILENCE_S:.0f} s at offset {position}")
-        for message in messages:
-            error, offset, key = message.error(), message.offset() or 0, message.key()
-            if error is None:
-                position = offset + 1
-                if key is not None:
-                    newest.values[key] = message.value()
-                    if key[:2] in MODERN_PREFIXES:
-                        newest.written_ms[key] = message.timestamp()[1]
-            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-                position = max(position, offset)
-            else:
-                raise BrokerRefused(f"{doing}: {error.str()}")
-    return newest

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
+LAST_MS = (datetime.max.replace(tzinfo=UTC) - EPOCH) // MILLISECOND
 
 
 def from_ms(timestamp_ms: int) -> datetime | None:

@@ -1,0 +1,78 @@
+"""
+Numbers and texts inside a column of byte strings, taken out of all rows at once.
+
+A column is an Arrow array of binary: one buffer of bytes and the positions where rows begin. The
+caller knows what lies within its row; for other rows the number it gets has no meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers = Any  # an array of numpy, int64 unless said
+
+
+class Column(NamedTuple):
+    """The bytes of all rows, and where each begins and ends in them."""
+
+    data: Any  # uint8
+    starts: Numbers
+    ends: Numbers
+    array: Any  # the Arrow array itself
+
+    @property
+    def lengths(self) -> Numbers:
+        """The number of bytes in each row."""
+        return self.ends - self.starts
+
+    def int_at(self, position: Numbers, size: int) -> Numbers:
+        """Return the big-endian number of 1, 2, 4 or 8 bytes at a position of `data` per row."""
+        last = len(self.data) - size
+        if last < 0:
+            return np.zeros(len(position), np.int64)
+        # A number at every byte, of which the wanted ones are copied.
+        everywhere = np.ndarray((last + 1,), f">i{size}", self.data, strides=(1,))
+        return everywhere[np.clip(position, 0, last)].astype(np.int64)
+
+    def parts(self, starts: Numbers, ends: Numbers, wanted: Any) -> Any:
+        """Return the bytes between two positions of each wanted row, as binary; b"" elsewhere."""
+        # Slots that follow each other over the same bytes: a part, what is up to the next, a part.
+        bounds = np.empty((len(self.starts), 2), np.int32)
+        bounds[:, 0] = np.where(wanted, starts, self.starts)
+        bounds[:, 1] = np.where(wanted, ends, self.starts)
+        slots = np.append(bounds.ravel(), bounds[-1:, 1])
+        buffers = [None, pa.py_buffer(slots), pa.py_buffer(self.data)]
+        every = pa.Array.from_buffers(pa.binary(), max(0, len(slots) - 1), buffers)
+        return every.take(pa.array(np.arange(0, len(slots) - 1, 2)))
+
+
+def column(array: Any) -> Column:
+    """Take an Arrow array or chunked array of binary; what the bytes of a null are is not said."""
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    _, bounds, data = array.buffers()
+    count = len(array)
+    edges = np.frombuffer(bounds, np.int32)[array.offset : array.offset + count + 1]
+    edges = edges.astype(np.int64) if count else np.zeros(1, np.int64)
+    held = np.frombuffer(data, np.uint8) if data and data.size else np.zeros(0, np.uint8)
+    return Column(held, edges[:-1], edges[1:], array)
+
+
+def texts(parts: Any) -> tuple[Any, Any]:
+    """Return binary without nulls as text, "" for what is not UTF-8, and of which rows it is."""
+    valid = np.ones(len(parts), bool)
+    try:
+        return parts.cast(pa.string()), valid
+    except pa.ArrowInvalid:
+        # It does not say where; ASCII can be told row by row, which leaves few to be tried.
+        unchecked = pa.StringArray.from_buffers(len(parts), *parts.buffers()[1:])
+        for row in np.flatnonzero(~pc.string_is_ascii(unchecked).to_numpy(zero_copy_only=False)):
+            try:
+                parts[int(row)].as_py().decode()
+            except UnicodeDecodeError:
+                valid[row] = False
+    return pc.if_else(pa.array(valid), parts, pa.scalar(b"")).cast(pa.string()), valid

@@ -1,0 +1,272 @@
+"""
+The newest record of every key of `__consumer_offsets`, with a short series of recent commits.
+
+This is the state that brokers rebuild from the topic (the highest record offset wins), and what is
+kept for the next read. Records that were just read and a state that was kept are the same thing
+here, *rows* of a part of the log, and `_condense` leaves one row of each key. So it does not matter
+into which parts a log was cut, and records that are told twice count once.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.kafka_io.byte_columns import Numbers, column
+from toolkit.kafka_io.commit_columns import CommitScan
+from toolkit.kafka_io.key_runs import Runs, runs_of
+from toolkit.kafka_io.timestamps import LAST_MS
+
+RECENT = 16
+TIME = pa.timestamp("ms", "UTC")
+NONE = -1  # in numbers that are never negative
+NEVER = np.iinfo(np.int64).max
+
+LATEST = pa.schema(
+    [
+        ("offsets_partition", pa.int32()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),  # null: a tombstone
+        ("record_offset", pa.int64()),
+        ("written_at", TIME),
+        # Of commits since the key's newest tombstone, oldest first; null for other keys.
+        ("recent_at", pa.list_(TIME)),
+        ("recent_offset", pa.list_(pa.int64())),
+        ("recent_record", pa.list_(pa.int64())),  # the record offset of each
+        ("highest", pa.int64()),
+        ("highest_at", TIME),
+        # The record offset of a commit key's newest tombstone: nothing before it counts.
+        ("tombstone_offset", pa.int64()),
+    ]
+)
+
+
+class Records(NamedTuple):
+    """Records of one partition as they were read, in the order of their offsets."""
+
+    partition: int
+    keys: Any  # Arrow binary
+    values: Any  # Arrow binary, null: a tombstone
+    offsets: Numbers
+    written_ms: Numbers
+
+
+class _Series(NamedTuple):
+    """Recent commits of all rows, one row after the other."""
+
+    lengths: Numbers  # of each row
+    records: Numbers
+    times_ms: Numbers
+    offsets: Numbers
+
+
+class _Rows(NamedTuple):
+    """LATEST with numbers that can be worked on: NONE for null."""
+
+    partitions: Numbers
+    keys: Any
+    values: Any
+    offsets: Numbers
+    written_ms: Numbers
+    is_commit: Any
+    tombstones: Numbers
+    highest: Numbers
+    highest_ms: Numbers
+    series: _Series
+
+
+def latest_of(records: Records, runs: Runs, is_commit: Any, scan: CommitScan) -> pa.Table:
+    """
+    Return the LATEST of some records.
+
+    `runs` are those of their keys, `is_commit` tells which records are of commit
+    keys, and `scan` holds their decoded values.
+    """
+    tombstone = is_commit & records.values.is_null().to_numpy(zero_copy_only=False)
+    times_ms = _calendar(scan.times_ms)
+    decoded = scan.decoded
+    rows = _Rows(
+        np.full(len(records.offsets), records.partition),
+        records.keys,
+        records.values,
+        records.offsets,
+        records.written_ms,
+        is_commit,
+        np.where(tombstone, records.offsets, NONE),
+        np.where(decoded, scan.offsets, NONE),
+        np.where(decoded, times_ms, NONE),
+        _Series(
+            decoded.astype(np.int64),
+            records.offsets[decoded],
+            times_ms[decoded],
+            scan.offsets[decoded],
+        ),
+    )
+    return _table(_condense(rows, runs))
+
+
+def merge_latest(old: pa.Table, new: pa.Table) -> pa.Table:
+    """
+    Return the LATEST of both: of each offsets partition and key the newest value.
+
+    Commits of both make one series, of which the newest 16 stay; a tombstone in `new` takes the
+    series, the highest offset and its time away. The same records may be in both. Tombstones stay
+    (see `drop_tombstones`), so that what is merged later is taken away as well.
+    """
+    tables = [table.select(LATEST.names).cast(LATEST) for table in (old, new)]
+    rows = _rows(pa.concat_tables(tables).combine_chunks())
+    codes = _codes(rows)
+    return _table(_condense(rows, runs_of(codes, rows.offsets)))
+
+
+def drop_tombstones(latest: pa.Table, *, before: datetime) -> pa.Table:
+    """Return LATEST without the tombstones that were written before an instant."""
+    written_at = latest["written_at"]
+    old = pc.less(written_at, pa.scalar(before, TIME))
+    gone = pc.and_(pc.is_null(latest["value"]), pc.fill_null(old, True))
+    return latest.filter(pc.invert(gone))
+
+
+def empty_latest() -> pa.Table:
+    """Return the LATEST of nothing."""
+    return LATEST.empty_table()
+
+
+def record_types(latest: pa.Table) -> Numbers:
+    """Return the record type in each key of LATEST; -1 for a key too short to have one."""
+    keys = column(latest["key"])
+    return np.where(keys.lengths >= 2, keys.int_at(keys.starts, 2), -1)
+
+
+def _codes(rows: _Rows) -> Any:
+    codes = rows.keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    if len(codes) and rows.partitions.min() != rows.partitions.max():
+        # The same key may lie in two partitions when the topic has been given more of them.
+        both = codes.astype(np.int64) << 32 | rows.partitions
+        codes = np.unique(both, return_inverse=True)[1]
+    return codes
+
+
+def _condense(rows: _Rows, runs: Runs) -> _Rows:
+    newest = runs.newest
+    gone_until = runs.greatest(rows.tombstones[runs.order])
+    # What a row tells is of before the tombstone, or of after it, but never of both.
+    counts = rows.offsets[runs.order] > gone_until[runs.key]
+    highest = np.where(counts, rows.highest[runs.order], NONE)
+    greatest = runs.greatest(highest)
+    times_ms = rows.highest_ms[runs.order]
+    first = (highest == greatest[runs.key]) & (times_ms != NONE)
+    since_ms = runs.least(np.where(first, times_ms, NEVER))
+    taken = pa.array(newest)
+    return _Rows(
+        rows.partitions[newest],
+        rows.keys.take(taken),
+        rows.values.take(taken),
+        rows.offsets[newest],
+        rows.written_ms[newest],
+        rows.is_commit[newest],
+        gone_until,
+        greatest,
+        np.where((since_ms == NEVER) | (greatest == NONE), NONE, since_ms),
+        _newest_of_series(rows.series, runs, gone_until),
+    )
+
+
+def _newest_of_series(series: _Series, runs: Runs, gone_until: Numbers) -> _Series:
+    lengths = series.lengths[runs.order]
+    begins = (np.cumsum(series.lengths) - series.lengths)[runs.order]
+    # The place of each element once rows are in the order of the runs.
+    shift = begins - (np.cumsum(lengths) - lengths)
+    places = np.arange(lengths.sum()) + np.repeat(shift, lengths)
+    key = np.repeat(runs.key, lengths)
+    records = series.records[places]
+    after = records > gone_until[key]
+    if not after.all():
+        places, key, records = places[after], key[after], records[after]
+    again = (key[1:] == key[:-1]) & (records[1:] <= records[:-1])
+    if again.any():
+        order = np.lexsort((records, key))
+        places, key, records = places[order], key[order], records[order]
+        once = np.append(True, (key[1:] != key[:-1]) | (records[1:] != records[:-1]))
+        places, key, records = places[once], key[once], records[once]
+    counts = np.bincount(key, minlength=len(runs.starts))
+    younger = np.cumsum(counts)[key] - 1 - np.arange(len(key))
+    places = places[younger < RECENT]
+    return _Series(
+        np.minimum(counts, RECENT),
+        series.records[places],
+        series.times_ms[places],
+        series.offsets[places],
+    )
+
+
+def _calendar(times_ms: Numbers) -> Numbers:
+    return np.where((times_ms >= 0) & (times_ms <= LAST_MS), times_ms, NONE)
+
+
+def _table(rows: _Rows) -> pa.Table:
+    ends = np.cumsum(rows.series.lengths)
+    bounds = pa.array(np.append(0, ends).astype(np.int32))
+    other = pa.array(~rows.is_commit)
+
+    def listed(values: Any) -> Any:
+        return pa.ListArray.from_arrays(bounds, values, mask=other)
+
+    columns = [
+        pa.array(rows.partitions.astype(np.int32)),
+        rows.keys,
+        rows.values,
+        pa.array(rows.offsets),
+        times(rows.written_ms),
+        listed(times(rows.series.times_ms)),
+        listed(pa.array(rows.series.offsets)),
+        listed(pa.array(rows.series.records)),
+        numbers(rows.highest),
+        times(rows.highest_ms),
+        numbers(rows.tombstones),
+    ]
+    return pa.Table.from_arrays(columns, schema=LATEST)
+
+
+def _rows(table: pa.Table) -> _Rows:
+    def of(name: str) -> Any:
+        found = table[name]
+        return found.chunk(0) if found.num_chunks else pa.array([], found.type)
+
+    def ints(array: Any) -> Numbers:
+        plain = array.cast(pa.int64()) if array.type != pa.int32() else array
+        return plain.fill_null(NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+
+    recent = of("recent_record")
+    lengths = pc.fill_null(pc.list_value_length(recent), 0).to_numpy(zero_copy_only=False)
+    return _Rows(
+        ints(of("offsets_partition")),
+        of("key"),
+        of("value"),
+        ints(of("record_offset")),
+        ints(of("written_at")),
+        recent.is_valid().to_numpy(zero_copy_only=False),
+        ints(of("tombstone_offset")),
+        ints(of("highest")),
+        ints(of("highest_at")),
+        _Series(
+            lengths.astype(np.int64),
+            ints(recent.flatten()),
+            ints(of("recent_at").flatten()),
+            ints(of("recent_offset").flatten()),
+        ),
+    )
+
+
+def numbers(values: Numbers) -> Any:
+    """Return numbers as Arrow, null for those below 0."""
+    return pa.array(values, pa.int64(), mask=values < 0)
+
+
+def times(values_ms: Numbers) -> Any:
+    """Return milliseconds since 1970 as Arrow times, null for what no calendar has."""
+    return numbers(_calendar(values_ms)).cast(TIME)

@@ -12,7 +12,7 @@ TIMES = ("committed_at", "expire_at", "empty_since", "seen_since")
 TYPES = {
     **dict.fromkeys(TIMES, "datetime64[ms, UTC]"),
     **dict.fromkeys(("subscribed", "pending"), "boolean"),
-    **dict.fromkeys(("retention_s", "check_interval_s"), "Int64"),
+    **dict.fromkeys(("committed", "retention_s", "check_interval_s"), "Int64"),
 }
 # A simple group on a broker that keeps offsets for a minute and looks every second.
 FACTS: dict[str, Any] = {

@@ -36,6 +36,7 @@ def seconds(moment: Any) -> float | None:
 
 
 TABLE = [
+    ("0", {**CLASSIC, **EMPTY, "empty_since": 5, "committed": None}, ExpiryRule.NO_COMMIT, None),
     ("1", {**CLASSIC, **READS, **GONE}, ExpiryRule.TOPIC_DELETED, 30),
     ("2", {**SHARE, "state": "Stable"}, ExpiryRule.SHARE_GROUP, None),
     ("2 Empty", {**SHARE}, ExpiryRule.SHARE_GROUP, None),
@@ -235,6 +236,7 @@ def test_measured_cases(now_s: float, row: dict[str, Any], rule: str, gone_s: fl
         pytest.param({**KIP848, **EMPTY}, 90, 60, False, id="848, Empty: nothing to stop"),
         pytest.param({**KIP848, **READS, "pending": True}, 90, None, False, id="open transaction"),
         pytest.param({**SHARE, "state": "Stable"}, 90, None, False, id="share"),
+        pytest.param({**KIP848, "committed": None}, 90, None, False, id="no commit"),
         pytest.param({"type": "unknown", "state": "Stable"}, 90, None, None, id="unknown type"),
         pytest.param({**CLASSIC, "state": "Unknown"}, 90, None, None, id="unknown state"),
         pytest.param(
@@ -358,7 +360,7 @@ def test_a_clock_that_was_read_is_better_than_what_was_seen() -> None:
 
 @pytest.mark.parametrize(
     ("row", "confidence"),
-    [({"pending": None}, "medium"), ({**CLASSIC, **EMPTY}, "low"), (GONE, "medium")],
+    [({"pending": None}, "medium"), ({**CLASSIC, **EMPTY}, "low"), (GONE, "low")],
     ids=["transaction unknown", "old record", "deleted topic"],
 )
 def test_less_than_certain(row: dict[str, Any], confidence: str) -> None:
@@ -408,6 +410,7 @@ facts = st.fixed_dictionaries(
         "subscribed": chosen(True, False, None),
         "unreadable": chosen("", "", UNPARSED, "why"),
         "pending": chosen(False, False, True, None),
+        "committed": chosen(7, 7, 7, None),
         "log_problem": chosen("", "", "", "the topic does not exist", "no leader"),
         "source": chosen("offsets topic", "admin"),
         **dict.fromkeys(("committed_at", "expire_at", "empty_since", "seen_since"), some_time),
@@ -451,6 +454,8 @@ def by_table(row: dict[str, Any], now_s: int) -> tuple[str, int | None]:  # noqa
     empty, live = state == "Empty", state not in {"Empty", "Dead", "Unknown"}
     keep = row["retention_s"]
     commit = row["committed_at"] if row["committed_at"] is not None else row["seen_since"]
+    if row["committed"] is None:
+        return "no commit", None
     if row["log_problem"] == "the topic does not exist":
         return "topic deleted", now_s
     if kind == "share":
@@ -482,8 +487,8 @@ def by_stopping(row: dict[str, Any], now_s: int, expires: int | None) -> int | N
     """Return when it would expire if the last member left now."""
     kind, state = kind_of(row), row["state"]
     if row["log_problem"] == "the topic does not exist":
-        return expires
-    if kind == "share" or row["pending"]:
+        return expires  # which is null where nothing is committed
+    if kind == "share" or row["pending"] or row["committed"] is None:
         return None
     if kind == "simple" or state == "Empty":
         return expires

@@ -24,10 +24,10 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """
     Add when each committed offset expires, by which rule, why, and how sure that is.
 
-    Reads type, state, protocol_type, subscribed, unreadable, pending, log_problem, source,
-    committed_at, expire_at, empty_since, retention_s, check_interval_s and, where there is one,
-    seen_since: the first reading of ours that saw just this commit, and for a classic group that is
-    Empty, this state. `now` is when the facts were read.
+    Reads committed, type, state, protocol_type, subscribed, unreadable, pending, log_problem,
+    source, committed_at, expire_at, empty_since, retention_s, check_interval_s and, where there is
+    one, seen_since: the first reading of ours that saw just this commit, and for a classic group
+    that is Empty, this state. `now` is when the facts were read.
 
     Adds expires_at (null: never, or unknown), expires_by (the latest: a check interval later, and
     never before that from now), expiry_rule (an `ExpiryRule`), expiry_why, expires_if_stopped_at
@@ -42,7 +42,8 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     due = np.where(np.isnat(clock.expires_at), NO_TIME, np.maximum(clock.expires_at, at))
     if_stopped = stopped_at(facts, clock, now=at)
     at_once = pd.array(facts.live & (if_stopped <= at), dtype="boolean")
-    answered = ~np.isnat(if_stopped) | facts.simple | facts.empty | facts.share | facts.pending
+    nothing_to_lose = facts.nothing | facts.simple | facts.empty | facts.share | facts.pending
+    answered = ~np.isnat(if_stopped) | nothing_to_lose
     at_once[~answered] = pd.NA
     return partitions.assign(
         expires_at=_column(clock.expires_at),

@@ -34,6 +34,7 @@ class ExpiryFacts:
     whose coordinator has the same rules. `empty`: without members, for certain; `live`: with some.
     """
 
+    nothing: Flags  # nothing is committed
     deleted: Flags
     pending: Flags
     settled: Flags  # no open transaction is about to change it, for certain
@@ -70,6 +71,7 @@ class ExpiryFacts:
         simple |= np.equal(kind, GroupType.CLASSIC) & (protocol == "") & empty
         subscribed, unsubscribed = _answers(partitions["subscribed"])
         return cls(
+            nothing=partitions["committed"].isna().to_numpy(dtype=bool),
             deleted=np.equal(_texts(partitions["log_problem"]), NO_TOPIC),
             pending=_answers(partitions["pending"])[0],
             settled=_answers(partitions["pending"])[1],

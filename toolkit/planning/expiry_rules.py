@@ -20,6 +20,7 @@ from toolkit.planning.expiry_facts import NO_TIME, ExpiryFacts, Flags, Texts, Ti
 class ExpiryRule(StrEnum):
     """The rows of the decision table, in their order."""
 
+    NO_COMMIT = "no commit"  # nothing that could expire
     TOPIC_DELETED = "topic deleted"
     SHARE_GROUP = "share group"
     OPEN_TRANSACTION = "open transaction"
@@ -39,12 +40,17 @@ class Confidence(StrEnum):
 
     HIGH = "high"  # everything that brokers decide by was read
     MEDIUM = "medium"  # a bound: it goes by then, unless somebody commits it again
-    LOW = "low"  # a bound that members of the group move when they commit the same again
+    LOW = "low"  # a bound that something unseen moves, such as members that commit the same again
     NONE = "none"  # nothing can be said
 
 
 KEPT = (
-    *(ExpiryRule.SHARE_GROUP, ExpiryRule.OPEN_TRANSACTION, ExpiryRule.OTHER_PROTOCOL),
+    *(
+        ExpiryRule.NO_COMMIT,
+        ExpiryRule.SHARE_GROUP,
+        ExpiryRule.OPEN_TRANSACTION,
+        ExpiryRule.OTHER_PROTOCOL,
+    ),
     *(ExpiryRule.REBALANCING, ExpiryRule.UNPARSED, ExpiryRule.SUBSCRIBED),
 )
 
@@ -77,6 +83,7 @@ def rules_of(facts: ExpiryFacts) -> Texts:
     not_subscribed = facts.unsubscribed & ((of_consumers & facts.stable) | facts.modern)
     free = facts.simple | alone | not_subscribed
     table: dict[ExpiryRule, Flags] = {
+        ExpiryRule.NO_COMMIT: facts.nothing,
         ExpiryRule.TOPIC_DELETED: facts.deleted,
         ExpiryRule.SHARE_GROUP: facts.share,
         ExpiryRule.OPEN_TRANSACTION: facts.pending,
@@ -121,9 +128,9 @@ def stopped_at(facts: ExpiryFacts, clock: Clock, *, now: np.datetime64) -> Times
     own = np.where(np.isnat(facts.chosen_at), own, facts.chosen_at)
     alive = facts.live & (facts.modern | (facts.classic & (facts.of_consumers | facts.of_others)))
     after = np.where(np.isnat(own), NO_TIME, np.maximum(own, now))
-    held = facts.share | facts.pending
+    held = facts.nothing | facts.share | facts.pending
     return np.select(
-        [facts.deleted, held, alive, facts.simple | facts.empty],
+        [facts.deleted & ~facts.nothing, held, alive, facts.simple | facts.empty],
         [clock.expires_at, np.full_like(after, NO_TIME), after, clock.expires_at],
         NO_TIME,
     )
@@ -135,10 +142,11 @@ def confidences_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
     alone = facts.simple | facts.empty
     seen = np.equal(clock.basis, Basis.SEEN)
     # Where it is not known whether a transaction is open, one may keep the offset for longer.
-    bound = (seen & alone) | ~facts.settled | np.equal(rules, ExpiryRule.TOPIC_DELETED)
+    bound = (seen & alone) | ~facts.settled
+    missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would not be there any more
     cases = [
         ~kept & np.isnat(clock.expires_at),
-        (seen & ~alone) | np.equal(clock.basis, Basis.OLD_RECORD),
+        (seen & ~alone) | np.equal(clock.basis, Basis.OLD_RECORD) | missed,
         ~kept & bound,
     ]
     words = [Confidence.NONE, Confidence.LOW, Confidence.MEDIUM]

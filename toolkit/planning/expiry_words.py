@@ -10,7 +10,10 @@ from toolkit.planning.expiry_rules import KEPT, Basis, Clock, ExpiryRule
 
 NOBODY_THERE, NOBODY_SUBSCRIBES = "nobody is in the group", "nobody subscribes"
 SAID = {
-    ExpiryRule.TOPIC_DELETED: "its topic does not exist: brokers remove its offsets with it",
+    ExpiryRule.NO_COMMIT: "nothing is committed",
+    ExpiryRule.TOPIC_DELETED: (
+        "its topic does not exist: brokers remove its offsets with it, unless they missed that"
+    ),
     ExpiryRule.SHARE_GROUP: "a share group has no committed offsets that could expire",
     ExpiryRule.OPEN_TRANSACTION: "an open transaction is about to commit here: kept until it ends",
     ExpiryRule.OTHER_PROTOCOL: "its members are no consumers: kept while the group is live",

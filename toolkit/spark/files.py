@@ -54,6 +54,12 @@ class Files:
             found = list(self._fs.listStatus(self._at(folder)))
             return {status.getPath().getName(): status.getLen() for status in found}
 
+    def find(self, pattern: str) -> list[str]:
+        """Return the paths that match a pattern, in which `*` stands for any part of one name."""
+        with _naming(f"looking for {self.url(pattern)}"):
+            found = self._fs.globStatus(self._at(pattern)) or []
+            return [one.getPath().toString().removeprefix(f"{self.root}/") for one in found]
+
     def exists(self, path: str) -> bool:
         """Whether there is such a file or folder."""
         with _naming(f"looking for {self.url(path)}"):
@@ -107,6 +113,13 @@ class Files:
         """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
         with _naming(f"removing {self.url(path)}"):
             self._fs.delete(self._at(path), True)
+
+    def remove_if_empty(self, folder: str) -> None:
+        """Remove a folder in which nothing is left; somebody may be putting something there."""
+        with _naming(f"removing {self.url(folder)}"):
+            if not self.sizes(folder):
+                with suppress(Py4JError):
+                    self._fs.delete(self._at(folder), False)
 
     def _at(self, path: str) -> Any:
         return self._path(self.url(path))

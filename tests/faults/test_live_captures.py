@@ -48,12 +48,12 @@ PHASES = (is_started, has_joined, is_rebalancing)
 
 
 def until(phase: Callable[[Holding], bool], held: Holding, operator: Any) -> None:
-    """Wait for a phase; where it does not come, or the operator ends before it, say why."""
+    """Wait for a phase; where it does not come, or the operator is done before it, say why."""
 
     def is_so() -> bool:
-        ended = operator.process.poll()  # before we look
+        ended, said = operator.process.poll(), operator.lines  # before we look
         is_there = phase(held)
-        assert is_there or ended is None, f"the operator has ended with {ended}: {operator.lines}"
+        assert is_there or (ended is None and not said), f"the operator is done ({ended}): {said}"
         return is_there
 
     try:

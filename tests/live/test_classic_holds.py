@@ -191,7 +191,7 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held
 
 
 def test_partitions_of_a_cooperative_leader_are_held(held: Callable[..., Held]) -> None:
-    """It is the one that is removed: it claims them, and lets go of them without joining again."""
+    """It is the one that is removed: it claims them, though it has let go of them."""
     group = held(COOPERATIVE, consumers=("a",))
     wanted = sorted(group.live.places_of(1, 4))
     captured = group.capture(*wanted)

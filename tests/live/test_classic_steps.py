@@ -73,7 +73,7 @@ class Coordinator:
     listed_first: str = ""  # before ours
     intruder: str = ""  # joins while the group waits for ours
     taken: bool = True  # whether members take what they are given
-    claims: bool = False  # whether who was removed claims what it had, and lets go of it unheard
+    claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
     counts: int = 6
@@ -276,7 +276,7 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
 def test_who_was_removed_is_asked_again_what_it_owns(
     first: str, wanted: frozenset[TopicPartition]
 ) -> None:
-    """It comes back with what it had, and lets go of that without joining again by itself."""
+    """It claims what it had, though it has let go of that, and does not join again by itself."""
     hold, answers = ClassicHold(note=HoldNote()), Coordinator(COOPERATIVE, claims=True)
     answers.listed_first = first
     carry_out(hold.capture(wanted), answers)

@@ -229,8 +229,8 @@ class ClassicHold:
         """
         Return after what time members are asked to join once more, should none do so by itself.
 
-        Who has to let go of something joins again, unless it was removed from the group before: it
-        claims what it had when it comes back, and librdkafka lets go of that without joining again.
+        Who has to let go of something does, unless it was removed from the group before: librdkafka
+        comes back claiming what it had, though it has let go of that, and so has nothing to do.
         """
         if self._unreleased:
             return LET_GO_S

@@ -155,7 +155,7 @@ def _aligned(rows: int, row: Whole, ages: Floats, offsets: Whole) -> tuple[Float
     order = np.argsort(row, kind="stable")
     row, ages, offsets = row[order], ages[order], offsets[order]
     lengths = np.bincount(row, minlength=rows)
-    width = int(min(lengths.max(initial=1), WIDEST))
+    width = int(np.clip(lengths.max(initial=0), 2, WIDEST))
     from_end = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row))
     kept = from_end <= width
     at = (row[kept], width - from_end[kept])

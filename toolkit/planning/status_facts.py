@@ -116,7 +116,7 @@ class StatusFacts:
     @property
     def waited(self) -> Flags:
         """Where a record has been waiting for longer than patience, for certain."""
-        return self.waited_s > self.patience_s
+        return (self.waited_s > self.patience_s) & ~self.no_lag
 
     @property
     def stuck(self) -> Flags:

@@ -14,7 +14,7 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.leaders import Leader, ask_leaders, find_leaders
 from toolkit.kafka_io.log_offsets import list_offsets_request
 from toolkit.kafka_io.time_probes import FAR, NOTHING, YOUNGEST, Lines, Probe, Search
-from toolkit.kafka_io.timestamps import from_ms, to_ms
+from toolkit.kafka_io.timestamps import EPOCH, from_ms, to_ms
 from toolkit.model import LogOffsets, Problem, TopicPartition
 
 
@@ -186,9 +186,11 @@ def points_around(
     """
     ordered = sorted(points, key=_by_offset)
     places = [_by_offset(point)[0] for point in ordered]
+    # A record that is found from the beginning of time on is the first: it is at or before all.
+    has_first = bool(ordered) and ordered[0].asked_at <= EPOCH
     found = {}
     for offset in offsets:
-        split = bisect_right(places, offset)
+        split = bisect_right(places, max(offset, places[0]) if has_first else offset)
         found[offset] = tuple(ordered[max(0, split - 1) : split + 1])
     return found
 

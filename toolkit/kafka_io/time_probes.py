@@ -6,6 +6,10 @@ the time of a record that is younger than all before it. What is looked for is h
 become with the first record at or after an offset. That never falls along the log, whatever times
 producers choose, so that every answer bounds it for every offset: from below by the records up to
 it, from above by T where only a later record is as young.
+
+For the broker the markers that end transactions are records, with the time of its own clock. So
+that there is something at an offset does not tell that anybody can read it: the next answer then
+bounds the time, and where there is none there may be nothing to read.
 """
 
 from __future__ import annotations
@@ -43,26 +47,32 @@ class Brackets(NamedTuple):
 
     before: Times  # its offset; UNKNOWN
     low: Times  # its time: the log was at least that young at the offset
+    exact: NDArray[np.bool_]  # it is the very offset
     after: Times  # its offset; NOTHING
-    below: Times  # what was asked: unless no record lies between, the log was older than that
+    asked: Times  # what was asked: unless nothing can be read between, the log was older than that
     high: Times  # its time: the log was at most that young
 
     @classmethod
     def around(cls, offsets: Times, probes: Sequence[Probe]) -> Brackets:
         """Return what answers tell about offsets."""
         known = np.array(sorted((o, asked, at) for asked, o, at in probes), np.int64).reshape(-1, 3)
+        if len(known) and known[0, 1] <= BEGINNING:
+            # Before the first record that has a time there are none, or none that has one.
+            offsets = np.maximum(offsets, known[0, 0])
         split = np.searchsorted(known[:, 0], offsets, side="right")
         under = np.concatenate(([[UNKNOWN] * 3], known))[split]
         over = np.concatenate((known, [[NOTHING, FAR, FAR]]))[split]
-        # Before the first record that has a time there are none, or none that has one.
-        first = (under[:, 0] == UNKNOWN) & (over[:, 1] <= BEGINNING)
-        low = np.where(first, over[:, 2], under[:, 2])
-        exact = under[:, 0] == offsets
-        certain = first | exact
+        return cls(under[:, 0], under[:, 2], under[:, 0] == offsets, *over.T)
+
+    @property
+    def below(self) -> Times:
+        """When the log was not yet as young, if there is a record right at the offset."""
         # Records may have come between two answers, so that the second is not above the first.
-        below = np.where(certain, low, np.maximum(over[:, 1] - 1, low)) + 1
-        high = np.where(certain, low, over[:, 2])
-        return cls(under[:, 0], low, over[:, 0], below, high)
+        return np.asarray(np.where(self.exact, self.low + 1, np.maximum(self.asked, self.low + 1)))
+
+    def where(self, chosen: NDArray[np.bool_]) -> Brackets:
+        """Return some of them."""
+        return Brackets._make(values[chosen] for values in self)
 
 
 class Lines:
@@ -95,36 +105,43 @@ class Lines:
         evenly; both lines around it are asked for. To halve brackets works for every log.
         """
         found = Brackets.around(offsets, probes)
+        following = found.low[found.exact & self._is_wide(found) & (found.asked > found.low + 1)]
         first, end = self.inside(found)
         is_open = end > first
         first, end = first[is_open], end[is_open]
-        found = Brackets(*(values[is_open] for values in found))
         if halve:
             places = (first + end) // 2
-            return self._asked(places, np.where(end - first <= 2, first, places))
-        places = np.searchsorted(self.times, self._guess(offsets[is_open], found))
-        last = end - 1
-        return self._asked(np.clip(places - 1, first, last), np.clip(places, first, last))
+            lower, upper = np.where(end - first <= 2, first, places), places
+        else:
+            guess = self._guess(offsets[is_open], found.where(is_open))
+            places = np.searchsorted(self.times, guess)
+            lower, upper = (np.clip(p, first, end - 1) for p in (places - 1, places))
+        asked = (self.times[lower], self.times[upper], following + 1)
+        return np.unique(np.concatenate(asked)).tolist()  # type: ignore[no-any-return]
 
     def unsettled(self, offsets: Times, probes: Sequence[Probe]) -> dict[int, float]:
         """
         Return the offsets about which look-ups tell too little, with how far off they may be in ms.
 
         Lines leave the records beside them out of account, so that twice the precision is not too
-        little. Infinite: it is not known whether there is a record at all, or the log was there
-        younger than now.
+        little. Infinite: the log was there younger than now, or there may be nothing to read.
         """
         found = Brackets.around(offsets, probes)
-        high = np.minimum(found.high, self.now)
-        guess = np.minimum((found.low + found.below - 1) / 2, self.now)
-        off = np.maximum(guess - found.low, high - guess)
-        off = np.where(high < found.low, 0, off)
-        ended = (found.after == NOTHING) & (found.before != offsets)
-        unknown = (found.low < 0) | (found.low > self.now) | ended
-        off = np.where(unknown, np.inf, off)
-        enough = np.maximum(self.within_s * 1000, self.within_share * (self.now - guess))
-        wide = off > 2 * enough
+        wide = self._is_wide(found) | (found.low > self.now)
+        unknown = (found.low > self.now) | (found.after == NOTHING)
+        off = np.where(unknown, np.inf, self._off(found))
         return dict(zip(offsets[wide].tolist(), off[wide].tolist(), strict=True))
+
+    def _is_wide(self, found: Brackets) -> NDArray[np.bool_]:
+        enough = np.maximum(self.within_s * 1000, self.within_share * (self.now - found.low))
+        return np.asarray(self._off(found) > 2 * enough)
+
+    def _off(self, found: Brackets) -> NDArray[np.float64]:
+        """Return how far off the middle of each bracket may be, in ms."""
+        guess = np.minimum((found.low + found.below - 1) / 2, self.now)
+        # With nothing after it, it may also be that nothing waits: as good as a record from now.
+        off = np.maximum(guess - found.low, np.minimum(found.high, self.now) - guess)
+        return np.where(found.low == UNKNOWN, np.inf, off)
 
     def _guess(self, offsets: Times, found: Brackets) -> NDArray[np.float64]:
         """Return when the log reached offsets, if records came evenly within each bracket."""
@@ -134,9 +151,6 @@ class Lines:
         done = np.where(is_bounded, offsets - found.before, 1)
         low = np.maximum(found.low, BEGINNING)
         return np.asarray(low + (top - low) * (done / length))
-
-    def _asked(self, *places: Times) -> list[int]:
-        return np.unique(self.times[np.concatenate(places)]).tolist()  # type: ignore[no-any-return]
 
 
 @dataclass

@@ -8,8 +8,8 @@ readings of the log end tell. Where a record was read, its own time.
 
 A topic in which nothing happens has no lag in time where everything is read, and one that grows
 where something is left. Three things have no number: a commit without a lag in records, records
-that are younger than any clock allows, and the end of a log where it is not known whether a record
-is left or only the marker of a transaction.
+that are younger than any clock allows, and the last place of a log, where look-ups do not tell a
+record from the marker of a transaction: there a record has to be read.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ BY_RECORD = "record"
 
 # What the clocks of a producer and a reader may be apart, as Kerberos lets them be.
 CLOCKS_APART_MS = 5 * 60 * 1000
+# Where it is not known whether anything waits, but if so not for longer than this, it is said.
+SOON_MS = 10_000
 BEGINNING_MS = 0
 LAST_OFFSET = np.iinfo(np.int64).max
 NEVER_MS = 2**62
@@ -65,7 +67,8 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     behind = (partitions["lag"] > 0).fillna(value=False).to_numpy(bool)
     unread = _first_unread(partitions)
     record, nothing_left = _by_record(partitions)
-    look_up, history = _by_look_up(partitions, unread), _by_history(partitions, unread, now_ms)
+    look_up = _by_look_up(partitions, unread, now_ms)
+    history = _by_history(partitions, unread, now_ms)
     usable = [_is_told(span, now_ms) & behind for span in (record, look_up, history)]
     span = record.where(usable[0], look_up.where(usable[1], history))
     told = np.logical_or.reduce(usable)
@@ -134,7 +137,7 @@ class _Flat(NamedTuple):
     time: Whole
 
 
-def _by_look_up(partitions: pd.DataFrame, unread: Whole) -> _Span:
+def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span:
     """Bound when the log reached an offset by the answers before and after it."""
     count = len(partitions)
     if "points" not in partitions:
@@ -142,17 +145,19 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole) -> _Span:
     flat = _flat(partitions["points"])
     if not flat.row.size:
         return _Span(*np.full((3, count), np.nan))
+    place = np.clip(np.searchsorted(flat.row, np.arange(count)), None, flat.row.size - 1)
+    # Before the first record that has a time there are none, or none that has one.
+    is_first = (flat.row[place] == np.arange(count)) & (flat.asked[place] <= BEGINNING_MS)
+    unread = np.where(is_first, np.maximum(unread, flat.offset[place]), unread)
     before, after = _neighbours(flat.row, flat.offset, unread)
     low = np.where(before >= 0, flat.time[before], np.nan)
-    asked = np.where(after >= 0, flat.asked[after], np.nan)
     high = np.where((after >= 0) & (flat.offset[after] != LAST_OFFSET), flat.time[after], np.nan)
-    # Before the first record that has a time there are none, or none that has one.
-    first = (before < 0) & (asked <= BEGINNING_MS)
+    # Nothing comes after it: it is the last record, or the marker of a transaction.
+    is_last = (after >= 0) & (flat.offset[after] == LAST_OFFSET) & (now_ms - low <= SOON_MS)
+    high = np.where(is_last, np.maximum(now_ms, low), high)
     exact = (before >= 0) & (flat.offset[before] == unread)
-    low = np.where(first, high, low)
-    high = np.where(exact, low, high)
-    below = np.where(first | exact, low, np.clip(asked - 1, low, high))
-    likely = (low + below) / 2
+    likely = (low + np.clip(flat.asked[after] - 1, low, high)) / 2
+    likely = np.where(exact | is_last, low, likely)
     unknown = np.isnan(low) | np.isnan(high)
     low, likely, high = (np.where(unknown, np.nan, at) for at in (low, likely, high))
     return _Span(low, likely, high)

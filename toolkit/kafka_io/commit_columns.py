@@ -27,7 +27,7 @@ from toolkit.kafka_io.commit_records import (
     decode_commit_value,
     topic_id_text,
 )
-from toolkit.kafka_io.offsets_topic import UnknownRecord
+from toolkit.kafka_io.offsets_topic import LEGACY_COMMIT, OFFSET_COMMIT_TYPES, UnknownRecord
 
 SHORT = 0x80  # a compact string's length from here on takes more than one byte
 TAGGED_ID_BYTES = 19  # one tagged field: its number, tag 0, 16 bytes
@@ -101,16 +101,17 @@ def commit_keys(array: Any) -> CommitKeys:
     return CommitKeys(groups, topics, partitions, fits, malformed)
 
 
-def scan_commit_values(array: Any, wanted: Any = None) -> CommitScan:
+def scan_commit_values(array: Any, kinds: Numbers) -> CommitScan:
     """
     Check an Arrow array of raw values, null for a tombstone, and decode offsets and times.
 
-    Where `wanted` says of each row whether it is a commit, the others are left alone.
+    `kinds` are the types of the records; those that are no commits are left alone. Brokers know
+    only version 0 in records of the older type.
     """
     shape = _shape(column(array))
     there = shape.values.array.is_valid().to_numpy(zero_copy_only=False)
-    if wanted is not None:
-        there &= wanted
+    too_new = there & (kinds == LEGACY_COMMIT) & (shape.versions != 0)
+    there &= np.isin(kinds, [*OFFSET_COMMIT_TYPES]) & ~too_new
     fits = shape.fits & there
     fits &= texts(shape.values.parts(shape.metadata_at, shape.time_at, fits))[1]
     offsets = shape.values.int_at(shape.values.starts + 2, 8)
@@ -119,6 +120,7 @@ def scan_commit_values(array: Any, wanted: Any = None) -> CommitScan:
     rest, malformed = _one_by_one(shape.values.array, ~fits & there, decode_commit_value)
     _put(offsets, {row: value.offset for row, value in rest.items()})
     _put(times_ms, {row: value.commit_time_ms for row, value in rest.items()})
+    malformed += Counter({"offset commit value too new for its key": int(too_new.sum())})
     decoded = fits.copy()
     decoded[[*rest]] = True
     return CommitScan(offsets, times_ms, decoded, malformed, shape._replace(fits=fits), rest)

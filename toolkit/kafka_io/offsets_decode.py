@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from toolkit.kafka_io.commit_columns import commit_keys, commit_values, scan_commit_values
 from toolkit.kafka_io.offsets_groups import decode_groups
 from toolkit.kafka_io.offsets_latest import TIME, record_types, times
-from toolkit.kafka_io.offsets_topic import OFFSET_COMMIT_TYPES
+from toolkit.kafka_io.offsets_topic import LEGACY_COMMIT, OFFSET_COMMIT_TYPES
 
 __all__ = ["COMMITS", "decode_commits", "decode_groups"]
 
@@ -34,7 +34,6 @@ COMMITS = pa.schema(
         ("highest_at", TIME),
     ]
 )
-LEGACY = 0
 CARRIED = ("record_offset", "recent_at", "recent_offset", "highest", "highest_at")
 
 
@@ -46,12 +45,12 @@ def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     """
     kinds = record_types(latest)
     rows = np.isin(kinds, [*OFFSET_COMMIT_TYPES])
-    if np.any(kinds == LEGACY):
+    if np.any(kinds == LEGACY_COMMIT):
         rows &= ~_superseded(latest, rows)
     rows &= latest["value"].is_valid().to_numpy()
     commits = latest.filter(pa.array(rows))
     keys = commit_keys(commits["key"])
-    scan = scan_commit_values(commits["value"])
+    scan = scan_commit_values(commits["value"], kinds[rows])
     values = commit_values(scan)
     columns = {
         "group": keys.groups,

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.kafka_io.byte_columns import Numbers, column
-from toolkit.kafka_io.commit_columns import CommitScan
 from toolkit.kafka_io.key_runs import Runs, runs_of
+from toolkit.kafka_io.offsets_chunk import Chunk
 from toolkit.kafka_io.timestamps import LAST_MS
 
 RECENT = 16
@@ -45,16 +45,6 @@ LATEST = pa.schema(
 )
 
 
-class Records(NamedTuple):
-    """Records of one partition as they were read, in the order of their offsets."""
-
-    partition: int
-    keys: Any  # Arrow binary
-    values: Any  # Arrow binary, null: a tombstone
-    offsets: Numbers
-    written_ms: Numbers
-
-
 class _Series(NamedTuple):
     """Recent commits of all rows, one row after the other."""
 
@@ -79,34 +69,28 @@ class _Rows(NamedTuple):
     series: _Series
 
 
-def latest_of(records: Records, runs: Runs, is_commit: Any, scan: CommitScan) -> pa.Table:
-    """
-    Return the LATEST of some records.
-
-    `runs` are those of their keys, `is_commit` tells which records are of commit
-    keys, and `scan` holds their decoded values.
-    """
-    tombstone = is_commit & records.values.is_null().to_numpy(zero_copy_only=False)
-    times_ms = _calendar(scan.times_ms)
-    decoded = scan.decoded
+def latest_of(chunk: Chunk) -> pa.Table:
+    """Return the LATEST of some records."""
+    records, commits, decoded = chunk.records, chunk.commits, chunk.commits.decoded
+    is_commit, times_ms = chunk.is_commit, _calendar(chunk.commits.times_ms)
     rows = _Rows(
-        np.full(len(records.offsets), records.partition),
+        np.full(len(decoded), records.partition),
         records.keys,
         records.values,
         records.offsets,
         records.written_ms,
         is_commit,
-        np.where(tombstone, records.offsets, NONE),
-        np.where(decoded, scan.offsets, NONE),
+        np.where(is_commit & ~chunk.valued, records.offsets, NONE),
+        np.where(decoded, commits.offsets, NONE),
         np.where(decoded, times_ms, NONE),
         _Series(
             decoded.astype(np.int64),
             records.offsets[decoded],
             times_ms[decoded],
-            scan.offsets[decoded],
+            commits.offsets[decoded],
         ),
     )
-    return _table(_condense(rows, runs))
+    return _table(_condense(rows, chunk.runs))
 
 
 def merge_latest(old: pa.Table, new: pa.Table) -> pa.Table:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.offsets_latest import Records
+from toolkit.kafka_io.offsets_chunk import Records
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
 from toolkit.kafka_io.settings import bulk_settings
 from toolkit.model import Cluster
@@ -81,7 +81,7 @@ def _consume(consumer: Consumer, number: int, offsets: range, doing: str) -> Ite
             records = _records(number, keys, messages)
             del messages
         if len(keys):
-            position = int(records.offsets[-1]) + 1
+            position = max(position, int(records.offsets[-1]) + 1)
             yield records
 
 

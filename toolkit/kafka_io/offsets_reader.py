@@ -9,31 +9,29 @@ the reader says so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.commit_columns import scan_commit_values
 from toolkit.kafka_io.commit_records import (
     CommitKey,
     CommitValue,
     decode_commit_key,
 )
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.key_runs import runs_of
 from toolkit.kafka_io.log_offsets import partition_numbers, read_log_offsets
-from toolkit.kafka_io.offsets_activity import Activity, keys_of
+from toolkit.kafka_io.offsets_activity import Activity
+from toolkit.kafka_io.offsets_chunk import Records, chunk_of, joined
 from toolkit.kafka_io.offsets_decode import decode_commits, decode_groups
-from toolkit.kafka_io.offsets_latest import Records, empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_latest import empty_latest, latest_of, merge_latest
 from toolkit.kafka_io.offsets_log import READ_COMMITTED, READ_UNCOMMITTED, read_records
 from toolkit.kafka_io.offsets_removals import Removals
-from toolkit.kafka_io.offsets_topic import OFFSET_COMMIT_TYPES, OFFSETS_TOPIC, UnknownRecord
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 RECORDS_AT_ONCE = 200_000
@@ -118,21 +116,11 @@ def read_offsets_log(
     for records in read_records(cluster, number, range(begin, end), READ_COMMITTED):
         waiting.append(records)
         if sum(len(part.offsets) for part in waiting) >= RECORDS_AT_ONCE:
-            condensed.add(_joined(waiting))
+            condensed.add(joined(waiting))
             waiting.clear()
     if waiting:
-        condensed.add(_joined(waiting))
+        condensed.add(joined(waiting))
     return condensed.found(max(begin, end), (log.log_end or 0) - end)
-
-
-def _joined(parts: Sequence[Records]) -> Records:
-    return Records(
-        parts[0].partition,
-        pa.concat_arrays([part.keys for part in parts]),
-        pa.concat_arrays([part.values for part in parts]),
-        np.concatenate([part.offsets for part in parts]),
-        np.concatenate([part.written_ms for part in parts]),
-    )
 
 
 class _Condensed:
@@ -146,15 +134,12 @@ class _Condensed:
         self._records = 0
 
     def add(self, records: Records) -> None:
-        keys = keys_of(records)
-        runs = runs_of(keys.codes, records.offsets)
-        is_commit = np.isin(keys.kinds, [*OFFSET_COMMIT_TYPES])[keys.codes]
-        scan = scan_commit_values(records.values, is_commit)
-        self._activity.add(records, keys)
-        self._removals.add(records, keys, runs, self._latest)
-        self._latest = merge_latest(self._latest, latest_of(records, runs, is_commit, scan))
-        self._unknown += keys.unknown
-        self._malformed += keys.malformed + scan.malformed
+        chunk = chunk_of(records)
+        self._activity.add(chunk)
+        self._removals.add(chunk, self._latest)
+        self._latest = merge_latest(self._latest, latest_of(chunk))
+        self._unknown += chunk.unknown
+        self._malformed += chunk.malformed
         self._records += len(records.offsets)
 
     def found(self, next_offset: int, held_back: int) -> OffsetsRead:

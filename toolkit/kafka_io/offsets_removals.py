@@ -16,9 +16,8 @@ import pyarrow.compute as pc
 from toolkit.kafka_io.byte_columns import Numbers
 from toolkit.kafka_io.commit_columns import commit_keys, commit_values, scan_commit_values
 from toolkit.kafka_io.group_records import decode_classic_group
-from toolkit.kafka_io.key_runs import Runs
-from toolkit.kafka_io.offsets_activity import NO_GROUP, Keys
-from toolkit.kafka_io.offsets_latest import TIME, Records, numbers, times
+from toolkit.kafka_io.offsets_chunk import NO_GROUP, Chunk
+from toolkit.kafka_io.offsets_latest import TIME, numbers, times
 from toolkit.kafka_io.offsets_topic import (
     CLASSIC_GROUP,
     CONSUMER_GROUP,
@@ -55,36 +54,31 @@ class Removals:
         self._kinds: dict[str, str] = {}  # of groups
         self._classic: dict[str, bytes] = {}  # the newest value of classic groups
 
-    def add(self, records: Records, keys: Keys, runs: Runs, latest: pa.Table) -> None:
+    def add(self, chunk: Chunk, latest: pa.Table) -> None:
         """Add the next records of the log; `latest` is of those before them."""
-        kinds = keys.kinds[keys.codes]
-        valued = records.values.is_valid().to_numpy(zero_copy_only=False)
-        commit = (kinds == 0) | (kinds == 1)
-        removed = np.flatnonzero(commit & ~valued)
-        ours = ~commit & (keys.groups[keys.codes] != NO_GROUP)
+        removed = np.flatnonzero(chunk.is_commit & ~chunk.valued)
+        ours = ~chunk.is_commit & (chunk.groups != NO_GROUP)
+        newest = chunk.runs.newest
         # Where nobody asks in between, the newest record of each key will do.
-        told = np.flatnonzero(ours) if len(removed) else runs.newest[ours[runs.newest]]
-        facts = self._follow(records, keys, told, removed)
+        told = np.flatnonzero(ours) if len(removed) else newest[ours[newest]]
+        facts = self._follow(chunk, np.sort(np.concatenate([told, removed])))
         if len(removed):
-            before = self._before(records, keys, runs, removed, latest)
-            self._found.append(_removals(records, removed, before, facts))
+            before = _values_before(chunk, removed, latest)
+            self._found.append(_removals(chunk, removed, before, facts))
 
     def table(self) -> pa.Table:
         """Return REMOVALS: one row for each tombstone of a commit, in the order of the log."""
         return pa.concat_tables([REMOVALS.empty_table(), *self._found])
 
-    def _follow(
-        self, records: Records, keys: Keys, told: Numbers, removed: Numbers
-    ) -> list[tuple[int, str | None]]:
+    def _follow(self, chunk: Chunk, rows: Numbers) -> list[tuple[int, str | None]]:
         """Return since when (in ms) each removed offset's group was Empty by then, and its kind."""
-        rows = np.sort(np.concatenate([told, removed]))
-        codes = keys.codes[rows]
-        groups = keys.groups[codes]
-        names = keys.names.take(pa.array(groups, mask=groups == NO_GROUP)).to_pylist()
-        values = records.values.take(pa.array(rows)).to_pylist()
-        facts = []
-        for kind, name, value in zip(keys.kinds[codes].tolist(), names, values, strict=True):
-            if kind in TYPE_OF_GROUP:
+        facts: list[tuple[int, str | None]] = []
+        kinds = chunk.kinds[rows].tolist()
+        values = chunk.records.values.take(pa.array(rows)).to_pylist()
+        for kind, name, value in zip(kinds, chunk.names_of(rows), values, strict=True):
+            if name is None:
+                facts.append((NOT_KNOWN, None))
+            elif kind in TYPE_OF_GROUP:
                 self._note(kind, name, value)
             else:
                 facts.append((_empty_since(self._classic.get(name)), self._kinds.get(name)))
@@ -101,27 +95,25 @@ class Removals:
             if kind == CLASSIC_GROUP:
                 self._classic.pop(group, None)
 
-    @staticmethod
-    def _before(
-        records: Records, keys: Keys, runs: Runs, removed: Numbers, latest: pa.Table
-    ) -> Any:
-        """Return the value before each removed record; null where there is none."""
-        place = np.empty(len(runs.order), np.int64)
-        place[runs.order] = np.arange(len(runs.order))
-        at = place[removed]
-        first = at == runs.starts[runs.key[at]]
-        here = records.values.take(pa.array(runs.order[np.where(first, at, at - 1)]))
-        wanted = keys.keys.take(pa.array(keys.codes[removed]))
-        known = pc.index_in(wanted, value_set=latest["key"].combine_chunks())
-        earlier = latest["value"].combine_chunks().take(known)
-        return pc.if_else(pa.array(first), earlier, here)
+
+def _values_before(chunk: Chunk, removed: Numbers, latest: pa.Table) -> Any:
+    """Return the value before each removed record; null where there is none."""
+    keys, values, runs = chunk.records.keys, chunk.records.values, chunk.runs
+    place = np.empty(len(runs.order), np.int64)
+    place[runs.order] = np.arange(len(runs.order))
+    at = place[removed]
+    first = at == runs.starts[runs.key[at]]
+    here = values.take(pa.array(runs.order[np.where(first, at, at - 1)]))
+    known = pc.index_in(keys.take(pa.array(removed)), value_set=latest["key"])
+    return pc.if_else(pa.array(first), latest["value"].take(known).combine_chunks(), here)
 
 
 def _removals(
-    records: Records, removed: Numbers, before: Any, facts: list[tuple[int, str | None]]
+    chunk: Chunk, removed: Numbers, before: Any, facts: list[tuple[int, str | None]]
 ) -> pa.Table:
+    records = chunk.records
     whose = commit_keys(records.keys.take(pa.array(removed)))
-    scan = scan_commit_values(before)
+    scan = scan_commit_values(before, chunk.kinds[removed])
     values = commit_values(scan)
     since, kinds = zip(*facts, strict=True)
     columns = [

@@ -13,7 +13,8 @@ import struct
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
-OFFSET_COMMIT_TYPES = frozenset({0, 1})  # 0 is the older name for the same layout
+LEGACY_COMMIT, COMMIT = 0, 1  # keys of the same layout
+OFFSET_COMMIT_TYPES = frozenset({LEGACY_COMMIT, COMMIT})
 CLASSIC_GROUP = 2
 CONSUMER_GROUP, CONSUMER_MEMBER, CONSUMER_TARGET = 3, 5, 6
 CONSUMER_CURRENT, CONSUMER_PATTERN = 8, 16
@@ -46,10 +47,3 @@ def partition_of(group_id: str, partitions: int) -> int:
     signed = code - 2**32 if code >= 2**31 else code
     # Java's abs of the smallest integer is negative, which Kafka turns into 0.
     return (0 if signed == -(2**31) else abs(signed)) % partitions
-
-
-def record_type(key: bytes) -> int:
-    """Return the record type in a key; raises UnknownRecord for a key too short to have one."""
-    if len(key) < 2:
-        raise UnknownRecord("key too short")
-    return int.from_bytes(key[:2], "big", signed=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import kafka
 import pandas as pd
+import pyarrow as pa
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -17,13 +20,16 @@ from pyspark.sql import SparkSession
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.offsets_decode import decode_commits
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
-from toolkit.spark import sources
+from toolkit.spark.fleet_history import open_history
 from toolkit.spark.session import start_session
+from toolkit.spark.sources import OffsetsReader, clusters_option
+from toolkit.spark.tasks import AdminTask, Task
 
 TOPIC = "spark-orders"
 KEY = ["cluster", "group", "topic", "partition"]
@@ -67,20 +73,20 @@ def test_the_numbers_are_those_of_a_snapshot(session: SparkSession, quiet: Clust
     """On quiet groups the job and a snapshot give the same rows, per partition and per group."""
     expected = with_lag(offsets_frame(read_snapshot(quiet, commit_times=True)))
     with job.fleet_lag(session, [quiet]) as result:
-        partitions, groups, problems = result.to_pandas()
+        found = result.to_pandas()
 
     columns = [*KEY, *NUMBERS, "position"]
     pd.testing.assert_frame_equal(
-        of_interest(expected, columns), of_interest(partitions, columns), check_dtype=False
+        of_interest(expected, columns), of_interest(found.partitions, columns), check_dtype=False
     )
     by_group = ["cluster", "group", "lag", "lost", "partitions", "without_lag", "worst_lag"]
     pd.testing.assert_frame_equal(
         of_interest(lag_by_group(expected), by_group),
-        of_interest(groups, by_group),
+        of_interest(found.groups, by_group),
         check_dtype=False,
     )
-    assert problems.empty
-    assert "beyond log end" in set(of_interest(partitions, columns)["position"])
+    assert found.problems.empty
+    assert "beyond log end" in set(of_interest(found.partitions, columns)["position"])
 
 
 def test_a_cluster_that_is_down_is_a_row_and_the_others_are_computed(
@@ -88,11 +94,11 @@ def test_a_cluster_that_is_down_is_a_row_and_the_others_are_computed(
 ) -> None:
     """The fleet's report names the cluster that could not be read, and why."""
     with job.fleet_lag(session, [NOWHERE, quiet]) as result:
-        _, groups, problems = result.to_pandas()
+        found = result.to_pandas()
 
-    assert {quiet.name} == set(groups["cluster"])
-    assert ["nowhere"] == list(problems["cluster"])
-    assert "nobody listens" in problems["problem"].iloc[0]
+    assert {quiet.name} == set(found.groups["cluster"])
+    assert ["nowhere"] == list(found.problems["cluster"])
+    assert "nobody listens" in found.problems["problem"].iloc[0]
 
 
 def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession) -> None:
@@ -104,20 +110,53 @@ def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession)
         result.to_pandas()
 
 
-def test_admin_stands_in_where_the_topic_may_not_be_read(
-    quiet: Cluster,
-) -> None:
+def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Cluster) -> None:
     """The rows that Admin gives are those of the topic, less the commit time, and say so."""
-    by_admin = sources.AdminTask(quiet, "not authorised")
-    by_log = [row for task in sources._tasks(quiet) for row in task.rows()]
-    rows = list(by_admin.rows())
+    by_admin = rows_of([AdminTask(quiet, "not authorised")])
+    latest = rows_of(OffsetsReader([quiet], {})._tasks(quiet))["latest"]
+    by_log, _ = decode_commits(pa.Table.from_struct_array(pa.chunked_array(latest)))
+    commits = pa.Table.from_struct_array(pa.chunked_array(by_admin["commit"]))
 
-    assert "not authorised" in next(row["problem"] for row in rows if "problem" in row)
-    commits = [row for row in rows if "problem" not in row]
-    assert {tuple(row[name] for name in [*KEY, "committed"]) for row in commits} == {
-        tuple(row[name] for name in [*KEY, "committed"]) for row in by_log if "problem" not in row
-    }
-    assert not any("committed_at" in row for row in commits)
+    assert "not authorised" in by_admin["problem"][0][0].as_py()
+    assert set(positions(commits)) == set(positions(by_log))
+    assert commits.num_rows == commits["committed_at"].null_count
+    assert {"admin"} == set(commits["source"].to_pylist())
+
+
+def rows_of(tasks: Sequence[Task]) -> dict[str, list[pa.Array]]:
+    """Return what tasks yield, by the column that has it."""
+    found: dict[str, list[pa.Array]] = defaultdict(list)
+    for batch in (batch for task in tasks for batch in task.batches()):
+        for name in ("latest", "commit", "problem"):
+            if batch[name].null_count < len(batch):
+                found[name].append(batch[name])
+    return found
+
+
+def positions(commits: pa.Table) -> Iterable[tuple[Any, ...]]:
+    """Return the rows of a table of commits."""
+    return zip(*commits.select([*KEY[1:], "committed"]).to_pydict().values(), strict=True)
+
+
+def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
+    session: SparkSession, quiet: Cluster, tmp_path: Path
+) -> None:
+    """With a history a run goes on where the last ended; one of the same name is kept once."""
+    frames = []
+    for _ in range(2):
+        options = job.FleetOptions(history=str(tmp_path / "history"), run_id="nightly")
+        with job.fleet_lag(session, [quiet], options) as result:
+            frames.append(of_interest(result.to_pandas().partitions, [*KEY, *NUMBERS, "status"]))
+            reads = result.read_to.toPandas()
+    kept = open_history(session, str(tmp_path / "history"))
+    rows = kept.read("groups").toPandas()
+
+    pd.testing.assert_frame_equal(*frames)
+    assert {""} == set(reads["why_full"])
+    assert 0 == reads["records"].sum()
+    assert ["nightly"] == [run.run_id for run in kept.runs()]
+    assert {"spark-one", "spark-two", "spark-ü"} <= set(rows["group"])
+    assert not rows.duplicated(["cluster", "group"]).any()
 
 
 def test_the_plan_of_a_job_holds_no_secret(
@@ -132,7 +171,7 @@ def test_the_plan_of_a_job_holds_no_secret(
         rows = result.problems.toArrow().to_pylist()
 
     assert "hunter-two" not in shown + str(rows)
-    assert "hunter-two" not in sources.clusters_option([cluster])
+    assert "hunter-two" not in clusters_option([cluster])
 
 
 @pytest.mark.usefixtures("session")

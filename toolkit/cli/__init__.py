@@ -23,6 +23,7 @@ COMMANDS = {
     "clusters": ("clusters", "Show the clusters of the fleet file and whether they answer."),
     "groups": ("groups", "List and describe groups of any type."),
     "lag": ("lag", "Show how far groups are behind, per partition or per group."),
+    "fleet-lag": ("fleet_lag", "Lag, status, trend and expiry of many clusters, with history."),
     "unsubscribed": ("unsubscribed", "Find committed offsets that no member subscribes to."),
     "reset": ("reset", "Move the committed offsets of idle groups."),
     "move": ("move", "Move the committed offsets of a live group."),

@@ -1,7 +1,8 @@
 """
-Lag of every group of every cluster, in one Spark job.
+Everything about the committed offsets of a fleet, in one Spark job.
 
-    python -m toolkit.spark.fleet_lag --fleet fleet.yaml --output runs/lag
+Lag in records and in seconds, status, expiry, leftovers and activity of every group of every
+cluster; with a history, also what happened between the runs.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 from pyspark import StorageLevel
@@ -20,79 +24,180 @@ from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
+from toolkit.planning.status_rules import StatusRules
+from toolkit.spark.arrow import as_frame
+from toolkit.spark.cluster_facts import listed_groups
+from toolkit.spark.fleet_history import TABLES, FleetHistory
+from toolkit.spark.log_facts import with_log_facts
+from toolkit.spark.progress import OnStep, following
+from toolkit.spark.schemas import PROBLEMS, as_spark
 from toolkit.spark.session import start_session
-from toolkit.spark.sources import CommitSource, clusters_option
+from toolkit.spark.sources import OffsetsSource, clusters_option, points_option
 from toolkit.spark.transforms import (
-    commits_only,
+    decoded_commits,
+    decoded_groups,
+    judged,
     log_problems_only,
-    nullable,
+    merged_groups,
+    only,
     problems_only,
     summed_by_group,
-    with_log_offsets,
-    with_record_lag,
+    with_groups,
 )
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 
 @dataclass(frozen=True)
+class FleetOptions:
+    """
+    How a fleet is looked at.
+
+    `rules` say what the status words mean, and how far back is looked (`window_s`). `empty_days`:
+    groups that have been empty for longer are leftovers. `history`: a folder or URL where results
+    are kept, and from where the next run goes on reading; a run of the same `run_id` is kept once.
+    `full` reads everything all the same.
+    """
+
+    rules: StatusRules = field(default_factory=StatusRules)
+    empty_days: float = 30
+    history: str | None = None
+    run_id: str = ""
+    full: bool = False
+
+
+class FleetFrames(NamedTuple):
+    """The result as pandas frames, with the columns of `FleetLag`."""
+
+    partitions: pd.DataFrame
+    groups: pd.DataFrame
+    problems: pd.DataFrame
+
+
+@dataclass(frozen=True)
 class FleetLag:
     """
-    The result: three frames over one reading of the fleet.
+    The result: frames over one reading of the fleet.
 
-    `partitions`: a row for each committed offset (columns: `schemas.PARTITION_LAG`). `groups`: a
-    row for each group (`schemas.GROUP_LAG`). `problems`: cluster, problem.
+    `partitions`: a row for each committed offset (columns: `schemas.PARTITIONS`). `groups`: a row
+    for each group (`schemas.GROUP_SUMMARY`). `activity`: what each group wrote lately
+    (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs (`schemas.LEFTOVERS`).
+    `problems`: cluster, problem. `read_to`: how far each offsets topic was read
+    (`schemas.READ_TO`).
     """
 
     clusters: tuple[str, ...]
+    taken_at: datetime
     partitions: DataFrame
     groups: DataFrame
     problems: DataFrame
+    read_to: DataFrame
 
-    def to_pandas(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    def to_pandas(self) -> FleetFrames:
         """
-        Collect partitions, groups and problems; integers stay exact and nullable (Int64).
+        Collect the frames; integers stay exact and nullable (Int64).
 
         Raises ClusterUnreachable where not one of the clusters could be read.
         """
-        partitions, groups, problems = (
-            frame.toArrow().to_pandas(types_mapper=nullable)
-            for frame in (self.partitions, self.groups, self.problems)
+        frames = FleetFrames(
+            *(as_frame(getattr(self, name).toArrow()) for name in FleetFrames._fields)
         )
-        if partitions.empty and set(self.clusters) == set(problems["cluster"]):
+        if frames.partitions.empty and set(self.clusters) == set(frames.problems["cluster"]):
             raise ClusterUnreachable(
                 f"no cluster of {', '.join(self.clusters)} could be read: "
-                f"{problems['problem'].iloc[0]}"
+                f"{frames.problems['problem'].iloc[0]}"
             )
-        return partitions, groups, problems
+        return frames
+
+
+class _Kept:
+    """Frames that are computed once and let go together."""
+
+    def __init__(self) -> None:
+        self.frames: list[DataFrame] = []
+
+    def __call__(self, frame: DataFrame) -> DataFrame:
+        self.frames.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return frame
+
+    def let_go(self) -> None:
+        for frame in reversed(self.frames):
+            frame.unpersist()
 
 
 @contextmanager
-def fleet_lag(session: SparkSession, clusters: Sequence[Cluster]) -> Iterator[FleetLag]:
+def fleet_lag(
+    session: SparkSession,
+    clusters: Sequence[Cluster],
+    options: FleetOptions = FleetOptions(),
+    *,
+    on_step: OnStep = lambda _: None,
+) -> Iterator[FleetLag]:
     """
-    Compute the lag of every group that has committed offsets, in the given clusters.
+    Look at every group that has committed offsets, in the given clusters.
 
-    Both readings are kept for as long as the `with` block lasts: commits must be read before log
-    offsets, and a second reading of either would mix two moments.
+    What was read is kept for as long as the `with` block lasts, because a second reading would mix
+    two moments. Commits are read first, then groups and log ends, so that no lag is ever negative
+    because of the order. `on_step` is told in words what is being done.
     """
-    source = session.read.format(CommitSource.name()).option("clusters", clusters_option(clusters))
-    rows = source.load().persist(StorageLevel.MEMORY_AND_DISK)
     by_name = {cluster.name: cluster for cluster in clusters}
-    partitions = (
-        rows.transform(commits_only)
-        .transform(with_log_offsets(by_name))
-        .transform(with_record_lag)
-        .persist(StorageLevel.MEMORY_AND_DISK)
-    )
+    taken_at = datetime.now(UTC)
+    keep = _Kept()
     try:
-        yield FleetLag(
-            clusters=tuple(by_name),
-            partitions=partitions,
-            groups=partitions.transform(summed_by_group),
-            problems=rows.transform(problems_only).union(partitions.transform(log_problems_only)),
-        )
+        with following(session, on_step) as step:
+            past = FleetHistory(session, options.history, [*by_name], full=options.full)
+            step("reading offsets topics")
+            read = keep(_source(session, clusters, past))
+            read.count()
+            latest = past.merged(read.transform(only("latest")), read.transform(only("read_to")))
+            step("asking brokers")
+            listed = keep(listed_groups(session, by_name))
+            told = read.transform(only("commit")).drop("offsets_partition")
+            commits = keep(latest.transform(decoded_commits).unionByName(told))
+            known = read.transform(only("admin_group")).drop("offsets_partition")
+            groups = latest.transform(decoded_groups).unionByName(known)
+            log_facts = with_log_facts(
+                by_name,
+                window_s=options.rules.window_s,
+                with_past_ends=past.with_past_ends(taken_at),
+            )
+            partitions = keep(
+                commits.transform(log_facts)
+                .transform(with_groups(merged_groups(commits, groups, listed), listed))
+                .transform(judged(options.rules))
+            )
+            partitions.count()
+            step("summing up")
+            result = FleetLag(
+                clusters=tuple(by_name),
+                taken_at=taken_at,
+                partitions=partitions,
+                groups=keep(partitions.transform(summed_by_group)),
+                problems=keep(_problems(read, listed, partitions, past)),
+                read_to=read.transform(only("read_to")),
+            )
+            if options.history:
+                step("writing the history")
+                run_id = options.run_id or f"{taken_at:%Y%m%dT%H%M%SZ}"
+                frames = {name: getattr(result, name) for name in TABLES}
+                past.save(run_id, taken_at, frames, latest)
+        yield result
     finally:
-        partitions.unpersist()
-        rows.unpersist()
+        keep.let_go()
+
+
+def _source(session: SparkSession, clusters: Sequence[Cluster], past: FleetHistory) -> DataFrame:
+    source = session.read.format(OffsetsSource.name())
+    source = source.option("points", points_option(past.state.points))
+    return source.option("clusters", clusters_option(clusters)).load()
+
+
+def _problems(
+    read: DataFrame, listed: DataFrame, partitions: DataFrame, past: FleetHistory
+) -> DataFrame:
+    not_used = read.sparkSession.createDataFrame(past.problems, as_spark(PROBLEMS))
+    found = [frame.transform(problems_only) for frame in (read, listed)]
+    every = [not_used, *found, partitions.transform(log_problems_only)]
+    return reduce(DataFrame.union, every).distinct()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -113,10 +218,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             result.groups.show(50, truncate=False)
             result.problems.show(50, truncate=False)
             if options.output:
-                # Spark's own mode "errorifexists": a report that exists is never written over.
-                result.partitions.write.parquet(f"{options.output}/partitions")
-                result.groups.write.parquet(f"{options.output}/groups")
-                result.problems.write.parquet(f"{options.output}/problems")
+                for name in FleetFrames._fields:
+                    # Spark's own mode "errorifexists": a report that exists is never written over.
+                    getattr(result, name).write.parquet(f"{options.output}/{name}")
             return 4 if result.problems.count() else 0
     except ToolkitError as exc:
         sys.stderr.write(f"{exc}\n")

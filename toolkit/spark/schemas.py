@@ -2,65 +2,171 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from toolkit.kafka_io import (
+    offsets_activity,
+    offsets_decode,
+    offsets_groups,
+    offsets_latest,
+    offsets_removals,
+)
+
+# Spark knows microseconds only; Kafka and the readers work with milliseconds.
 TIME = pa.timestamp("us", tz="UTC")
 
-COMMIT_KEY = [
-    pa.field("cluster", pa.string()),
-    pa.field("group", pa.string()),
-    pa.field("topic", pa.string()),
-    pa.field("partition", pa.int64()),
+
+def _fields(kind: pa.DataType, *names: str) -> list[pa.Field]:
+    return [pa.field(name, kind) for name in names]
+
+
+def _text(*names: str) -> list[pa.Field]:
+    return _fields(pa.string(), *names)
+
+
+def _whole(*names: str) -> list[pa.Field]:
+    return _fields(pa.int64(), *names)
+
+
+def _number(*names: str) -> list[pa.Field]:
+    return _fields(pa.float64(), *names)
+
+
+def _time(*names: str) -> list[pa.Field]:
+    return _fields(TIME, *names)
+
+
+def _flag(*names: str) -> list[pa.Field]:
+    return _fields(pa.bool_(), *names)
+
+
+PLACE = [*_text("cluster", "topic"), *_whole("partition")]
+
+
+def _told(by: pa.Schema, *, but: Collection[str] = ()) -> list[pa.Field]:
+    """Return the columns that a reader in `kafka_io` declares, with Spark's grain of time."""
+    return [field.with_type(_grained(field.type)) for field in by if field.name not in but]
+
+
+def _grained(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_list(kind):
+        return pa.list_(_grained(kind.value_type))
+    return TIME if pa.types.is_timestamp(kind) else kind
+
+
+LATEST = _told(by=offsets_latest.LATEST, but={"offsets_partition"})
+ACTIVITY = _told(by=offsets_activity.ACTIVITY)
+REMOVALS = _told(by=offsets_removals.REMOVALS)
+# How far one partition of the offsets topic was read.
+READ_TO = [
+    *_whole("partitions"),  # how many the topic has
+    *_text("topic_id"),
+    *_whole("delete_retention_ms", "leader_epoch", "start", "next_offset", "log_start", "records"),
+    *_time("read_at"),
+    *_text("why_full"),  # why it was read from its start; "" where reading went on
 ]
-COMMIT_FIELDS = [
-    *COMMIT_KEY,
-    pa.field("committed", pa.int64()),
-    pa.field("committed_at", TIME),  # null from the Admin protocol
-    pa.field("source", pa.string()),  # "offsets topic" or "admin"
+# What the offsets topic tells of a commit; the Admin protocol tells less.
+COMMITS = [
+    *_text("cluster"),
+    *_told(by=offsets_decode.COMMITS, but={"topic_id", "record_offset"}),
+    *_flag("pending"),  # an open transaction is about to change it; null where not known
+    *_text("source"),  # FROM_LOG or FROM_ADMIN
+]
+# A group as its own records tell, or as its coordinator does.
+GROUPS = [*_text("cluster"), *_told(by=offsets_groups.GROUPS)]
+# A row has either a group as it is listed, or the settings of its cluster, or a problem.
+CLUSTER_FACTS = [
+    *_text("cluster", "group", "type", "state", "protocol_type"),
+    *_whole("retention_s", "check_interval_s"),
+    *_flag("complete"),  # whether all groups could be listed
+    *_text("problem"),
 ]
 LOG_FIELDS = [
-    pa.field("log_start", pa.int64()),
-    pa.field("log_end", pa.int64()),
-    pa.field("last_stable", pa.int64()),
-    pa.field("log_problem", pa.string()),  # why the three are null
+    *_whole("log_start", "log_end", "last_stable"),
+    *_text("log_problem"),  # why the three are null; "" where they are not
+    *_time("log_read_at"),
+]
+TIME_LAG_FIELDS = [*_number("time_lag_s", "time_lag_bound_s"), *_text("time_lag_method")]
+# One row for each committed position, which many groups may share.
+LOG_FACTS = [
+    *PLACE,
+    *_whole("committed"),
+    *LOG_FIELDS,
+    *_time("earlier_at"),
+    *_whole("earlier_end"),  # where the log ended then
+    *TIME_LAG_FIELDS,
 ]
 
-# A row is a commit, or a problem: then only cluster and problem are set.
-COMMITS = pa.schema([*COMMIT_FIELDS, pa.field("problem", pa.string())])
+# Everything about a commit that rules read.
+FACTS = [
+    *COMMITS,
+    *_text("type", "state", "protocol_type"),
+    *_whole("members"),
+    *_time("empty_since"),
+    *_flag("subscribed"),
+    *_text("unreadable"),
+    *_whole("retention_s", "check_interval_s"),
+    *[field for field in LOG_FACTS if field.name not in {"committed", *(f.name for f in PLACE)}],
+]
+LAG_FIELDS = [*_whole("lag", "stable_lag", "lost"), *_text("position")]
+STATUS_FIELDS = [
+    *_text("status", "status_why", "member_state", "trend"),
+    *_number("consumed_per_s", "produced_per_s", "drain_s"),
+]
+EXPIRY_FIELDS = [
+    *_time("expires_at", "expires_by"),
+    *_text("expiry_rule", "expiry_why"),
+    *_time("expires_if_stopped_at"),
+    *_flag("at_once_if_stopped"),
+    *_text("expiry_confidence"),
+]
+INNER = {"recent_at", "recent_offset", "retention_s", "check_interval_s", "protocol_type"}
 
-LOG_OFFSETS = pa.schema(
-    [field for field in COMMIT_KEY if field.name != "group"] + LOG_FIELDS,
+
+def schema(*fields: pa.Field) -> pa.Schema:
+    """Return a schema of some fields."""
+    return pa.schema(list(fields))
+
+
+# A row has one of these structs, or a problem.
+READ = schema(
+    *_text("cluster"),
+    *_whole("offsets_partition"),
+    pa.field("latest", pa.struct(LATEST)),
+    pa.field("activity", pa.struct(ACTIVITY)),
+    pa.field("removal", pa.struct(REMOVALS)),
+    pa.field("read_to", pa.struct(READ_TO)),
+    pa.field("commit", pa.struct([field for field in COMMITS if field.name != "cluster"])),
+    pa.field("admin_group", pa.struct([field for field in GROUPS if field.name != "cluster"])),
+    *_text("problem"),
 )
 
-PARTITION_LAG = pa.schema(
-    [
-        *COMMIT_FIELDS,
-        *LOG_FIELDS,
-        pa.field("lag", pa.int64()),
-        pa.field("stable_lag", pa.int64()),
-        pa.field("lost", pa.int64()),
-        pa.field("position", pa.string()),
-    ]
+PARTITIONS = schema(
+    *(field for field in FACTS if field.name not in INNER),
+    *LAG_FIELDS,
+    *STATUS_FIELDS,
+    *EXPIRY_FIELDS,
 )
 
-GROUP_LAG = pa.schema(
-    [
-        pa.field("cluster", pa.string()),
-        pa.field("group", pa.string()),
-        pa.field("topics", pa.int64()),
-        pa.field("partitions", pa.int64()),
-        pa.field("lag", pa.int64()),
-        pa.field("lost", pa.int64()),
-        pa.field("without_lag", pa.int64()),
-        pa.field("worst_topic", pa.string()),
-        pa.field("worst_partition", pa.int64()),
-        pa.field("worst_lag", pa.int64()),
-    ]
+GROUP_SUMMARY = schema(
+    *_text("cluster", "group", "type", "state"),
+    *_whole("members", "topics", "partitions", "lag", "lost", "without_lag"),
+    *_text("worst_topic"),
+    *_whole("worst_partition", "worst_lag"),
+    *_number("time_lag_s"),
+    *_text("status", "because", "status_why", "member_state", "trend"),
+    *_time("next_expiry_at"),
+    *_whole("at_once_if_stopped"),
 )
 
 
-def as_spark(schema: pa.Schema) -> StructType:
+PROBLEMS = schema(*_text("cluster", "problem"))
+
+
+def as_spark(given: pa.Schema) -> StructType:
     """Return Spark's form of an Arrow schema."""
-    return from_arrow_schema(schema)
+    return from_arrow_schema(given)

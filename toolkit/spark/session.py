@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from toolkit.errors import PrerequisiteMissing
 from toolkit.java import java_home
-from toolkit.spark.sources import CommitSource
+from toolkit.spark.sources import OffsetsSource
 
 EMBEDDED = "local[*]"
 
@@ -34,7 +34,7 @@ def start_session(master: str | None = None) -> SparkSession:
         session = builder.getOrCreate()
     else:
         session = _started(builder, {"spark.master": master} if master else EMBEDDED_SETTINGS)
-    session.dataSource.register(CommitSource)
+    session.dataSource.register(OffsetsSource)
     return session
 
 

@@ -1,17 +1,16 @@
 """
-Committed offsets of a fleet as a Spark data source, one task for each cluster and partition.
+The offsets topics of a fleet as a Spark data source: `schemas.READ`.
 
-The rows come from `__consumer_offsets`; a cluster where it may not be read gives the same rows from
-the Admin protocol, which lack the commit time. What could not be read is a row whose `problem` says
-why, so a cluster that is down is seen in the result and does not stop the others.
+    session.read.format("offsetbook_offsets").option("clusters", clusters_option(clusters))
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pyarrow as pa
@@ -19,153 +18,79 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_partition
-from toolkit.kafka_io.offsets_topic import partition_of
-from toolkit.model import Cluster, Group, LogOffsets
-from toolkit.spark.schemas import COMMITS, as_spark
+from toolkit.kafka_io.group_settings import read_expiry_settings
+from toolkit.kafka_io.leaders import describe_topics, topic_id
+from toolkit.kafka_io.offsets_reader import offsets_partitions
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
+from toolkit.model import Cluster
+from toolkit.planning.incremental import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
+from toolkit.spark.read_rows import problem_batches
+from toolkit.spark.schemas import READ, as_spark
+from toolkit.spark.tasks import AdminTask, LogTask, ProblemTask, Task, TopicNow
 
-FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
+AT_ONCE = 8
 
-
-@dataclass
-class AdminTask(InputPartition):
-    """Read commits through the Admin protocol: of a cluster, or of one offsets partition."""
-
-    cluster: Cluster
-    why: str
-    only: tuple[int, int] | None = None  # the partition, and of how many
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the commits, and a problem that says what they lack."""
-        of = f"partition {self.only[0]} of the offsets topic" if self.only else "the cluster"
-        yield _problem(self.cluster, f"{of} was read by Admin, without commit times: {self.why}")
-        with Connection(self.cluster) as connection:
-            groups, unlisted = list_groups(connection)
-            commits, unread = read_commits(connection, filter(self._holds, _ids(groups)))
-        for commit in commits:
-            yield {
-                "cluster": self.cluster.name,
-                "group": commit.group_id,
-                "topic": commit.topic,
-                "partition": commit.partition,
-                "committed": commit.offset,
-                "source": FROM_ADMIN,
-            }
-        for problem in (*unlisted, *unread):
-            subject = f" of group {problem.group_id}" if problem.group_id else ""
-            yield _problem(self.cluster, f"{problem.what}{subject}: {problem.why}")
-
-    def _holds(self, group_id: str) -> bool:
-        return self.only is None or partition_of(group_id, self.only[1]) == self.only[0]
+ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
 
 
-@dataclass
-class LogTask(InputPartition):
-    """Read one partition of one cluster's offsets topic."""
-
-    cluster: Cluster
-    number: int
-    partitions: int  # how many the topic has
-    log: LogOffsets
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """
-        Yield the partition's commits, and a problem for each kind of record that is not understood.
-
-        Where the partition may not be read, or an open transaction hides its end, commits come
-        through Admin instead: older values would look like lag, and new groups would be missing.
-        """
-        try:
-            found = read_offsets_partition(self.cluster, self.number, self.log)
-        except ToolkitError as exc:
-            yield from self._by_admin(str(exc))
-            return
-        if found.held_back:
-            yield from self._by_admin(
-                f"an open transaction hides its last {found.held_back} records"
-            )
-            return
-        for key, value in found.commits.items():
-            yield {
-                "cluster": self.cluster.name,
-                "group": key.group_id,
-                "topic": key.topic,
-                "partition": key.partition,
-                "committed": value.offset,
-                "committed_at": value.committed_at,
-                "source": FROM_LOG,
-            }
-        for why, count in found.malformed.items():
-            where = f"partition {self.number} of the offsets topic"
-            yield _problem(self.cluster, f"{count} records of {where} not understood: {why}")
-
-    def _by_admin(self, why: str) -> Iterator[dict[str, Any]]:
-        return AdminTask(self.cluster, why, (self.number, self.partitions)).rows()
-
-
-@dataclass
-class ProblemTask(InputPartition):
-    """Stand in for a cluster that could not be reached when the work was cut up."""
-
-    cluster: Cluster
-    why: str
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the problem."""
-        yield _problem(self.cluster, self.why)
-
-
-Task = LogTask | AdminTask | ProblemTask
-
-
-class CommitReader(DataSourceReader):
+class OffsetsReader(DataSourceReader):
     """Cut a fleet into tasks, and read one in a worker."""
 
-    def __init__(self, clusters: Sequence[Cluster]) -> None:
+    def __init__(self, clusters: Sequence[Cluster], points: ResumePoints) -> None:
         """Take the clusters; their settings hold references, so no secret gets into a plan."""
         self.clusters = clusters
+        self.points = points
 
     def partitions(self) -> list[InputPartition]:
         """One task for each non-empty partition of each cluster's offsets topic."""
         # A cluster that does not answer takes seconds to say so: they are asked side by side.
-        with ThreadPoolExecutor(max_workers=8) as pool:
-            return [task for tasks in pool.map(_tasks, self.clusters) for task in tasks]
+        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+            return [task for tasks in pool.map(self._tasks, self.clusters) for task in tasks]
+
+    def _tasks(self, cluster: Cluster) -> Sequence[Task]:
+        try:
+            with Connection(cluster) as connection:
+                try:
+                    return _log_tasks(connection, self.points.get(cluster.name, {}))
+                except ToolkitError as exc:
+                    return [AdminTask(cluster, str(exc))]
+        except ToolkitError as exc:
+            return [ProblemTask(cluster, str(exc))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a task's rows as Arrow; what fails in a worker becomes a problem row as well."""
         task = cast("Task", partition)  # the kind that partitions() made
         try:
-            rows = list(task.rows())
+            # All of it first: of a task that fails half-way nothing must be counted.
+            yield from list(task.batches())
         except ToolkitError as exc:
-            rows = [_problem(task.cluster, str(exc))]
+            yield from problem_batches(task.cluster, [str(exc)])
         except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
-            rows = [_problem(task.cluster, f"reading failed: {type(exc).__name__}: {exc}")]
-        yield pa.RecordBatch.from_pylist(rows, schema=COMMITS)
+            why = f"reading failed: {type(exc).__name__}: {exc}"
+            yield from problem_batches(task.cluster, [why])
 
 
-class CommitSource(DataSource):
-    """Spark's entry: `spark.read.format("offsetbook_commits").option("clusters", ...)`."""
+class OffsetsSource(DataSource):
+    """Spark's entry, with the options `clusters` and, to go on reading, `points`."""
 
     @classmethod
     def name(cls) -> str:
         """The format's name."""
-        return "offsetbook_commits"
+        return "offsetbook_offsets"
 
     def schema(self) -> StructType:
-        """Columns as in `schemas.COMMITS`."""
-        return as_spark(COMMITS)
+        """Columns as in `schemas.READ`."""
+        return as_spark(READ)
 
-    def reader(self, schema: Any) -> CommitReader:  # noqa: ARG002 - Spark hands it over
-        """Make the reader from the option `clusters`."""
-        entries = json.loads(self.options["clusters"])
-        return CommitReader([Cluster(**entry) for entry in entries])
+    def reader(self, schema: Any) -> OffsetsReader:  # noqa: ARG002 - Spark hands it over
+        """Make the reader from the options."""
+        clusters = [Cluster(**entry) for entry in json.loads(self.options["clusters"])]
+        return OffsetsReader(clusters, _points(self.options.get("points", "{}")))
 
 
 def clusters_option(clusters: Iterable[Cluster]) -> str:
-    """Return the value of the source's option for some clusters."""
+    """Return the value of the option `clusters`."""
     return json.dumps(
         [
             {
@@ -178,24 +103,51 @@ def clusters_option(clusters: Iterable[Cluster]) -> str:
     )
 
 
-def _tasks(cluster: Cluster) -> list[Task]:
-    try:
-        with Connection(cluster) as connection:
-            try:
-                topic = offsets_partitions(connection)
-            except ToolkitError as exc:
-                return [AdminTask(cluster, str(exc))]
-    except ToolkitError as exc:
-        return [ProblemTask(cluster, str(exc))]
+def points_option(points: ResumePoints) -> str:
+    """Return the value of the option `points`: where readings ended that are to go on."""
+    return json.dumps(
+        {
+            cluster: {
+                str(number): {**asdict(point), "read_at": point.read_at.isoformat()}
+                for number, point in numbers.items()
+            }
+            for cluster, numbers in points.items()
+        }
+    )
+
+
+def _points(option: str) -> ResumePoints:
+    return {
+        cluster: {
+            int(number): ResumePoint(
+                **{**point, "read_at": datetime.fromisoformat(point["read_at"])}
+            )
+            for number, point in numbers.items()
+        }
+        for cluster, numbers in json.loads(option).items()
+    }
+
+
+def _log_tasks(connection: Connection, points: Mapping[int, ResumePoint]) -> list[LogTask]:
+    """Return a task for each partition that is not empty; raises ToolkitError where it may not."""
+    asked_at = datetime.now(UTC)
+    topic = offsets_partitions(connection)
+    (described,) = describe_topics(connection, [OFFSETS_TOPIC])
+    now = TopicNow(
+        cluster=connection.cluster,
+        topic_id=topic_id(described),
+        partitions=topic.partitions,
+        delete_retention_ms=read_expiry_settings(connection).delete_retention_ms,
+        asked_at=asked_at,
+    )
+    epochs = {one.partition_index: one.leader_epoch for one in described.partitions}
+    logs = {
+        number: OffsetsLog(log.log_start or 0, log.last_stable or 0, epochs.get(number))
+        for number, log in topic.logs.items()
+    }
+    read = OffsetsTopicNow(asked_at, now.topic_id, now.partitions, now.delete_retention_ms, logs)
+    plans = plan_reads(points, read)
     return [
-        LogTask(cluster, number, topic.partitions, log)
-        for number, log in sorted(topic.logs.items())
+        LogTask(now, number, topic.logs[number], log.leader_epoch, plans[number])
+        for number, log in sorted(logs.items())
     ]
-
-
-def _ids(groups: Iterable[Group]) -> Iterator[str]:
-    return (group.group_id for group in groups)
-
-
-def _problem(cluster: Cluster, why: str) -> dict[str, Any]:
-    return {"cluster": cluster.name, "problem": why}

@@ -1,33 +1,58 @@
 """
 The pipeline's steps, each a `DataFrame -> DataFrame`.
 
-Rules are not written again here: the functions of `planning` run on Spark's partitions.
+Rules are not written again here: the functions of `planning` run on Spark's partitions, after
+everything is joined and few rows are left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
-from toolkit.errors import ToolkitError
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.log_offsets import read_log_offsets
-from toolkit.model import Cluster, TopicPartition
-from toolkit.planning.lag import lag_by_group, with_lag
-from toolkit.spark.schemas import GROUP_LAG, LOG_OFFSETS, PARTITION_LAG, as_spark
-
-PARTITION_KEY = ["cluster", "topic", "partition"]
+from toolkit.kafka_io.offsets_decode import decode_commits
+from toolkit.kafka_io.offsets_groups import decode_groups
+from toolkit.planning.expiry import with_expiry
+from toolkit.planning.group_facts import group_facts
+from toolkit.planning.group_summary import group_summary
+from toolkit.planning.lag import with_lag
+from toolkit.planning.status import with_status
+from toolkit.planning.status_rules import StatusRules
+from toolkit.spark.arrow import (
+    as_columns,
+    as_frame,
+    as_table,
+    in_milliseconds,
+    on_partitions,
+    with_rule,
+)
+from toolkit.spark.read_rows import FROM_LOG
+from toolkit.spark.schemas import (
+    COMMITS,
+    GROUP_SUMMARY,
+    GROUPS,
+    PARTITIONS,
+    as_spark,
+    schema,
+)
 
 Step = Callable[[DataFrame], DataFrame]
+GROUP_KEY = ["cluster", "group"]
 
 
-def commits_only(rows: DataFrame) -> DataFrame:
-    """Keep the rows that are committed offsets."""
-    return rows.where("problem is null").drop("problem")
+def only(name: str) -> Step:
+    """Return the step that keeps the rows which have one of the structs of `schemas.READ`."""
+
+    def step(read: DataFrame) -> DataFrame:
+        there = read.where(F.col(name).isNotNull())
+        return there.select("cluster", "offsets_partition", f"{name}.*")
+
+    return step
 
 
 def problems_only(rows: DataFrame) -> DataFrame:
@@ -38,88 +63,103 @@ def problems_only(rows: DataFrame) -> DataFrame:
 def log_problems_only(partitions: DataFrame) -> DataFrame:
     """Say for each topic whose log offsets could not be read, why: cluster, problem."""
     about = "concat('log offsets of topic ', topic, ': ', log_problem) as problem"
-    return partitions.where("log_problem is not null").selectExpr("cluster", about).distinct()
+    return partitions.where("log_problem != ''").selectExpr("cluster", about).distinct()
 
 
-def with_log_offsets(clusters: Mapping[str, Cluster]) -> Step:
+def decoded_commits(latest: DataFrame) -> DataFrame:
+    """Decode the newest record of each commit: `schemas.COMMITS`."""
+
+    def decode(part: pa.Table) -> pa.Table:
+        found, _ = decode_commits(part)
+        # Read up to the last stable offset, where all of it counts.
+        settled = pa.repeat(pa.scalar(value=False), found.num_rows)
+        source = pa.repeat(FROM_LOG, found.num_rows)
+        return found.append_column("pending", settled).append_column("source", source)
+
+    return _decoded(latest, decode, schema(*COMMITS))
+
+
+def decoded_groups(latest: DataFrame) -> DataFrame:
+    """Put together what the records of each group tell: `schemas.GROUPS`."""
+    return _decoded(latest, lambda part: decode_groups(part)[0], schema(*GROUPS))
+
+
+def _decoded(
+    latest: DataFrame, decode: Callable[[pa.Table], pa.Table], wanted: pa.Schema
+) -> DataFrame:
+    """Decode the rows of each cluster; a group's are all in one partition of the offsets topic."""
+
+    def run(table: pa.Table) -> pa.Table:
+        found = []
+        for name in pc.unique(table["cluster"]).to_pylist():
+            part = table.filter(pc.equal(table["cluster"], name)).drop_columns(["cluster"])
+            rows = decode(in_milliseconds(part))
+            found.append(
+                as_columns(rows.append_column("cluster", pa.repeat(name, len(rows))), wanted)
+            )
+        return pa.concat_tables(found)
+
+    return on_partitions(latest, run, wanted)
+
+
+def merged_groups(commits: DataFrame, groups: DataFrame, listed: DataFrame) -> DataFrame:
     """
-    Return the step that adds log_start, log_end, last_stable and log_problem.
+    Put together what the log and the coordinators tell of every group: `schemas.GROUPS`.
 
-    Each cluster is asked once, in one task, for the distinct partitions that have a commit. A
-    partition that could not be asked for keeps nulls and says why in `log_problem`.
+    `commits` name groups of which the log has no record of their own. See `planning.group_facts`.
     """
+    named = commits.select(*GROUP_KEY).distinct()
+    logged = named.join(groups, GROUP_KEY, "full")
 
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for cluster, wanted in _by_cluster(batches).items():
-            yield _log_offsets(clusters[cluster], wanted)
+    def merge(known: pa.Table, told: pa.Table) -> pa.Table:
+        return as_columns(
+            as_table(group_facts(as_frame(known), as_frame(told)), schema(*GROUPS)),
+            schema(*GROUPS),
+        )
+
+    both = logged.groupBy("cluster").cogroup(listed.groupBy("cluster"))
+    return both.applyInArrow(merge, as_spark(schema(*GROUPS)))
+
+
+def with_groups(groups: DataFrame, listed: DataFrame) -> Step:
+    """Return the step that adds to each commit what is known of its group and cluster."""
+    reads = F.coalesce(F.array_contains("topics_read", F.col("topic")), F.lit(False))
+    subscribed = F.when(F.col("unreadable") != "", None).otherwise(reads)
+    facts = groups.withColumnRenamed("subscribed", "topics_read").drop("epoch", "changed_at")
+    settings = listed.where("retention_s is not null").select(
+        "cluster", "retention_s", "check_interval_s"
+    )
 
     def step(commits: DataFrame) -> DataFrame:
-        partitions = commits.select(*PARTITION_KEY).distinct().repartition("cluster")
-        return commits.join(
-            partitions.mapInArrow(read, as_spark(LOG_OFFSETS)), PARTITION_KEY, "left"
+        return (
+            commits.join(F.broadcast(facts), GROUP_KEY, "left")
+            .withColumn("subscribed", subscribed)
+            .join(F.broadcast(settings), "cluster", "left")
         )
 
     return step
 
 
-def with_record_lag(offsets: DataFrame) -> DataFrame:
-    """Add lag, stable_lag, lost and position by the rule in `planning/lag.py`."""
-    return _apply(offsets, with_lag, PARTITION_LAG)
+def judged(rules: StatusRules) -> Step:
+    """
+    Return the step that adds lag, status and expiry: `schemas.PARTITIONS`.
+
+    The rules run in one pass: moving rows between Spark and Python costs more than they do. Now is
+    when the logs of a row's cluster were read.
+    """
+
+    def judge(facts: pd.DataFrame) -> pd.DataFrame:
+        found = []
+        for read_at, rows in facts.groupby("log_read_at"):
+            now = pd.Timestamp(str(read_at)).to_pydatetime()
+            judged = with_status(with_lag(rows), now=now, rules=rules)
+            found.append(with_expiry(judged, now=now))
+        return pd.concat(found)
+
+    return lambda facts: with_rule(facts, judge, PARTITIONS)
 
 
 def summed_by_group(partitions: DataFrame) -> DataFrame:
-    """Sum partitions up to groups by the rule in `planning/lag.py`."""
-    together = partitions.repartition("cluster", "group")
-    return _apply(together, lag_by_group, GROUP_LAG).orderBy(F.desc_nulls_last("lag"))
-
-
-def _apply(
-    frame: DataFrame, rule: Callable[[pd.DataFrame], pd.DataFrame], schema: pa.Schema
-) -> DataFrame:
-    """Run a rule on each Spark partition as one pandas frame; integers stay exact and nullable."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        read = [batch for batch in batches if batch.num_rows]
-        if read:
-            given = pa.Table.from_batches(read).to_pandas(types_mapper=nullable)
-            result = pa.Table.from_pandas(rule(given), schema=schema, preserve_index=False)
-            yield from result.to_batches()
-
-    return frame.mapInArrow(run, as_spark(schema))
-
-
-def nullable(kind: pa.DataType) -> pd.Int64Dtype | None:
-    """Return how pandas should hold an Arrow type: a missing integer must not become a float."""
-    return pd.Int64Dtype() if pa.types.is_integer(kind) else None
-
-
-def _by_cluster(batches: Iterable[pa.RecordBatch]) -> dict[str, list[TopicPartition]]:
-    wanted: dict[str, list[TopicPartition]] = {}
-    for batch in batches:
-        for row in batch.to_pylist():
-            partition = TopicPartition(row["topic"], row["partition"])
-            wanted.setdefault(row["cluster"], []).append(partition)
-    return wanted
-
-
-def _log_offsets(cluster: Cluster, wanted: list[TopicPartition]) -> pa.RecordBatch:
-    try:
-        with Connection(cluster) as connection:
-            logs, problems = read_log_offsets(connection, wanted)
-    except ToolkitError as exc:
-        logs, why = {}, dict.fromkeys(wanted, str(exc))
-    else:
-        why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
-    rows = [
-        {
-            "cluster": cluster.name,
-            "topic": partition.topic,
-            "partition": partition.partition,
-            "log_start": logs[partition].log_start if partition in logs else None,
-            "log_end": logs[partition].log_end if partition in logs else None,
-            "last_stable": logs[partition].last_stable if partition in logs else None,
-            "log_problem": why.get(partition),
-        }
-        for partition in wanted
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=LOG_OFFSETS)
+    """Sum partitions up to groups: `schemas.GROUP_SUMMARY`, the most behind first."""
+    together = partitions.repartition(*GROUP_KEY)
+    return with_rule(together, group_summary, GROUP_SUMMARY).orderBy(F.desc_nulls_last("lag"))

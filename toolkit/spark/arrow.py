@@ -1,0 +1,81 @@
+"""Between what Kafka's readers and the rules work with, and what Spark passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from toolkit.spark.schemas import as_spark
+
+Rule = Callable[[pd.DataFrame], pd.DataFrame]
+
+
+def as_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """Return the wanted columns in their order, cast to Spark's types; absent ones are null."""
+    columns = [
+        table[field.name].cast(field.type)
+        if field.name in table.column_names
+        else pa.nulls(table.num_rows, field.type)
+        for field in wanted
+    ]
+    return pa.table(columns, schema=wanted)
+
+
+def as_frame(table: pa.Table) -> pd.DataFrame:
+    """Return a pandas frame in which integers and flags stay exact and nullable."""
+    frame: pd.DataFrame = in_milliseconds(table).to_pandas(types_mapper=nullable)
+    return frame
+
+
+def as_table(frame: pd.DataFrame, wanted: pa.Schema) -> pa.Table:
+    """Return the wanted columns of a pandas frame."""
+    names = [field.name for field in wanted]
+    return pa.Table.from_pandas(frame[names], schema=wanted, preserve_index=False)
+
+
+def nullable(kind: pa.DataType) -> pd.api.extensions.ExtensionDtype | None:
+    """Return how pandas should hold an Arrow type: a missing integer must not become a float."""
+    if pa.types.is_integer(kind):
+        return pd.Int64Dtype()
+    if pa.types.is_boolean(kind):
+        return pd.BooleanDtype()
+    return pd.Float64Dtype() if pa.types.is_floating(kind) else None
+
+
+def in_milliseconds(table: pa.Table) -> pa.Table:
+    """Return a table with Kafka's grain of time instead of Spark's."""
+    fields = [field.with_type(_grained(field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields), safe=False)
+
+
+def _grained(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("ms", tz="UTC")
+    if pa.types.is_list(kind):
+        return pa.list_(_grained(kind.value_type))
+    return kind
+
+
+def with_rule(frame: DataFrame, rule: Rule, wanted: pa.Schema) -> DataFrame:
+    """Run a rule of `planning` on each Spark partition as one pandas frame."""
+
+    def run(table: pa.Table) -> pa.Table:
+        return as_table(rule(as_frame(table)), wanted)
+
+    return on_partitions(frame, run, wanted)
+
+
+def on_partitions(
+    frame: DataFrame, work: Callable[[pa.Table], pa.Table], wanted: pa.Schema
+) -> DataFrame:
+    """Hand each Spark partition to a function as one Arrow table; empty ones are left out."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        read = [batch for batch in batches if batch.num_rows]
+        if read:
+            yield from as_columns(work(pa.Table.from_batches(read)), wanted).to_batches()
+
+    return frame.mapInArrow(run, as_spark(wanted))

@@ -1,0 +1,84 @@
+"""What one run of the fleet job takes from the runs before it, and leaves for the next."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
+
+from toolkit.spark.history import History
+from toolkit.spark.incremental import (
+    PartitionRead,
+    State,
+    collect_reads,
+    load_state,
+    merged,
+    save_state,
+)
+from toolkit.spark.log_facts import PLACE_KEY, Step
+from toolkit.spark.schemas import GROUP_SUMMARY, PARTITIONS, PROBLEMS, as_spark
+
+TABLES = {
+    "partitions": as_spark(PARTITIONS),
+    "groups": as_spark(GROUP_SUMMARY),
+    "problems": as_spark(PROBLEMS),
+}
+# How far back log ends are taken from the history, and how many: it is only a second witness.
+LOOK_BACK = timedelta(days=2)
+MOST_ENDS = 50
+
+
+def open_history(session: SparkSession, root: str) -> History:
+    """Return the history below a folder or URL, with the tables of the fleet job."""
+    return History(session, root, TABLES)
+
+
+class FleetHistory:
+    """The history of one run; without a folder there is none, and everything is read anew."""
+
+    def __init__(
+        self, session: SparkSession, root: str | None, clusters: Collection[str], *, full: bool
+    ) -> None:
+        """Look at what former runs left; `full` leaves it alone and only adds to it."""
+        self._session, self._root = session, root
+        self._history = open_history(session, root) if root else None
+        self._reads: list[PartitionRead] = []
+        self.state = State({}, None, {})
+        if root and not full:
+            self.state = load_state(session, root, clusters)
+
+    @property
+    def problems(self) -> list[tuple[str, str]]:
+        """Why something that was left is not used: cluster, problem."""
+        return sorted(self.state.not_used.items())
+
+    def merged(self, latest: DataFrame, read_to: DataFrame) -> DataFrame:
+        """Add what is known from former runs to what was read since."""
+        self._reads = collect_reads(read_to) if self._root else []
+        return merged(self.state, latest, self._reads) if self._reads else latest
+
+    def with_past_ends(self, now: datetime) -> Step:
+        """Return the step that adds `past_ends`: where logs ended when they were looked at last."""
+        if self._history is None:
+            return lambda positions: positions.withColumn("past_ends", F.lit(None).cast(ENDS))
+        rows = self._history.read("partitions", since=now - LOOK_BACK, before=now)
+        looks = rows.where("log_end is not null").select(
+            *PLACE_KEY, F.struct(F.col("log_read_at").alias("at"), "log_end").alias("look")
+        )
+        newest_first = F.sort_array(F.collect_set("look"), asc=False)
+        ends = looks.groupBy(*PLACE_KEY).agg(F.slice(newest_first, 1, MOST_ENDS).alias("past_ends"))
+        return lambda positions: positions.join(ends, PLACE_KEY, "left")
+
+    def save(
+        self, run_id: str, taken_at: datetime, frames: Mapping[str, DataFrame], latest: DataFrame
+    ) -> None:
+        """Leave the results of a run, unless they are there already, and where to go on reading."""
+        if self._history is not None and self._root is not None:
+            # In this order: what a run that dies in between has read is read again by the next.
+            self._history.write(run_id, taken_at, frames)
+            save_state(self._session, self._root, latest, self._reads)
+
+
+ENDS = "array<struct<at: timestamp, log_end: bigint>>"

@@ -1,0 +1,157 @@
+"""
+What workers do to read a fleet's offsets topics: one task for each cluster and partition.
+
+A cluster where the topic may not be read gives the same rows from the Admin protocol, marked with
+what they lack. What could not be read is a row whose `problem` says why, so a cluster that is down
+is seen in the result and does not stop the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.describe import describe_groups
+from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.log_offsets import topic_names
+from toolkit.kafka_io.offsets_reader import OffsetsRead, read_offsets_log
+from toolkit.kafka_io.offsets_topic import partition_of
+from toolkit.model import Cluster, Group, LogOffsets, Problem
+from toolkit.planning.incremental import ReadPlan
+from toolkit.spark.read_rows import (
+    commit_row,
+    group_row,
+    problem_batches,
+    row_batches,
+    struct_batches,
+)
+
+
+@dataclass
+class AdminTask(InputPartition):
+    """Read commits through the Admin protocol: of a cluster, or of one offsets partition."""
+
+    cluster: Cluster
+    why: str
+    only: tuple[int, int] | None = None  # the partition, and of how many
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the commits and groups, and a problem that says what they lack."""
+        of = f"partition {self.only[0]} of the offsets topic" if self.only else "the cluster"
+        said = [f"{of} was read by Admin, without commit times: {self.why}"]
+        with Connection(self.cluster) as connection:
+            listed, unlisted = list_groups(connection)
+            groups = [group for group in listed if self._holds(group.group_id)]
+            commits, unread = read_commits(connection, [group.group_id for group in groups])
+            described = list(
+                describe_groups(connection, groups, topics=lambda: topic_names(connection))
+            )
+        yield from row_batches(self.cluster, "commit", [commit_row(one) for one in commits])
+        known = [group_row(one) for one in described if isinstance(one, Group)]
+        yield from row_batches(self.cluster, "admin_group", known)
+        undescribed = [one for one in described if isinstance(one, Problem)]
+        for problem in (*unlisted, *unread, *undescribed):
+            subject = f" of group {problem.group_id}" if problem.group_id else ""
+            said.append(f"{problem.what}{subject}: {problem.why}")
+        yield from problem_batches(self.cluster, said)
+
+    def _holds(self, group_id: str) -> bool:
+        return self.only is None or partition_of(group_id, self.only[1]) == self.only[0]
+
+
+@dataclass(frozen=True)
+class TopicNow:
+    """What all partitions of one cluster's offsets topic have in common."""
+
+    cluster: Cluster
+    topic_id: str
+    partitions: int  # how many it has
+    delete_retention_ms: int | None
+    asked_at: datetime
+
+
+@dataclass
+class LogTask(InputPartition):
+    """Read one partition of one cluster's offsets topic."""
+
+    topic: TopicNow
+    number: int
+    log: LogOffsets
+    leader_epoch: int | None
+    plan: ReadPlan
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster that is read."""
+        return self.topic.cluster
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """
+        Yield what the partition holds, and a problem for each kind of record not understood.
+
+        Where the partition may not be read, or an open transaction hides its end, commits come
+        through Admin instead: older values would look like lag, and new groups would be missing.
+        """
+        try:
+            found = read_offsets_log(self.cluster, self.number, self.log, start=self.plan.start)
+        except ToolkitError as exc:
+            yield from self._by_admin(str(exc))
+            return
+        if found.held_back:
+            yield from self._by_admin(
+                f"an open transaction hides its last {found.held_back} records"
+            )
+            return
+        for name, table in (
+            ("latest", found.latest),
+            ("activity", found.activity),
+            ("removal", found.removals),
+        ):
+            yield from struct_batches(self.cluster, name, table, number=self.number)
+        yield from self._read_to(found)
+        where = f"partition {self.number} of the offsets topic"
+        said = [
+            f"{count} records of {where} not understood: {why}"
+            for why, count in found.malformed.items()
+        ]
+        yield from problem_batches(self.cluster, said)
+
+    def _read_to(self, found: OffsetsRead) -> Iterator[pa.RecordBatch]:
+        row = {
+            "partitions": self.topic.partitions,
+            "topic_id": self.topic.topic_id,
+            "delete_retention_ms": self.topic.delete_retention_ms,
+            "leader_epoch": self.leader_epoch,
+            "start": self.plan.start,
+            "next_offset": found.next_offset,
+            "log_start": self.log.log_start,
+            "records": found.records,
+            "read_at": self.topic.asked_at,
+            "why_full": self.plan.why_full,
+        }
+        return row_batches(self.cluster, "read_to", [row], number=self.number)
+
+    def _by_admin(self, why: str) -> Iterator[pa.RecordBatch]:
+        return AdminTask(self.cluster, why, (self.number, self.topic.partitions)).batches()
+
+
+@dataclass
+class ProblemTask(InputPartition):
+    """Stand in for a cluster that could not be reached when the work was cut up."""
+
+    cluster: Cluster
+    why: str
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the problem."""
+        return problem_batches(self.cluster, [self.why])
+
+
+Task = LogTask | AdminTask | ProblemTask

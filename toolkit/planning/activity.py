@@ -139,7 +139,7 @@ def _hot(rate: float, partitions: int, complete: Any) -> tuple[bool | None, str]
         if not partitions:
             return None, "how many partitions it has committed is not known"
         return True, f"{told}; {HOT_COMMITS_PER_S:g} is already ten times the default of clients"
-    if complete is not True:
+    if pd.isna(complete) or not complete:
         return None, f"at least {told}; a part of what it wrote may be compacted away"
     return False, told if partitions else f"{rate:.2f} commits/s in all"
 

@@ -1,0 +1,116 @@
+"""The timeline of what expires, as a picture."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from expiry_facts import CLASSIC, EMPTY, KIP848, READS, T0, frame
+
+from toolkit.planning.expiring import expiring
+from toolkit.planning.expiry import with_expiry
+from toolkit.report.expiry_chart import show_expiry_timeline
+
+Shown = list[dict[str, Any]]
+
+MIME = "application/vnd.plotly.v1+json"
+HOSTILE = "<a href='http://evil.invalid'>orders</a>"
+ESCAPED = "&lt;a href='http://evil.invalid'&gt;orders&lt;/a&gt;"
+EXPIRES, BOUND, AT_RISK = (
+    "expires",
+    "expires by then, or before",
+    "would go if the group stopped",
+)
+HOUR_S = 3600
+LONG = {"retention_s": 24 * HOUR_S, "check_interval_s": 600}
+
+
+def draw(*rows: dict[str, Any], within_s: float = 48 * HOUR_S, most: int = 30) -> None:
+    """Show the timeline of some offsets, as of an hour after the first instant."""
+    now = T0 + timedelta(hours=1)
+    numbered = [{"partition": number, **LONG, **row} for number, row in enumerate(rows)]
+    found = expiring(with_expiry(frame(*numbered), now=now), now=now, within_s=within_s)
+    show_expiry_timeline(found, now=now, most=most)
+
+
+def figure(shown: Shown) -> dict[str, Any]:
+    """Return the figure that was shown last."""
+    found: dict[str, Any] = shown[-1]["data"][MIME]
+    return found
+
+
+def marks(shown: Shown) -> dict[str, list[tuple[str, str]]]:
+    """Return by kind the marks of the figure: on which line, and when."""
+    return {
+        trace["name"]: list(zip(trace["y"], trace["x"], strict=True))
+        for trace in figure(shown)["data"]
+    }
+
+
+def test_every_kind_of_mark_is_at_its_time(shown: Shown) -> None:
+    """What expires, what does so at the latest then, and what is at risk are told apart."""
+    draw(
+        {"group": "left", **CLASSIC, **EMPTY, "empty_since": 2 * HOUR_S},
+        {"group": "seen", "source": "admin", "committed_at": None, "seen_since": HOUR_S},
+        {"group": "live", **KIP848, **READS, "committed_at": 0},
+        {"group": "kept", **CLASSIC, **READS},
+    )
+
+    assert {
+        EXPIRES: [("left · eu", "2026-03-02 02:00:00")],
+        BOUND: [("seen · eu", "2026-03-02 01:00:00")],
+        AT_RISK: [("live · eu", "2026-03-02 00:00:00")],
+    } == marks(shown)
+
+
+def test_offsets_that_go_together_are_one_mark(shown: Shown) -> None:
+    """A mark says how many offsets of how many topics it stands for; more of them are larger."""
+    late = {"committed_at": 20 * HOUR_S}
+    draw({}, {"topic": "u"}, {"committed_at": 5}, late)
+
+    (trace,) = figure(shown)["data"]
+    assert [("g · eu", "2026-03-02 00:00:00"), ("g · eu", "2026-03-02 20:00:00")] == marks(shown)[
+        EXPIRES
+    ]
+    assert [
+        "3 offsets of 2 topics, 2026-03-02 00:00 UTC",
+        "1 offset of 1 topic, 2026-03-02 20:00 UTC",
+    ] == [words[0] for words in trace["customdata"]]
+    assert trace["marker"]["size"][0] > trace["marker"]["size"][1]
+
+
+def test_what_is_due_is_shown_as_of_now(shown: Shown) -> None:
+    """An offset that is overdue, and one that would go at once, stand at the line of now."""
+    draw({"committed_at": -30 * HOUR_S}, {**KIP848, **READS, "committed_at": -40 * HOUR_S})
+
+    assert {EXPIRES: [("g · eu", NOW)], AT_RISK: [("g · eu", NOW)]} == marks(shown)
+    assert NOW == figure(shown)["layout"]["shapes"][0]["x0"]
+
+
+NOW = "2026-03-01 01:00:00"
+
+
+def test_the_first_groups_are_shown_and_the_rest_counted(shown: Shown) -> None:
+    """Groups that lose something first are on top, and the title says how many are left out."""
+    draw(*({"group": f"g{n}", "committed_at": 10 * HOUR_S - n * HOUR_S} for n in range(5)), most=2)
+
+    layout = figure(shown)["layout"]
+    assert ["g4 · eu", "g3 · eu"] == layout["yaxis"]["categoryarray"]
+    assert layout["title"]["text"].endswith(": the first 2 of 5 groups")
+    assert 2 == len(marks(shown)[EXPIRES])
+
+
+def test_names_are_text(shown: Shown) -> None:
+    """A name that looks like a link is none, and one that hides characters shows them."""
+    draw({"group": HOSTILE, "cluster": "a\u202eb&lt;"})
+
+    assert f"{ESCAPED} · a\\u202eb&amp;lt;" == marks(shown)[EXPIRES][0][0]
+    assert HOSTILE not in str(shown)
+
+
+def test_nothing_to_show_is_nothing(shown: Shown) -> None:
+    """Where nothing expires and nothing is at risk there is no picture."""
+    draw({**CLASSIC, **READS})
+    draw()
+
+    assert [] == shown

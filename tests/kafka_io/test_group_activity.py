@@ -1,0 +1,133 @@
+"""What groups did, counted from a real broker's log, against what was really done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from toolkit.kafka_io.commits import read_commits
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.group_settings import read_expiry_settings
+from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.writes import GroupWriter
+from toolkit.model import Cluster, TopicPartition
+from toolkit.planning.activity import activity_by_group, with_removal_kinds
+from toolkit.sandbox.broker import start_broker
+
+KEPT_FOR_A_MINUTE = {
+    "offsets.retention.minutes": "1",
+    "offsets.retention.check.interval.ms": "1000",
+}
+
+
+@pytest.fixture
+def apps(applications_until: Callable[[Cluster, ExitStack], Any], tmp_path: Path) -> Iterator[Any]:
+    """Return the applications on a broker that keeps offsets for a minute."""
+    broker = start_broker(tmp_path / "broker", properties=KEPT_FOR_A_MINUTE)
+    try:
+        with ExitStack() as ending:
+            yield applications_until(Cluster("minute", broker.address), ending)
+    finally:
+        broker.stop()
+
+
+def rebalanced(apps: Any, group: str, topic: str, protocol: str) -> tuple[Any, int]:
+    """Have a member, a second one, and only the first again; return it and how often it changed."""
+    changes: list[int] = []
+    first = apps.consumer(group, **{"group.protocol": protocol, "auto.offset.reset": "earliest"})
+    first.subscribe([topic], on_assign=lambda _, owned: changes.append(len(owned)))
+
+    def owned(*consumers: Any) -> list[int]:
+        for consumer in consumers:
+            consumer.poll(0.1)
+        return [len(consumer.assignment()) for consumer in consumers]
+
+    apps.eventually(lambda: owned(first) == [2])
+    second = apps.consumer(group, **{"group.protocol": protocol})
+    second.subscribe([topic])
+    apps.eventually(lambda: owned(first, second) == [1, 1])
+    second.close()
+    apps.eventually(lambda: owned(first) == [2])
+    return first, len(changes)
+
+
+def committed(apps: Any, group: str) -> int:
+    """Return how many partitions a group has committed now."""
+    with Connection(apps.cluster) as connection:
+        return len(read_commits(connection, [group])[0])
+
+
+def summed(cluster: Cluster) -> pd.DataFrame:
+    """Return the activity of the last hour by group, read from the whole offsets topic."""
+    with Connection(cluster) as connection:
+        settings = read_expiry_settings(connection)
+        reads = [
+            read_offsets_log(cluster, number, log)
+            for number, log in offsets_partitions(connection).logs.items()
+        ]
+    activity = pa.concat_tables([read.activity for read in reads]).to_pandas()
+    removals = pa.concat_tables([read.removals for read in reads]).to_pandas()
+    told = with_removal_kinds(
+        removals.assign(cluster=cluster.name),
+        retention_s=settings.retention_s,
+        check_interval_s=settings.check_interval_s,
+    )
+    latest = activity.loc[activity["commits"] > 0, ["group"]]
+    table = activity_by_group(
+        activity.assign(cluster=cluster.name),
+        told,
+        now=datetime.now(UTC),
+        window_s=3600,
+        commits=latest.assign(cluster=cluster.name),
+    )
+    return table.set_index("group")
+
+
+def test_counts_equal_what_was_done(apps: Any) -> None:
+    """Commits, expirations, deletions of every kind, and rebalances of real consumers."""
+    kept = apps.create_topic("kept", partitions=3, records=50)
+    dropped = apps.create_topic("dropped", partitions=2)
+    places = [TopicPartition(kept, number) for number in range(3)]
+    apps.commit("quiet", dict.fromkeys(places, 1))
+    apps.commit("topic-gone", {TopicPartition(dropped, n): 1 for n in range(2)})
+    apps.commit("group-gone", dict.fromkeys(places[:2], 1))
+    for offset in range(1, 21):
+        apps.commit("busy", {places[0]: offset})
+    for offset in range(1, 6):
+        apps.commit("busy", {places[1]: offset})
+    with Connection(apps.cluster) as connection:
+        GroupWriter(connection).delete_offsets("busy", [places[1]])
+    apps.delete_topic(dropped)
+    apps.admin.delete_consumer_groups(["group-gone"])["group-gone"].result(30)
+    two = apps.create_topic("two", partitions=2, records=20)
+    changes = {}
+    for protocol in ("classic", "consumer"):
+        member, changes[protocol] = rebalanced(apps, protocol, two, protocol)
+        for offset in range(1, 8):
+            member.commit(
+                offsets=[apps.position(TopicPartition(two, 0), offset)], asynchronous=False
+            )
+    apps.eventually(lambda: not committed(apps, "quiet"))
+    apps.eventually(lambda: not committed(apps, "busy"))
+    table = summed(apps.cluster)
+    counts = table[["commits", "expirations", "deletions", "removals"]]
+
+    assert {
+        "quiet": [3, 3, 0, 0],
+        "topic-gone": [2, 0, 2, 0],
+        "group-gone": [2, 0, 2, 0],
+        "busy": [25, 1, 1, 0],
+        "classic": [7, 0, 0, 0],
+        "consumer": [7, 0, 0, 0],
+    } == {group: counts.loc[group].tolist() for group in table.index}
+    assert [3, 3] == [table["rebalances"][protocol] for protocol in changes]
+    assert changes["classic"] == 3
+    assert table["complete"].all()
+    assert not table["hot"].any()

@@ -47,7 +47,9 @@ CASES = {
     "lag grows since it was once caught up": (
         {
             **commits((95, 6000), (70, 6100), (40, 6200), (5, 6300)),
-            **{**GROWS, "earlier_at": ago(95), "time_lag_s": 94.0},
+            **GROWS,
+            "earlier_at": ago(95),
+            "time_lag_s": 94.0,
         },
         "WARN",
     ),

@@ -50,26 +50,26 @@ class CommitSeries:
         Where there is no list, or the two do not go together, the one commit in committed_at and
         committed is the series.
         """
-        rows = len(partitions)
-        lengths, offset_lengths = (
-            _lengths(partitions["recent_at"]),
-            _lengths(partitions["recent_offset"]),
-        )
-        usable = (lengths == offset_lengths) & (lengths > 0)
-        ages = _age_s(_times(partitions["recent_at"][usable]), now)
-        offsets, known = _offsets(partitions["recent_offset"][usable])
-        row = np.repeat(np.flatnonzero(usable), lengths[usable])
+        told = cls.of_lists(partitions["recent_at"], partitions["recent_offset"], now=now)
+        committed = partitions["committed"].astype("Int64")
+        last_age = age_s(partitions["committed_at"], now)
+        alone = ~told.known.any(axis=1) & ~np.isnan(last_age) & committed.notna().to_numpy(bool)
+        told.age_s[alone, -1] = np.maximum(last_age[alone], 0)
+        told.offset[alone, -1] = committed[alone].to_numpy(dtype="int64")
+        return told
+
+    @classmethod
+    def of_lists(
+        cls, times: pd.Series[Any], offsets: pd.Series[Any], *, now: datetime
+    ) -> CommitSeries:
+        """Return the series in two columns of lists."""
+        lengths = _lengths(times)
+        usable = (lengths == _lengths(offsets)) & (lengths > 0)
+        ages = _age_s(_times(times[usable]), now)
+        flat, known = _offsets(offsets[usable])
         known &= ~np.isnan(ages)
-        row, ages, offsets = row[known], ages[known], offsets[known]
-        alone = ~np.isin(np.arange(rows), row)
-        last_age, committed = age_s(partitions["committed_at"], now), partitions["committed"]
-        alone &= ~np.isnan(last_age) & committed.notna().to_numpy(dtype=bool)
-        row = np.concatenate([row, np.flatnonzero(alone)])
-        ages = np.concatenate([ages, last_age[alone]])
-        offsets = np.concatenate(
-            [offsets, committed[alone].astype("Int64").to_numpy(dtype="int64")]
-        )
-        return cls(*_aligned(rows, row, ages, offsets))
+        row = np.repeat(np.flatnonzero(usable), lengths[usable])
+        return cls(*_aligned(len(times), row[known], ages[known], flat[known]))
 
     @property
     def known(self) -> Flags:
@@ -151,9 +151,7 @@ def _offsets(lists: pd.Series[Any]) -> tuple[Whole, Flags]:
 
 
 def _aligned(rows: int, row: Whole, ages: Floats, offsets: Whole) -> tuple[Floats, Whole]:
-    """Return matrices of flat values, whose rows come in order but for those with one value."""
-    order = np.argsort(row, kind="stable")
-    row, ages, offsets = row[order], ages[order], offsets[order]
+    """Return matrices of flat values, which come row by row."""
     lengths = np.bincount(row, minlength=rows)
     width = int(np.clip(lengths.max(initial=0), 2, WIDEST))
     from_end = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row))

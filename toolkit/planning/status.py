@@ -63,9 +63,10 @@ def with_status(
 
     Reads what `with_lag` adds, and committed, committed_at, recent_at, recent_offset, highest,
     highest_at, type, protocol_type, state, empty_since, subscribed, pending, log_start, log_end,
-    log_problem, earlier_at, earlier_end; where there are such columns, time_lag_s,
-    time_lag_bound_s, and held (whether the partition is paused). `now` has to be when the log
-    ends were read.
+    log_problem, earlier_at, earlier_end; where there are such columns, past_at and past_end (lists:
+    more earlier instants, and where the log ended then, of which the one that suits the commits of
+    each row is taken: `trend.look_back_s`), time_lag_s, time_lag_bound_s, and held (whether the
+    partition is paused). `now` has to be when the log ends were read.
 
     status is a word of the table above. member_state: "alive and committing", "alive and silent"
     (records wait), "alive and idle" (none does), "gone", null where unknown and for commits without

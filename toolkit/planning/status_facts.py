@@ -22,7 +22,7 @@ from toolkit.planning.status_rules import (
     SILENT,
     StatusRules,
 )
-from toolkit.planning.trend import Pace, Reading, pace_of, whole
+from toolkit.planning.trend import Earlier, Pace, Reading, pace_of, whole
 
 Texts = npt.NDArray[np.object_]
 
@@ -81,8 +81,9 @@ class StatusFacts:
         lag, lag_known = whole(partitions["lag"])
         stable_lag, stable_known = whole(partitions["stable_lag"])
         committed, committed_known = whole(partitions["committed"])
+        earlier = Earlier.of(partitions, reading.stretch_s(rules), now=now)
         told_s = _time_lag_s(partitions)
-        at_least_s, at_most_s = _waited(partitions, now)
+        at_least_s, at_most_s = _waited(partitions, earlier)
         return cls(
             committed=committed,
             no_commit=~committed_known,
@@ -110,7 +111,7 @@ class StatusFacts:
             wait_told=~np.isnan(told_s),
             waited_s=np.where(np.isnan(told_s), at_least_s, told_s),
             waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s),
-            pace=pace_of(partitions, reading, now=now, rules=rules),
+            pace=pace_of(partitions, reading, earlier, rules),
         )
 
     @property
@@ -173,14 +174,12 @@ def _commits_without_members(
     return alone
 
 
-def _waited(partitions: pd.DataFrame, now: datetime) -> tuple[Floats, Floats]:
+def _waited(partitions: pd.DataFrame, earlier: Earlier) -> tuple[Floats, Floats]:
     """Return for how long the oldest unread record has waited at least, and at most."""
     committed, known = whole(partitions["committed"])
-    earlier, earlier_known = whole(partitions["earlier_end"])
-    earlier_s = age_s(partitions["earlier_at"], now)
-    usable = known & earlier_known & (earlier_s > 0)
-    at_least = np.where(usable & (earlier > committed), earlier_s, np.nan)
-    return at_least, np.where(usable & (earlier <= committed), earlier_s, np.nan)
+    ended_past = earlier.end > committed
+    at_least = np.where(known & ended_past, earlier.age_s, np.nan)
+    return at_least, np.where(known & ~ended_past, earlier.age_s, np.nan)
 
 
 def _time_lag_s(partitions: pd.DataFrame) -> Floats:

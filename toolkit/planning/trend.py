@@ -19,6 +19,8 @@ import pandas as pd
 from toolkit.planning.commit_series import CommitSeries, Flags, Floats, Whole, age_s
 from toolkit.planning.status_rules import CATCHING_UP, FALLING_BEHIND, STEADY, StatusRules
 
+SHORTEST_S = 5.0  # a pace over less is chance
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -60,48 +62,76 @@ class Reading:
         """Where nothing was committed for longer than patience."""
         return self.series.last_age_s > self.patience_s
 
+    def stretch_s(self, rules: StatusRules) -> Floats:
+        """Return over how many seconds, up to now, commits tell a pace; NaN where they do not."""
+        chosen = self.series.since(self.window_s)
+        first, _ = self.series.first_of(chosen)
+        first = np.where(chosen.sum(axis=1) >= rules.min_commits, first, np.nan)
+        return np.where(self.stands, np.minimum(self.series.last_age_s, self.window_s), first)
+
     @property
     def stands(self) -> Flags:
         """Where nothing is read: nobody is left, or nothing is committed any more."""
         return (self.ended | self.silent) & ~np.isnan(self.series.last_age_s)
 
 
-def earlier_wanted(
-    partitions: pd.DataFrame, *, now: datetime, rules: StatusRules | None = None
-) -> pd.Series[Any]:
-    """
-    Return for each row at which instant its log end should be known, for `earlier_at`.
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Where the log of each row ended at an earlier instant; `age_s` is NaN where unknown."""
 
-    That is where its series of commits begins, or ended: trends need a log end of about that time.
-    Null where commits tell no pace. Reads what `with_status` reads of commits.
+    age_s: Floats
+    end: Whole
+
+    @classmethod
+    def of(cls, partitions: pd.DataFrame, wanted_s: Floats, *, now: datetime) -> Earlier:
+        """
+        Return for each row what is known of the instant nearest to the wanted one.
+
+        Reads earlier_at and earlier_end, and, where there are such, past_at and past_end (lists).
+        An end beyond the log end, or one that is not in the past, tells nothing.
+        """
+        log_end, known = whole(partitions["log_end"])
+        end, told = whole(partitions["earlier_end"])
+        age = np.where(told, age_s(partitions["earlier_at"], now), np.nan)[:, None]
+        ends = end[:, None]
+        if "past_at" in partitions:
+            past = CommitSeries.of_lists(partitions["past_at"], partitions["past_end"], now=now)
+            age, ends = np.hstack([age, past.age_s]), np.hstack([ends, past.offset])
+        usable = known[:, None] & (age > 0) & (ends >= 0) & (ends <= log_end[:, None])
+        age = np.where(usable, age, np.nan)
+        aim = np.where(np.isnan(wanted_s) | (wanted_s <= 0), 1.0, wanted_s)[:, None]
+        off = np.where(usable, np.abs(np.log(np.where(usable, age, 1.0) / aim)), np.inf)
+        nearest = off.argmin(axis=1)[:, None]
+        return cls(
+            np.take_along_axis(age, nearest, axis=1)[:, 0],
+            np.take_along_axis(ends, nearest, axis=1)[:, 0],
+        )
+
+
+def look_back_s(rules: StatusRules) -> tuple[float, ...]:
     """
-    rules = rules or StatusRules()
-    series = CommitSeries.of(partitions, now=now)
-    nobody = np.zeros(len(partitions), dtype=bool)
-    reading = Reading.of(series, ended=nobody, rules=rules)
-    chosen = series.since(reading.window_s)
-    first, _ = series.first_of(chosen)
-    first = np.where(chosen.sum(axis=1) >= rules.min_commits, first, np.nan)
-    back = np.where(reading.silent, np.minimum(series.last_age_s, reading.window_s), first)
-    at = now - pd.to_timedelta(pd.Series(back, partitions.index), unit="s")
-    return at.dt.floor("ms").astype("datetime64[ms, UTC]")
+    Return how long ago log ends should be known, for every pace of committing to find its match.
+
+    From the window down to ten seconds, each so much shorter that one of them always is alike.
+    """
+    ages = [rules.window_s]
+    while ages[-1] / rules.stretch_ratio**2 >= SHORTEST_S:
+        ages.append(ages[-1] / rules.stretch_ratio**2)
+    return tuple(ages)
 
 
 def pace_of(
-    partitions: pd.DataFrame, reading: Reading, *, now: datetime, rules: StatusRules
+    partitions: pd.DataFrame, reading: Reading, earlier: Earlier, rules: StatusRules
 ) -> Pace:
-    """
-    Return how fast each row is read and written.
-
-    Reads log_end, lag (Int64), earlier_at, earlier_end. An earlier end that is beyond the log end,
-    or not in the past, tells nothing. `now` has to be when the log ends were read.
-    """
-    earlier_s = age_s(partitions["earlier_at"], now)
-    produced = _produced(partitions, earlier_s)
-    consumed, stretch_s = _consumed(reading, earlier_s, rules)
+    """Return how fast each row is read and written. Reads log_end and lag."""
+    end, _ = whole(partitions["log_end"])
+    produced: Floats = np.full(len(end), np.nan)
+    known = ~np.isnan(earlier.age_s)
+    np.divide(end - earlier.end, earlier.age_s, out=produced, where=known)
+    consumed, stretch_s = _consumed(reading, earlier.age_s, rules)
     # Where nobody reads, that is so for all of the stretch, however much longer it has been so.
-    alike = (earlier_s <= rules.stretch_ratio * stretch_s) & (
-        reading.stands | (stretch_s <= rules.stretch_ratio * earlier_s)
+    alike = (earlier.age_s <= rules.stretch_ratio * stretch_s) & (
+        reading.stands | (stretch_s <= rules.stretch_ratio * earlier.age_s)
     )
     lag, lag_known = whole(partitions["lag"])
     gained = consumed - produced
@@ -121,15 +151,6 @@ def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:
     numbers = column.astype("Int64")
     values = numbers.to_numpy(dtype="int64", na_value=0).astype(np.int64)
     return values, numbers.notna().to_numpy(dtype=bool)
-
-
-def _produced(partitions: pd.DataFrame, earlier_s: Floats) -> Floats:
-    end, end_known = whole(partitions["log_end"])
-    earlier, earlier_known = whole(partitions["earlier_end"])
-    usable = end_known & earlier_known & (earlier_s > 0) & (earlier >= 0) & (earlier <= end)
-    per_s: Floats = np.full(len(end), np.nan)
-    np.divide(end - earlier, earlier_s, out=per_s, where=usable)
-    return per_s
 
 
 def _consumed(reading: Reading, earlier_s: Floats, rules: StatusRules) -> tuple[Floats, Floats]:

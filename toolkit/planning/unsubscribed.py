@@ -125,17 +125,24 @@ def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 def why_left_out(group: Group) -> str:
     """Why it cannot be said which of a group's offsets are unsubscribed; "" where it can."""
-    if group.type is GroupType.SIMPLE:
+    return why_not_judged(
+        group.type, group.state, group.protocol_type, group.unreadable_subscription
+    )
+
+
+def why_not_judged(kind: str, state: str, protocol_type: str | None, unreadable: str) -> str:
+    """Say the same by a group's type, state and protocol type, and why its topics are unknown."""
+    if kind == GroupType.SIMPLE:
         return "commits without members (assign() or an admin client): it has no subscription"
-    if group.state is GroupState.EMPTY:
+    if state == GroupState.EMPTY:
         return "Empty: nobody is there to subscribe, and all its offsets may be deleted"
-    if group.state is GroupState.DEAD:
+    if state == GroupState.DEAD:
         return "Dead: the group is gone"
-    if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
-        return f"not a consumer group (protocol type {group.protocol_type!r})"
-    if group.type is GroupType.UNKNOWN:
+    if kind == GroupType.CLASSIC and protocol_type != "consumer":
+        return f"not a consumer group (protocol type {protocol_type!r})"
+    if kind == GroupType.UNKNOWN:
         return "a type of group this version does not know"
-    return group.unreadable_subscription
+    return unreadable
 
 
 def _why(group: Group) -> str:

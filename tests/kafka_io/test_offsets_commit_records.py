@@ -245,7 +245,7 @@ def test_tagged_fields_of_the_future_are_passed_over() -> None:
 
     assert decode_commit_value(known + tags).topic_id == "AAECAwQFBgcICQoLDA0ODw"
     assert values_in_bulk([known + tags])[0][0].topic_id == "AAECAwQFBgcICQoLDA0ODw"
-    with pytest.raises(UnknownRecord, match="topic id of another size"):
+    with pytest.raises(UnknownRecord, match="tagged field of another size"):
         decode_commit_value(known + b"\1\0\x0f" + bytes(15))
 
 

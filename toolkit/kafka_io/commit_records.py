@@ -2,10 +2,11 @@
 The records of committed offsets in `__consumer_offsets`, one at a time.
 
 This alone decides what is malformed; what decodes many at once (`commit_columns`) leaves to it
-every record that is not of the common shapes. It accepts what Kafka's own classes accept, except
-for negative partitions and offsets, text that is not UTF-8 (Java puts a question mark there), bytes
-after the end and a topic id that does not have 16 bytes. Layout: Kafka's schemas OffsetCommitKey
-and OffsetCommitValue; version 4 (Kafka 4.1 and later) is flexible.
+every record that is not of the common shapes. It refuses some of what Kafka's own classes accept,
+because nobody can have meant it: negative partitions and offsets, text that is not UTF-8 (Java puts
+a replacement character there), bytes after the end, a topic id that is said to have another size
+than 16 bytes, and a varint of more than 31 bits. Layout: Kafka's schemas OffsetCommitKey and
+OffsetCommitValue; version 4 (Kafka 4.1 and later) is flexible.
 """
 
 from __future__ import annotations
@@ -68,12 +69,10 @@ def decode_commit_value(value: bytes) -> CommitValue:
     epoch = fields.int32() if version >= 3 else NO_EPOCH
     metadata, commit_time_ms = fields.text(), fields.int64()
     expire_time_ms = fields.int64() if version == 1 else None
-    id_bytes = fields.tags().get(TOPIC_ID_TAG)
+    id_bytes = fields.tags({TOPIC_ID_TAG: TOPIC_ID_BYTES}).get(TOPIC_ID_TAG)
     fields.end()
     if offset < 0:
         raise fields.refusal("a negative offset")
-    if id_bytes is not None and len(id_bytes) != TOPIC_ID_BYTES:
-        raise fields.refusal("a topic id of another size")
     return CommitValue(
         offset,
         epoch if epoch != NO_EPOCH else None,

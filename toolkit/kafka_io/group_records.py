@@ -154,7 +154,7 @@ def decode_streams_group(value: bytes) -> StreamsGroup:
     fields = _flexible(value, "group epoch")
     epoch = fields.int32()
     fields.int64()  # the metadata hash
-    validated = fields.tags().get(0, b"\xff\xff\xff\xff")
+    validated = fields.tags({0: 4}).get(0, b"\xff\xff\xff\xff")
     fields.end()
     return StreamsGroup(epoch, int.from_bytes(validated, "big", signed=True))
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from toolkit.kafka_io.byte_columns import column
 from toolkit.kafka_io.commit_columns import commit_keys, commit_values, scan_commit_values
 from toolkit.kafka_io.offsets_groups import decode_groups
 from toolkit.kafka_io.offsets_latest import TIME, record_types, times
@@ -71,7 +71,8 @@ def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
 def _superseded(latest: pa.Table, commits: Any) -> Any:
     """Return which records are older than one of the same offset under the other type of key."""
     # Without its first two bytes a key says the same in both types.
-    rest = pc.binary_slice(latest["key"].combine_chunks(), 2)
+    keys = column(latest["key"])
+    rest = keys.parts(keys.starts + 2, keys.ends, commits)
     codes = rest.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     offsets = latest["record_offset"].to_numpy()
     newest = np.full(codes.max() + 1, -1)

@@ -10,7 +10,7 @@ of Kafka's own reader (MessageUtil, ByteUtils): a varint has at most five bytes,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from toolkit.kafka_io.offsets_topic import UnknownRecord
@@ -105,14 +105,20 @@ class Fields:
         """Read an array with a function for one element."""
         return [read() for _ in range(self.count())]
 
-    def tags(self) -> dict[int, bytes]:
-        """Read the tagged fields that end a struct of a flexible message; {} in a plain one."""
-        return dict(self._tags()) if self._flexible else {}
+    def tags(self, sizes: Mapping[int, int] | None = None) -> dict[int, bytes]:
+        """
+        Read the tagged fields that end a struct of a flexible message; {} in a plain one.
 
-    def _tags(self) -> Iterator[tuple[int, bytes]]:
+        `sizes` are those of the fields that are known, for which Kafka does not look at the size.
+        """
+        return dict(self._tags(sizes or {})) if self._flexible else {}
+
+    def _tags(self, sizes: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
         for _ in range(self.uvarint()):
-            tag = self.uvarint()
-            yield tag, self.take(self.uvarint())
+            tag, size = self.uvarint(), self.uvarint()
+            if size != sizes.get(tag, size):
+                raise self.refusal("a tagged field of another size")
+            yield tag, self.take(size)
 
     def take(self, size: int) -> bytes:
         """Read some bytes."""

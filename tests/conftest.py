@@ -21,6 +21,7 @@ pytest_plugins = [
     "brokers",
     "coordinators",
     "desks",
+    "secured",
     "live_groups",
     "holding",
     "streams_app",

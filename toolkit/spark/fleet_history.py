@@ -74,10 +74,14 @@ class FleetHistory:
     def save(
         self, run_id: str, taken_at: datetime, frames: Mapping[str, DataFrame], latest: DataFrame
     ) -> None:
-        """Leave the results of a run, unless they are there already, and where to go on reading."""
+        """
+        Leave the results of a run, unless they are there already, and where to go on reading.
+
+        A run without an id is called by its time.
+        """
         if self._history is not None and self._root is not None:
             # In this order: what a run that dies in between has read is read again by the next.
-            self._history.write(run_id, taken_at, frames)
+            self._history.write(run_id or f"{taken_at:%Y%m%dT%H%M%S.%fZ}", taken_at, frames)
             save_state(self._session, self._root, latest, self._reads)
 
 

@@ -151,18 +151,13 @@ def fleet_lag(
             latest = past.merged(read.transform(only("latest")), read.transform(only("read_to")))
             step("asking brokers")
             listed = keep(listed_groups(session, by_name))
-            told = read.transform(only("commit")).drop("offsets_partition")
-            commits = keep(latest.transform(decoded_commits).unionByName(told))
-            known = read.transform(only("admin_group")).drop("offsets_partition")
-            groups = latest.transform(decoded_groups).unionByName(known)
-            log_facts = with_log_facts(
-                by_name,
-                window_s=options.rules.window_s,
-                with_past_ends=past.with_past_ends(taken_at),
-            )
+            commits = keep(_commits(read, latest))
+            groups = merged_groups(commits, _groups(read, latest), listed)
+            window_s = options.rules.window_s
+            ends = past.with_past_ends(taken_at)
             partitions = keep(
-                commits.transform(log_facts)
-                .transform(with_groups(merged_groups(commits, groups, listed), listed))
+                commits.transform(with_log_facts(by_name, window_s=window_s, with_past_ends=ends))
+                .transform(with_groups(groups, listed))
                 .transform(judged(options.rules))
             )
             partitions.count()
@@ -177,9 +172,8 @@ def fleet_lag(
             )
             if options.history:
                 step("writing the history")
-                run_id = options.run_id or f"{taken_at:%Y%m%dT%H%M%SZ}"
                 frames = {name: getattr(result, name) for name in TABLES}
-                past.save(run_id, taken_at, frames, latest)
+                past.save(options.run_id, taken_at, frames, latest)
         yield result
     finally:
         keep.let_go()
@@ -189,6 +183,16 @@ def _source(session: SparkSession, clusters: Sequence[Cluster], past: FleetHisto
     source = session.read.format(OffsetsSource.name())
     source = source.option("points", points_option(past.state.points))
     return source.option("clusters", clusters_option(clusters)).load()
+
+
+def _commits(read: DataFrame, latest: DataFrame) -> DataFrame:
+    by_admin = read.transform(only("commit")).drop("offsets_partition")
+    return latest.transform(decoded_commits).unionByName(by_admin)
+
+
+def _groups(read: DataFrame, latest: DataFrame) -> DataFrame:
+    by_admin = read.transform(only("admin_group")).drop("offsets_partition")
+    return latest.transform(decoded_groups).unionByName(by_admin)
 
 
 def _problems(

@@ -1,0 +1,150 @@
+"""The job on a Spark cluster of several processes: the same numbers, and no secret in sight."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+import venv
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+import psutil
+import pytest
+from applications import Applications
+from secured import Secured
+from spark_cluster import SPARK, SparkCluster, spark_cluster  # noqa: F401 - a fixture of this test
+
+import toolkit
+from toolkit.java import java_home
+from toolkit.model import Cluster, TopicPartition
+from toolkit.spark import fleet_lag
+
+PASSWORD = "right"  # noqa: S105 - of the test's own broker
+FACTS = [
+    *("cluster", "group", "topic", "partition", "committed", "log_start", "log_end", "lag"),
+    *("lost", "position", "type", "state", "status", "expires_at", "expiry_rule"),
+]
+ROOT = Path(toolkit.__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def spark_environment() -> Mapping[str, str]:
+    """Return what only the workers' own environment tells: the password."""
+    return {"FLEET_PASSWORD": PASSWORD}
+
+
+@pytest.fixture(scope="module")
+def python_of_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a Python with our libraries but without this project, as on a cluster of others."""
+    directory = tmp_path_factory.mktemp("python")
+    venv.create(directory, with_pip=False, symlinks=True)
+    here = Path(sysconfig.get_paths(vars={"base": str(directory)})["purelib"])
+    # A path in such a file is not searched for further files, one of which leads to this project.
+    (here / "libraries.pth").write_text(sysconfig.get_paths()["purelib"])
+    python = directory / "bin" / "python"
+    absent = subprocess.run([python, "-c", "import pyspark, toolkit"], check=False, cwd=directory)
+    assert absent.returncode == 1
+    return python
+
+
+@pytest.fixture
+def fleet(
+    secured: Secured, applications: Callable[[Cluster], Applications], tmp_path: Path
+) -> Path:
+    """Return a fleet file of a cluster with a password, on which some groups have committed."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("spark-cluster"), partitions=3, records=20)
+    for number in range(12):
+        apps.commit(apps.name("spark-cluster"), {TopicPartition(topic, number % 3): number})
+    entry = {**secured.sasl.settings, "sasl.password": "${env:FLEET_PASSWORD}"}
+    servers = {"bootstrap.servers": secured.sasl.bootstrap_servers}
+    file = tmp_path / "fleet.yaml"
+    file.write_text(json.dumps({"clusters": {"secured": {**servers, **entry}}}))
+    return file
+
+
+def test_a_cluster_of_processes_finds_the_same(
+    spark_cluster: SparkCluster,  # noqa: F811 - that is how pytest names fixtures
+    python_of_workers: Path,
+    fleet: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """
+    Master and workers, with the package sent along by spark-submit, find what one process finds.
+
+    The password reaches them from their own environment: it is in no command line, in no log and
+    in nothing that Spark's pages show, which are made from its event log.
+    """
+    monkeypatch.setenv("FLEET_PASSWORD", PASSWORD)
+    package = shutil.make_archive(str(tmp_path / "offsetbook"), "zip", ROOT, "toolkit")
+    events = tmp_path / "events"
+    events.mkdir()
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.ui.enabled": "false",
+    }
+    command = [
+        *(str(SPARK / "bin" / "spark-submit"), "--master", spark_cluster.master),
+        *("--py-files", package),
+        *(part for item in settings.items() for part in ("--conf", "=".join(item))),
+        *(str(fleet_lag.__file__), "--fleet", str(fleet), "--output", str(tmp_path / "far")),
+    ]
+    said, shown = _run(command, python_of_workers, tmp_path / "submit.log")
+    here = [sys.executable, "-m", "toolkit.spark.fleet_lag"]
+    subprocess.run(
+        [*here, "--fleet", str(fleet), "--output", str(tmp_path / "here")],
+        check=True,
+        capture_output=True,
+    )
+
+    far, near = (_rows(tmp_path / name) for name in ("far", "here"))
+    assert len(near) >= 12
+    pd.testing.assert_frame_equal(near, far)
+    logs = [said, shown, *(p.read_text() for p in _files(spark_cluster.folder, events))]
+    assert len(logs) > 6
+    # Where it is found, the setting is its reference.
+    assert any("${env:FLEET_PASSWORD}" in log for log in logs)
+    assert not any(f'"{PASSWORD}"' in log or f"={PASSWORD}" in log for log in logs)
+
+
+def _run(command: list[str], python: Path, log: Path) -> tuple[str, str]:
+    """Run a command; return what it said, and the command lines of all processes meanwhile."""
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java_home()),
+        "SPARK_HOME": str(SPARK),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYSPARK_PYTHON": str(python),
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    shown = set()
+    with log.open("wb") as said:
+        process = subprocess.Popen(command, env=environment, stdout=said, stderr=said)
+        while process.poll() is None:
+            for one in psutil.process_iter(["cmdline"]):
+                shown.add("\0".join(one.info["cmdline"] or []))
+            time.sleep(0.2)
+    assert process.returncode == 0, log.read_text()
+    return log.read_text(), "\n".join(shown)
+
+
+def _rows(output: Path) -> pd.DataFrame:
+    frame = pd.read_parquet(output / "partitions")[FACTS]
+    frame = frame[frame["group"].str.startswith("spark-cluster")]
+    return frame.sort_values(FACTS[:4]).reset_index(drop=True)
+
+
+def _files(*folders: Path) -> list[Path]:
+    found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return [path for path in found if path.suffix in {"", ".log"} or "events" in path.parts]

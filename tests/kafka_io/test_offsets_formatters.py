@@ -1,13 +1,19 @@
 """Our decoders beside Kafka's own: its console consumer prints the same records."""
 
 import random
+from base64 import b64decode
 from collections import Counter
+from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from confluent_kafka import Producer
-from kafka_formatters import COMMITS, formatted
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as Place
+from kafka_formatters import COMMITS, formatted, group_formatted
 from offsets_records import commit_key, commit_value, mutated
 
 from toolkit.kafka_io.commit_records import (
@@ -16,11 +22,24 @@ from toolkit.kafka_io.commit_records import (
     decode_commit_key,
     decode_commit_value,
 )
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.group_records import (
+    ClassicGroup,
+    ClassicMember,
+    ConsumerMember,
+    CurrentAssignment,
+    StreamsGroup,
+    Topology,
+    decode_group_key,
+)
 from toolkit.kafka_io.offsets_decode import decode_commits
+from toolkit.kafka_io.offsets_groups import DECODERS
 from toolkit.kafka_io.offsets_latest import LATEST
-from toolkit.kafka_io.offsets_topic import UnknownRecord
+from toolkit.kafka_io.offsets_log import READ_COMMITTED, read_records
+from toolkit.kafka_io.offsets_reader import offsets_partitions
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord
 from toolkit.kafka_io.timestamps import from_ms
-from toolkit.model import TopicPartition
+from toolkit.model import Cluster, TopicPartition
 
 AT_MS = 1_700_000_000_000
 MUTATIONS = 100_000
@@ -163,3 +182,114 @@ def with_times(commit: Any) -> Any:
     """Return a decoded commit with its times as a calendar has them."""
     *fields, at_ms, expire_ms, topic_id = commit
     return (*fields, from_ms(at_ms), from_ms(expire_ms), topic_id)
+
+
+@pytest.fixture
+def lively(apps: Any, streams_app: Callable[..., Any]) -> Cluster:
+    """Return a cluster with groups of every kind, of which some lost members, offsets or all."""
+    topic = apps.create_topic(apps.name("lively"), partitions=2, records=9)
+    simple, gone = apps.name("simple"), apps.name("gone")
+    for group in (simple, gone):
+        apps.commit(group, {TopicPartition(topic, number): 3 for number in range(2)}, "a note")
+    admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
+    try:
+        admin.delete_group_offsets(simple, [Place(topic, 1)])
+        admin.delete_groups([gone])
+    finally:
+        admin.close()
+    for protocol, topics in (("classic", [topic]), ("consumer", [f"^{topic}.*"])):
+        for _ in range(2):
+            member = apps.join(apps.name(f"{protocol}-group"), topics, protocol=protocol)
+            member.commit(offsets=[apps.position(TopicPartition(topic, 0), 4)], asynchronous=False)
+        member.close()
+    for ending in ("commit", "abort"):
+        producer = apps.transaction(apps.name("transaction"))
+        metadata = apps.consumer(apps.name("transactional")).consumer_group_metadata()
+        producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 1), 8)], metadata)
+        getattr(producer, f"{ending}_transaction")()
+    streams_app(apps.cluster, "streams", instances=("a",))
+    return apps.cluster
+
+
+def test_real_records_are_what_kafka_prints(
+    lively: Cluster, streams_jvm: Any, tmp_path: Path
+) -> None:
+    """Every record of a real offsets topic is decoded to what Kafka's own classes print."""
+    with Connection(lively) as connection:
+        logs = offsets_partitions(connection).logs
+    kinds: Counter[int] = Counter()
+    for number, log in logs.items():
+        records = read(lively, number, log.last_stable)
+        place = TopicPartition(OFFSETS_TOPIC, number)
+        log_file = tmp_path / str(number)
+        told = formatted(lively, place, COMMITS, log=log_file, records=len(records))
+        assert told.refused == {}
+        commits = [one_by_one(key, value) for key, value in records if key[1] < 2]
+        assert commits == [as_printed(row) for row in told.printed]
+        for key, value in records:
+            kinds[key[1]] += 1
+            if key[1] >= 2:
+                row = group_formatted(streams_jvm.jvm, key, value)
+                assert group_record(key, value) == as_printed_group(row), row
+
+    assert {1, 2, 3, 5, 6, 7, 8, 16, 17, 19, 20, 22, 23} <= kinds.keys()
+
+
+def read(cluster: Cluster, number: int, end: int) -> list[tuple[bytes, bytes | None]]:
+    """Return the keys and values of a partition."""
+    parts = read_records(cluster, number, range(end), READ_COMMITTED)
+    return [
+        pair
+        for part in parts
+        for pair in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True)
+    ]
+
+
+def group_record(key: bytes, value: bytes | None) -> Any:
+    """Return type, group, member and what is decoded of a group's own record."""
+    kind = key[1]
+    decode = DECODERS.get(kind, lambda _: None) if kind != 19 else lambda _: None
+    return (kind, *decode_group_key(key), value and decode(value))
+
+
+def as_printed_group(row: Any) -> Any:
+    """Return a printed record of a group in the same terms."""
+    kind, key, value = row["key"]["type"], row["key"]["data"], row["value"]
+    group = key.get("groupId", key.get("group"))
+    member = key.get("memberId", key.get("regularExpression"))
+    return (kind, group, member, value and PRINTED.get(kind, lambda _: None)(value["data"]))
+
+
+PRINTED: dict[int, Callable[[Any], Any]] = {
+    2: lambda data: ClassicGroup(
+        data["protocolType"],
+        data["generation"],
+        data["currentStateTimestamp"],
+        tuple(
+            ClassicMember(one["memberId"], b64decode(one["subscription"]))
+            for one in data["members"]
+        ),
+    ),
+    3: itemgetter("epoch"),
+    5: lambda data: ConsumerMember(
+        tuple(data["subscribedTopicNames"]), data["subscribedTopicRegex"]
+    ),
+    6: itemgetter("assignmentEpoch"),
+    8: lambda data: CurrentAssignment(data["memberEpoch"], data["state"]),
+    16: lambda data: tuple(data["topics"]),
+    17: lambda data: StreamsGroup(data["epoch"], data.get("validatedTopologyEpoch", -1)),
+    20: itemgetter("assignmentEpoch"),
+    22: lambda data: CurrentAssignment(data["memberEpoch"], data["state"]),
+    23: lambda data: Topology(
+        data["epoch"],
+        frozenset(
+            name
+            for part in data["subtopologies"]
+            for name in (
+                *part["sourceTopics"],
+                *(topic["name"] for topic in part["repartitionSourceTopics"]),
+            )
+        ),
+        tuple(name for part in data["subtopologies"] for name in part["sourceTopicRegex"]),
+    ),
+}

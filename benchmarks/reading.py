@@ -1,0 +1,322 @@
+"""
+Reading `__consumer_offsets`: offsetbook beside a bare drain by librdkafka, on one real broker.
+
+Starts its own broker, fills the topic, and measures in turns, each run in fresh processes:
+
+    drain  confluent-kafka in one process: consume all partitions and count, nothing else
+    one    toolkit.kafka_io.offsets_reader.read_offsets_log, all partitions in one process
+    two    the same in two processes side by side, as Spark does it with two cores
+
+Times begin when the first process is ready to read, and end when the last has read all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import psutil
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.offsets_log import BULK
+from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.model import Cluster
+from toolkit.sandbox.broker import VERSION, start_broker
+
+PARTITIONS = 10
+TOPICS, PARTITIONS_EACH = 50, 20  # a group commits one topic
+GROUP_RECORD_EVERY = 20  # commits
+TOMBSTONE_EVERY = 200
+TOPIC_ID = b"\x01\x00\x10" + bytes(range(1, 17))  # the tagged section of a commit since Kafka 4.1
+WAYS = {"drain": 1, "one": 1, "two": 2}  # how many processes
+
+
+class Run(NamedTuple):
+    """What one run took; `condensed` is how many rows LATEST had in all."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float  # of all processes together
+    records: int
+    condensed: int
+
+
+def main() -> None:
+    options = _options()
+    if options.read:
+        _read_in_this_process(options.read, options.address, options.partitions)
+        return
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
+        broker = start_broker(
+            Path(directory) / "benchmark",
+            properties={"offsets.topic.num.partitions": str(PARTITIONS)},
+            on_step=say,
+        )
+        try:
+            say(f"writing {options.records:,} records of {options.keys:,} keys")
+            fill(broker.address, options.records, options.keys)
+            runs = measure_in_turns(broker.address, options.rounds)
+        finally:
+            broker.stop()
+    print("\n".join([*surroundings(options, runs), "", *table(runs)]))
+
+
+def fill(address: str, records: int, keys: int) -> None:
+    """Write commits, group records and tombstones as coordinators write them."""
+    _make_offsets_topic(address)
+    producer = Producer(
+        {
+            "bootstrap.servers": address,
+            "client.id": "__admin_client",  # which brokers let write into this topic
+            "linger.ms": 20,
+            "batch.size": 1_000_000,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    places = [_place(number) for number in range(keys)]
+    now_ms = int(time.time() * 1000)
+    for number in range(records):
+        partition, commit_key, group_key = places[number * 7919 % keys]
+        if number % GROUP_RECORD_EVERY == 0:
+            key, value = group_key, _group_value(number // keys, now_ms)
+        else:
+            key, value = commit_key, _commit_value(number, now_ms)
+        kept = None if number % TOMBSTONE_EVERY == 1 else value
+        _produce(producer, partition, key, kept)
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if producer.flush(120):
+        sys.exit("not all records could be written")
+
+
+def _produce(producer: Producer, partition: int, key: bytes, value: bytes | None) -> None:
+    while True:
+        try:
+            producer.produce(OFFSETS_TOPIC, value, key, partition)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def _place(number: int) -> tuple[int, bytes, bytes]:
+    """Return where a commit belongs, its key, and the key of its group."""
+    group = f"payments-service-{number // PARTITIONS_EACH:05}"
+    topic = f"orders.events.{number // PARTITIONS_EACH % TOPICS:03}"
+    whose = _text(group)
+    key = struct.pack(">h", 1) + whose + _text(topic) + struct.pack(">i", number % PARTITIONS_EACH)
+    return partition_of(group, PARTITIONS), key, struct.pack(">h", 2) + whose
+
+
+def _commit_value(offset: int, at_ms: int) -> bytes:
+    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms + offset // 100) + TOPIC_ID
+
+
+def _group_value(generation: int, at_ms: int) -> bytes:
+    """Return a classic group with one member."""
+    subscription = struct.pack(">hi", 1, 1) + _text("orders.events.001") + struct.pack(">ii", -1, 0)
+    member = _text("consumer-1-6f7a1c52-1d37-4f59-8d4e-5b8f3a1e2c90") + struct.pack(">h", -1)
+    member += _text("consumer-1") + _text("/10.0.0.1") + struct.pack(">ii", 300_000, 45_000)
+    for part in (subscription, bytes(40)):
+        member += struct.pack(">i", len(part)) + part
+    head = struct.pack(">h", 3) + _text("consumer") + struct.pack(">i", generation)
+    return head + _text("range") + _text("consumer-1") + struct.pack(">qi", at_ms, 1) + member
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode()
+
+
+def _make_offsets_topic(address: str) -> None:
+    """Commit something, for which the broker makes the topic."""
+    admin = AdminClient({"bootstrap.servers": address})
+    admin.create_topics([NewTopic("first", 1, 1)])["first"].result()
+    commit = ConsumerGroupTopicPartitions("first", [Position("first", 0, 0)])
+    give_up_at = time.monotonic() + 30
+    while True:
+        try:
+            admin.alter_consumer_group_offsets([commit])["first"].result()
+        except KafkaException as exc:
+            if time.monotonic() > give_up_at:
+                sys.exit(f"the offsets topic could not be made: {exc}")
+            time.sleep(0.2)
+        else:
+            return
+
+
+def measure_in_turns(address: str, rounds: int) -> dict[str, list[Run]]:
+    """Run every way once a round, after one unmeasured, so that slow minutes hit all of them."""
+    runs: dict[str, list[Run]] = {way: [] for way in WAYS}
+    for number in range(rounds + 1):
+        for way, processes in WAYS.items():
+            run = run_once(way, address, processes)
+            say(f"round {number}: {way} {run.records / run.wall_s / 1e6:.2f} M records/s")
+            if number:
+                runs[way].append(run)
+    counts = {run.records for taken in runs.values() for run in taken}
+    condensed = {run.condensed for way in ("one", "two") for run in runs[way]}
+    if len(counts) != 1 or len(condensed) != 1:
+        sys.exit(f"the ways do not agree: {counts} records, condensed to {condensed}")
+    return runs
+
+
+def run_once(way: str, address: str, processes: int) -> Run:
+    """Run one way in fresh processes, which begin together."""
+    shares = [[*range(first, PARTITIONS, processes)] for first in range(processes)]
+    started = [_start(way, address, share) for share in shares]
+    try:
+        for process in started:
+            _line(process)  # it has imported all it needs
+        began = time.perf_counter()
+        for process in started:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        told = [json.loads(_line(process)) for process in started]
+        wall_s = time.perf_counter() - began
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    total: Counter[str] = Counter()
+    for one in told:
+        total.update(one)
+    return Run(wall_s, total["cpu_s"], total["peak_mib"], total["records"], total["condensed"])
+
+
+def _start(way: str, address: str, partitions: Sequence[int]) -> subprocess.Popen[str]:
+    numbers = ",".join(map(str, partitions))
+    command = [sys.executable, __file__, "--read", way, "--address", address]
+    return subprocess.Popen(
+        [*command, "--partitions", numbers],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    line = process.stdout.readline() if process.stdout else ""
+    if not line:
+        sys.exit(f"a reader ended with status {process.wait()}")
+    return line
+
+
+def _read_in_this_process(way: str, address: str, partitions: Sequence[int]) -> None:
+    """Wait for the word, read, and print what it took."""
+    print("ready", flush=True)
+    sys.stdin.readline()
+    cpu_s = time.process_time()
+    records, condensed = (_drain if way == "drain" else _condense)(address, partitions)
+    # Linux counts the peak in KiB, macOS in bytes.
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    found = {
+        "records": records,
+        "condensed": condensed,
+        "cpu_s": time.process_time() - cpu_s,
+        "peak_mib": _peak() / unit,
+    }
+    print(json.dumps(found), flush=True)
+
+
+def _peak() -> int:
+    import resource  # noqa: PLC0415 - Windows has none, and can still measure the rest
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def _drain(address: str, partitions: Sequence[int]) -> tuple[int, int]:
+    """Consume and count, with the settings that make librdkafka fast."""
+    settings = {**BULK, "bootstrap.servers": address, "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.partition.eof": False})
+    places = [Position(OFFSETS_TOPIC, number, 0) for number in partitions]
+    # No transaction has ever been in this topic, so all that lies between the ends is records.
+    left = wanted = sum(consumer.get_watermark_offsets(place)[1] for place in places)
+    consumer.assign(places)
+    while left:
+        left -= len(consumer.consume(min(20_000, left), 0.1))
+    consumer.close()
+    return wanted, 0
+
+
+def _condense(address: str, partitions: Sequence[int]) -> tuple[int, int]:
+    cluster = Cluster("benchmark", address)
+    with Connection(cluster) as connection:
+        logs = offsets_partitions(connection).logs
+    records = condensed = 0
+    for number in partitions:
+        read = read_offsets_log(cluster, number, logs[number])
+        records += read.records
+        condensed += read.latest.num_rows
+    return records, condensed
+
+
+def table(runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:
+    yield "| | processes | M records/s | time, drain = 1 | CPU s | peak RSS MiB |"
+    yield "|---|---|---|---|---|---|"
+    drain = median(run.wall_s for run in runs["drain"])
+    for way, taken in runs.items():
+        rates = [run.records / run.wall_s / 1e6 for run in taken]
+        ratio = median(run.wall_s for run in taken) / drain
+        cpu, peak = (median(run[part] for run in taken) for part in (1, 2))
+        spread = f"{median(rates):.2f} ({min(rates):.2f}–{max(rates):.2f})"
+        yield f"| {way} | {WAYS[way]} | {spread} | {ratio:.2f} | {cpu:.1f} | {peak:.0f} |"
+
+
+def surroundings(options: argparse.Namespace, runs: Mapping[str, Sequence[Run]]) -> Iterator[str]:
+    run = runs["one"][0]
+    packages = ", ".join(f"{name} {version(name)}" for name in ("confluent-kafka", "pyarrow"))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    yield (
+        f"{run.records:,} records in {PARTITIONS} partitions, condensed to {run.condensed:,}. "
+        f"Median (lowest–highest) of {options.rounds} runs, {datetime.now(UTC):%Y-%m-%d}."
+    )
+    yield ""
+    yield (
+        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
+        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, load average {load} "
+        "(broker and readers share the machine)."
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--records", type=int, default=4_000_000)
+    parser.add_argument("--keys", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    for internal in ("--read", "--address"):
+        parser.add_argument(internal, help=argparse.SUPPRESS)
+    parser.add_argument("--partitions", type=_numbers, default=(), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",")]
+
+
+def say(words: str) -> None:
+    print(words, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolkit.plan import Change, Finding, Outcome, Plan
     from toolkit.planning.delete_groups import plan_delete_groups
     from toolkit.planning.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
+    from toolkit.planning.expiring import expiring, expiry_by_group
     from toolkit.planning.frames import groups_frame, offsets_frame, problems_frame
     from toolkit.planning.guardrails import blocking
     from toolkit.planning.hold_case import HoldTerms
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from toolkit.planning.unsubscribed import find_unsubscribed
     from toolkit.report.audit import changes_frame, runs_frame
     from toolkit.report.charts import show_lag_chart, show_leftover_chart
+    from toolkit.report.expiry_chart import show_expiry_timeline
     from toolkit.report.plan_chart import show_plan_chart
     from toolkit.report.tables import show_problems, show_table
     from toolkit.runbook import conclude, run_notebook
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
         show_resume,
     )
     from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
+    from toolkit.runbook.rescue import plan_expiry_rescue
     from toolkit.spark.fleet_lag import fleet_lag
     from toolkit.spark.session import start_session
     from toolkit.storage.audit import read as read_audit
@@ -103,6 +106,8 @@ _HOME = {
     "choose_clusters": "storage.fleet_file",
     "conclude": "runbook",
     "conclude_change": "runbook.changes",
+    "expiring": "planning.expiring",
+    "expiry_by_group": "planning.expiring",
     "find_unsubscribed": "planning.unsubscribed",
     "findings_frame": "planning.preview",
     "fleet_lag": "spark.fleet_lag",
@@ -120,6 +125,7 @@ _HOME = {
     "plan_delete_groups": "planning.delete_groups",
     "plan_delete_offsets": "planning.delete_offsets",
     "plan_delete_unsubscribed": "planning.delete_offsets",
+    "plan_expiry_rescue": "runbook.rescue",
     "plan_hold": "runbook.holds",
     "plan_live_move": "runbook.holds",
     "plan_pause": "planning.pause",
@@ -144,6 +150,7 @@ _HOME = {
     "run_notebook": "runbook",
     "runs_frame": "report.audit",
     "show_decision": "runbook.changes",
+    "show_expiry_timeline": "report.expiry_chart",
     "show_lag_chart": "report.charts",
     "show_leftover_chart": "report.charts",
     "show_outcome": "runbook.changes",
@@ -189,6 +196,8 @@ __all__ = [
     "choose_clusters",
     "conclude",
     "conclude_change",
+    "expiring",
+    "expiry_by_group",
     "find_unsubscribed",
     "findings_frame",
     "fleet_lag",
@@ -206,6 +215,7 @@ __all__ = [
     "plan_delete_groups",
     "plan_delete_offsets",
     "plan_delete_unsubscribed",
+    "plan_expiry_rescue",
     "plan_hold",
     "plan_live_move",
     "plan_pause",
@@ -230,6 +240,7 @@ __all__ = [
     "run_notebook",
     "runs_frame",
     "show_decision",
+    "show_expiry_timeline",
     "show_lag_chart",
     "show_leftover_chart",
     "show_outcome",

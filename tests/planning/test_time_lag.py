@@ -130,7 +130,7 @@ def logs(draw: st.DrawFn) -> Log:
     records = []
     for number in steps:
         time += number
-        offset += draw(st.sampled_from([1, 1, 1, 2, 40])) if records else 0
+        offset += draw(st.sampled_from([1, 1, 1, 2, 40])) - (0 if records else 1)
         late = draw(st.integers(0, back)) if back else 0
         none = draw(st.integers(0, 30)) == 0 if back else False
         at = -1 if none else max(0, time - late)
@@ -182,6 +182,19 @@ def test_records_that_come_evenly_are_found_in_few_rounds() -> None:
 
     assert rounds <= 4
     assert len(found.probes) <= 16
+
+
+def test_a_log_that_slows_down_takes_no_more_rounds() -> None:
+    """Where records come ever faster, or ever slower, to guess leads astray: halving does not."""
+    ages = [round(1.012 ** (n - 1)) * 1000 for n in range(1900, 0, -1)]
+    faster = Log([Record(n, max(0, NOW_MS - age)) for n, age in enumerate(ages)], 0, 1900)
+    stalled = [NOW_MS - 40 * DAY_MS + n for n in range(1800)]
+    burst = Log([Record(n, at) for n, at in enumerate([*stalled, NOW_MS - 999])], 0, 1801)
+
+    for log in (faster, burst):
+        for committed in range(0, log.end, 100):
+            _, rounds = search(log, [committed])
+            assert rounds <= ROUNDS
 
 
 def test_groups_share_the_questions() -> None:
@@ -311,11 +324,17 @@ def test_history_bounds_when_the_log_passed_an_offset(
 
 
 def test_history_is_not_stretched() -> None:
-    """Older than the first reading is unknown, and so is what was read of another log."""
-    rows = frame(Log([], 0, 100), [50, 50], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
-    rows["earlier_end"] = pd.array([60, 400], dtype="Int64")
+    """What the log had before its first reading is unknown, also when it was made anew since."""
+    rows = frame(Log([], 0, 100), [50], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
+    rows["earlier_end"] = pd.array([60], dtype="Int64")
+    assert [None] == with_time_lag(rows, now=NOW)["time_lag_method"].tolist()
 
-    assert [None, None] == with_time_lag(rows, now=NOW)["time_lag_method"].tolist()
+    ends = {3: 10, 2: 400, 1: 40}  # by how many hours ago
+    past = [{"at": NOW - timedelta(hours=h), "log_end": end} for h, end in ends.items()]
+    anew = with_time_lag(frame(Log([], 0, 100), [20, 70], past_ends=[past] * 2), now=NOW)
+
+    assert [None, BY_HISTORY] == anew["time_lag_method"].tolist()
+    assert 1800 == anew["time_lag_s"][1]
 
 
 def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:

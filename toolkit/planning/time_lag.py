@@ -168,8 +168,10 @@ def _by_history(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     count = len(partitions)
     ends = partitions["log_end"].fillna(-1).to_numpy(np.int64)
     rows, at, end = _past_ends(partitions)
-    # A log that was longer then was cut off or made anew since: its past is another log's.
-    kept = end <= ends[rows]
+    # A log that was longer then was cut off or made anew since: until then it was another one.
+    made_anew = np.full(count, -np.inf)
+    np.maximum.at(made_anew, rows[end > ends[rows]], at[end > ends[rows]])
+    kept = at > made_anew[rows]
     row = np.concatenate((rows[kept], np.arange(count)))
     at = np.concatenate((at[kept], np.full(count, now_ms)))
     end = np.concatenate((end[kept], ends))

@@ -74,7 +74,9 @@ def keys_in_bulk(keys: Sequence[bytes]) -> Any:
 
 def values_in_bulk(values: Sequence[bytes | None]) -> Any:
     """Return what the decoder for many makes of values, None for a malformed one or a tombstone."""
-    scan = scan_commit_values(pa.array(values, pa.binary()), np.ones(len(values), np.int64))
+    scan = scan_commit_values(
+        pa.array(values, pa.binary()), np.ones(len(values), bool), np.zeros(len(values), bool)
+    )
     found = commit_values(scan)
     columns = (
         scan.offsets.tolist(),
@@ -252,7 +254,7 @@ def test_tagged_fields_of_the_future_are_passed_over() -> None:
 def test_value_that_is_too_new_for_its_key() -> None:
     """Under the older type of key brokers know version 0 only, and so do we."""
     values = [commit_value(version, CommitValue(1, None, "", AT_MS)) for version in (0, 1, 4)]
-    scan = scan_commit_values(pa.array(values), np.array([0, 0, 0]))
+    scan = scan_commit_values(pa.array(values), *[np.ones(3, bool)] * 2)
 
     assert scan.decoded.tolist() == [True, False, False]
     assert dict(scan.malformed) == {"offset commit value too new for its key": 2}

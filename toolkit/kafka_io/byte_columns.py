@@ -30,13 +30,19 @@ class Column(NamedTuple):
         return self.ends - self.starts
 
     def int_at(self, position: Numbers, size: int) -> Numbers:
-        """Return the big-endian number of 1, 2, 4 or 8 bytes at a position of `data` per row."""
-        last = len(self.data) - size
-        if last < 0:
+        """Return the big-endian number of 2, 4 or 8 bytes at a position of `data` for each row."""
+        count = len(self.data) - size + 1
+        if count <= 0:
             return np.zeros(len(position), np.int64)
-        # A number at every byte, of which the wanted ones are copied.
-        everywhere = np.ndarray((last + 1,), f">i{size}", self.data, strides=(1,))
-        return everywhere[np.clip(position, 0, last)].astype(np.int64)
+        # A number at every byte, of which the wanted ones are taken.
+        everywhere = np.ndarray((count,), f">i{size}", self.data, strides=(1,))
+        return everywhere[_within(position, count)].astype(np.int64)
+
+    def byte_at(self, position: Numbers) -> Numbers:
+        """Return the byte at a position of `data` for each row, as a number without a sign."""
+        if not len(self.data):
+            return np.zeros(len(position), np.int64)
+        return self.data[_within(position, len(self.data))].astype(np.int64)
 
     def parts(self, starts: Numbers, ends: Numbers, wanted: Any) -> Any:
         """Return the bytes between two positions of each wanted row, as binary; b"" elsewhere."""
@@ -48,6 +54,12 @@ class Column(NamedTuple):
         buffers = [None, pa.py_buffer(slots), pa.py_buffer(self.data)]
         every = pa.Array.from_buffers(pa.binary(), max(0, len(slots) - 1), buffers)
         return every.take(pa.array(np.arange(0, len(slots) - 1, 2)))
+
+
+def _within(position: Numbers, count: int) -> Numbers:
+    if len(position) and (position.min() < 0 or position.max() >= count):
+        return np.clip(position, 0, count - 1)
+    return position
 
 
 def column(array: Any) -> Column:

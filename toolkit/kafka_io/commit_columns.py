@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from toolkit.kafka_io.byte_columns import Column, Numbers, column, texts
 from toolkit.kafka_io.commit_records import (
+    FLEXIBLE_VERSION,
     NO_EPOCH,
     TOPIC_ID_BYTES,
     CommitKey,
@@ -27,7 +28,7 @@ from toolkit.kafka_io.commit_records import (
     decode_commit_value,
     topic_id_text,
 )
-from toolkit.kafka_io.offsets_topic import LEGACY_COMMIT, OFFSET_COMMIT_TYPES, UnknownRecord
+from toolkit.kafka_io.offsets_topic import UnknownRecord
 
 SHORT = 0x80  # a compact string's length from here on takes more than one byte
 TAGGED_ID_BYTES = 19  # one tagged field: its number, tag 0, 16 bytes
@@ -101,17 +102,17 @@ def commit_keys(array: Any) -> CommitKeys:
     return CommitKeys(groups, topics, partitions, fits, malformed)
 
 
-def scan_commit_values(array: Any, kinds: Numbers) -> CommitScan:
+def scan_commit_values(array: Any, is_commit: Any, is_legacy: Any) -> CommitScan:
     """
     Check an Arrow array of raw values, null for a tombstone, and decode offsets and times.
 
-    `kinds` are the types of the records; those that are no commits are left alone. Brokers know
-    only version 0 in records of the older type.
+    Other records than commits are left alone. Under the older type of key brokers know version 0
+    only.
     """
     shape = _shape(column(array))
-    there = shape.values.array.is_valid().to_numpy(zero_copy_only=False)
-    too_new = there & (kinds == LEGACY_COMMIT) & (shape.versions != 0)
-    there &= np.isin(kinds, [*OFFSET_COMMIT_TYPES]) & ~too_new
+    there = is_commit & shape.values.array.is_valid().to_numpy(zero_copy_only=False)
+    too_new = there & is_legacy & (shape.versions != 0)
+    there &= ~too_new
     fits = shape.fits & there
     fits &= texts(shape.values.parts(shape.metadata_at, shape.time_at, fits))[1]
     offsets = shape.values.int_at(shape.values.starts + 2, 8)
@@ -146,23 +147,44 @@ def commit_values(scan: CommitScan) -> CommitValues:
 
 def _shape(values: Column) -> _Shape:
     versions = values.int_at(values.starts, 2)
+    flexible = versions == FLEXIBLE_VERSION
+    if flexible.all():
+        return _flexible_shape(values, versions)
+    if not flexible.any():
+        return _plain_shape(values, versions)
+    two = _plain_shape(values, versions)[2:], _flexible_shape(values, versions)[2:]
+    parts = (np.where(flexible, ours, other) for other, ours in zip(*two, strict=True))
+    return _Shape(values, versions, *parts)
+
+
+def _plain_shape(values: Column, versions: Numbers) -> _Shape:
     length_at = values.starts + np.where(versions >= 3, 14, 10)
-    flexible = versions == 4
-    first, second = values.int_at(length_at, 1) & 0xFF, values.int_at(length_at + 1, 1)
-    two = flexible & (first >= SHORT)
-    compact = np.where(two, (first & 0x7F) | (second << 7), first) - 1
-    lengths = np.where(flexible, compact, values.int_at(length_at, 2))
-    metadata_at = length_at + np.where(flexible & ~two, 1, 2)
+    lengths = values.int_at(length_at, 2)
+    metadata_at = length_at + 2
     time_at = metadata_at + lengths
+    left = values.ends - time_at - np.where(versions == 1, 16, 8)
+    fits = (versions >= 0) & (versions <= 3) & (lengths >= 0) & (left == 0)
+    return _Shape(values, versions, metadata_at, time_at, np.zeros(len(fits), bool), fits)
+
+
+def _flexible_shape(values: Column, versions: Numbers) -> _Shape:
+    length_at = values.starts + 14
+    lengths = values.byte_at(length_at)
+    metadata_at = length_at + 1
+    goes_on = lengths >= SHORT
+    if goes_on.any():
+        second = values.byte_at(metadata_at)
+        metadata_at += goes_on
+        # Those with three bytes, of more than 16 KiB, are left to the decoder for one record.
+        long = np.where(second < SHORT, (lengths & 0x7F) | (second << 7), 0)
+        lengths = np.where(goes_on, long, lengths)
+    time_at = metadata_at + lengths - 1
     tail = time_at + 8
-    left = values.ends - tail
-    tags = values.int_at(tail, 1)
-    has_id = flexible & (left == TAGGED_ID_BYTES) & (tags == 1)
+    left, tags = values.ends - tail, values.byte_at(tail)
+    has_id = (left == TAGGED_ID_BYTES) & (tags == 1)
     has_id &= values.int_at(tail + 1, 2) == TOPIC_ID_BYTES  # tag 0, then the size
-    fits = has_id | (flexible & (left == 1) & (tags == 0))
-    fits |= (versions >= 0) & (versions <= 3) & (left == np.where(versions == 1, 8, 0))
-    # The second byte of a length that goes on is negative as a number with a sign.
-    fits &= (lengths >= 0) & ~(two & (second < 0))
+    fits = (versions == FLEXIBLE_VERSION) & (lengths >= 1)
+    fits &= has_id | ((left == 1) & (tags == 0))
     return _Shape(values, versions, metadata_at, time_at, has_id, fits)
 
 

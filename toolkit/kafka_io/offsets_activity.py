@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from toolkit.kafka_io.by_key import greatest, least
 from toolkit.kafka_io.byte_columns import Numbers, column
 from toolkit.kafka_io.group_records import generation_of
 from toolkit.kafka_io.offsets_chunk import NO_GROUP, Chunk
@@ -21,6 +22,7 @@ from toolkit.kafka_io.offsets_latest import NEVER, TIME, times
 from toolkit.kafka_io.offsets_topic import CLASSIC_GROUP, TARGET_TYPES
 
 HOUR_MS = 3_600_000
+SMALL = 1000  # cells
 
 ACTIVITY = pa.schema(
     [
@@ -54,28 +56,22 @@ class Activity:
         records = chunk.records
         hours = records.written_ms // HOUR_MS
         self._note_gaps(records.offsets, hours)
-        rebalanced = chunk.valued & np.isin(chunk.kinds, [*TARGET_TYPES])
+        rebalanced = chunk.valued & chunk.is_of(*TARGET_TYPES)
         rebalanced[self._completed(chunk)] = True
         sizes = column(records.keys).lengths
         sizes = sizes + np.where(chunk.valued, column(records.values).lengths, 0)
-        # A cell is a group in an hour; records without a group have cells below 0.
-        first_hour = int(hours.min())
-        width = int(hours.max()) - first_hour + 1
-        cells, cell = np.unique(chunk.groups * width + (hours - first_hour), return_inverse=True)
-        cells[cells // width == NO_GROUP] = NO_GROUP
-        first, last = np.full(len(cells), NEVER), np.full(len(cells), -1)
-        np.minimum.at(first, cell, records.written_ms)
-        np.maximum.at(last, cell, records.written_ms)
+        groups, hour, cell = _cells(chunk, hours)
+        count = len(groups)
 
         def total(of: Any = None) -> Numbers:
-            return np.bincount(cell, of, len(cells)).astype(np.int64)
+            return np.bincount(cell, of, count).astype(np.int64)
 
         counted = pa.table(
             {
-                "group": chunk.names.take(pa.array(cells // width, mask=cells < 0)),
-                "hour": times((cells % width + first_hour) * HOUR_MS),
-                "first_at": times(first),
-                "last_at": times(last),
+                "group": chunk.names.take(pa.array(groups, mask=groups == NO_GROUP)),
+                "hour": times(hour * HOUR_MS),
+                "first_at": times(least(cell, records.written_ms, count, at_most=NEVER)),
+                "last_at": times(greatest(cell, records.written_ms, count, at_least=-1)),
                 "records": total(),
                 "bytes": total(sizes),
                 "commits": total(chunk.is_commit & chunk.valued),
@@ -83,7 +79,8 @@ class Activity:
                 "rebalances": total(rebalanced),
             }
         )
-        self._counted.append(counted.filter(pa.array(cells >= 0)))
+        there = (groups != NO_GROUP) & (total() > 0)
+        self._counted.append(counted.filter(pa.array(there)))
 
     def table(self) -> pa.Table:
         """Return ACTIVITY: one row for each group and hour."""
@@ -110,7 +107,7 @@ class Activity:
     def _completed(self, chunk: Chunk) -> list[int]:
         """Return which records of classic groups tell a higher generation than the one before."""
         found = []
-        rows = np.flatnonzero(chunk.kinds == CLASSIC_GROUP)
+        rows = np.flatnonzero(chunk.is_of(CLASSIC_GROUP))
         values = chunk.records.values.take(pa.array(rows)).to_pylist()
         for row, name, value in zip(rows.tolist(), chunk.names_of(rows), values, strict=True):
             # A group that is made anew begins at 0.
@@ -121,3 +118,18 @@ class Activity:
                 found.append(row)
             self._generations[name] = generation
         return found
+
+
+def _cells(chunk: Chunk, hours: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Return group and hour of each cell of a table, and the cell of each record."""
+    first, width = int(hours.min()), int(np.ptp(hours)) + 1
+    records, groups = len(hours), len(chunk.names) + 1
+    if groups * width <= max(records, SMALL):
+        # The last row is for what has no group.
+        row = np.where(chunk.key_groups == NO_GROUP, groups - 1, chunk.key_groups)
+        cell = (row * width)[chunk.codes] + (hours - first)
+        group = np.repeat(np.append(np.arange(groups - 1), NO_GROUP), width)
+        return group, np.tile(np.arange(first, first + width), groups), cell
+    cells = chunk.key_groups[chunk.codes] * width + (hours - first)
+    there, cell = np.unique(cells, return_inverse=True)
+    return there // width, there % width + first, cell

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from toolkit.kafka_io.byte_columns import Numbers, column, texts
 from toolkit.kafka_io.commit_columns import CommitScan, scan_commit_values
-from toolkit.kafka_io.key_runs import Runs, runs_of
-from toolkit.kafka_io.offsets_topic import KNOWN_TYPES, OFFSET_COMMIT_TYPES
+from toolkit.kafka_io.offsets_topic import KNOWN_TYPES, LEGACY_COMMIT, OFFSET_COMMIT_TYPES
 
 NO_GROUP, NO_TYPE = -1, -1
 
@@ -31,26 +30,26 @@ class Records(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """Records, and what their keys and values say; arrays have an element for each record."""
+    """Records, and what their keys and values say."""
 
     records: Records
-    valued: Any  # False: a tombstone
-    kinds: Numbers  # record types; NO_TYPE: none that is known
-    groups: Numbers  # which of `names` it is; NO_GROUP: none that can be read
+    valued: Any  # of each record; False: a tombstone
+    codes: Any  # of each record, the number of its key among the distinct ones
+    key_kinds: Numbers  # of each key, its record type; NO_TYPE: none that is known
+    key_groups: Numbers  # of each key, which of `names` it is; NO_GROUP: none that can be read
     names: Any  # Arrow strings, each group once
-    runs: Runs  # of records with the same key
+    is_commit: Any  # of each record, whether its key is that of a commit
     commits: CommitScan
     unknown: Counter[int]  # records of types that are not known
     malformed: Counter[str]
 
-    @property
-    def is_commit(self) -> Any:
-        """Which records have the key of a commit."""
-        return np.isin(self.kinds, [*OFFSET_COMMIT_TYPES])
+    def is_of(self, *kinds: int) -> Any:
+        """Return which records are of some types."""
+        return np.isin(self.key_kinds, kinds)[self.codes]
 
     def names_of(self, rows: Numbers) -> list[str | None]:
         """Return the group of some records."""
-        groups = self.groups[rows]
+        groups = self.key_groups[self.codes[rows]]
         return self.names.take(pa.array(groups, mask=groups == NO_GROUP)).to_pylist()  # type: ignore[no-any-return] # Arrow is untyped
 
 
@@ -68,21 +67,24 @@ def chunk_of(records: Records) -> Chunk:
     names, valid = texts(keys.parts(keys.starts + 4, ends, fits))
     fits &= valid
     grouped = names.dictionary_encode()
-    groups = np.where(fits, grouped.indices.to_numpy(zero_copy_only=False), NO_GROUP)
+    groups = grouped.indices.to_numpy(zero_copy_only=False)
     unknown = {int(kind): int(counts[kinds == kind].sum()) for kind in {*kinds[whole & ~known]}}
     malformed = {
         "key too short": int(counts[~whole].sum()),
         "malformed key: no group": int(counts[known & ~fits].sum()),
     }
-    kinds = np.where(known, kinds, NO_TYPE)[codes]
-    commits = scan_commit_values(records.values, kinds)
+    kinds = np.where(known, kinds, NO_TYPE)
+    is_commit = np.isin(kinds, [*OFFSET_COMMIT_TYPES])[codes]
+    is_legacy = (kinds == LEGACY_COMMIT)[codes]
+    commits = scan_commit_values(records.values, is_commit, is_legacy)
     return Chunk(
         records,
         records.values.is_valid().to_numpy(zero_copy_only=False),
+        codes,
         kinds,
-        groups[codes],
+        np.where(fits, groups, NO_GROUP),
         grouped.dictionary,
-        runs_of(codes, records.offsets),
+        is_commit,
         commits,
         Counter(unknown),
         +Counter(malformed) + commits.malformed,

@@ -50,7 +50,9 @@ def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     rows &= latest["value"].is_valid().to_numpy()
     commits = latest.filter(pa.array(rows))
     keys = commit_keys(commits["key"])
-    scan = scan_commit_values(commits["value"], kinds[rows])
+    scan = scan_commit_values(
+        commits["value"], np.ones(len(commits), bool), kinds[rows] == LEGACY_COMMIT
+    )
     values = commit_values(scan)
     columns = {
         "group": keys.groups,

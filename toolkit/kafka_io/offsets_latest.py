@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from toolkit.kafka_io.by_key import greatest, least, newest, stable_order
 from toolkit.kafka_io.byte_columns import Numbers, column
-from toolkit.kafka_io.key_runs import Runs, runs_of
 from toolkit.kafka_io.offsets_chunk import Chunk
 from toolkit.kafka_io.timestamps import LAST_MS
 
@@ -90,7 +90,7 @@ def latest_of(chunk: Chunk) -> pa.Table:
             commits.offsets[decoded],
         ),
     )
-    return _table(_condense(rows, chunk.runs))
+    return _table(_condense(rows, chunk.codes, len(chunk.key_kinds)))
 
 
 def merge_latest(old: pa.Table, new: pa.Table) -> pa.Table:
@@ -104,7 +104,7 @@ def merge_latest(old: pa.Table, new: pa.Table) -> pa.Table:
     tables = [table.select(LATEST.names).cast(LATEST) for table in (old, new)]
     rows = _rows(pa.concat_tables(tables).combine_chunks())
     codes = _codes(rows)
-    return _table(_condense(rows, runs_of(codes, rows.offsets)))
+    return _table(_condense(rows, codes, int(codes.max(initial=-1)) + 1))
 
 
 def drop_tombstones(latest: pa.Table, *, before: datetime) -> pa.Table:
@@ -128,64 +128,69 @@ def record_types(latest: pa.Table) -> Numbers:
 
 def _codes(rows: _Rows) -> Any:
     codes = rows.keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    if len(codes) and rows.partitions.min() != rows.partitions.max():
+    if rows.partitions.min(initial=NEVER) < rows.partitions.max(initial=NONE):
         # The same key may lie in two partitions when the topic has been given more of them.
         both = codes.astype(np.int64) << 32 | rows.partitions
         codes = np.unique(both, return_inverse=True)[1]
     return codes
 
 
-def _condense(rows: _Rows, runs: Runs) -> _Rows:
-    newest = runs.newest
-    gone_until = runs.greatest(rows.tombstones[runs.order])
-    # What a row tells is of before the tombstone, or of after it, but never of both.
-    counts = rows.offsets[runs.order] > gone_until[runs.key]
-    highest = np.where(counts, rows.highest[runs.order], NONE)
-    greatest = runs.greatest(highest)
-    times_ms = rows.highest_ms[runs.order]
-    first = (highest == greatest[runs.key]) & (times_ms != NONE)
-    since_ms = runs.least(np.where(first, times_ms, NEVER))
-    taken = pa.array(newest)
+def _condense(rows: _Rows, codes: Any, count: int) -> _Rows:
+    """Return one row of each key, of which `codes` stand for."""
+    gone_until = greatest(codes, rows.tombstones, count, at_least=NONE)
+    highest = rows.highest
+    if gone_until.max(initial=NONE) != NONE:
+        # What a row tells is of before the tombstone, or of after it, but never of both.
+        highest = np.where(rows.offsets > gone_until[codes], highest, NONE)
+    top = greatest(codes, highest, count, at_least=NONE)
+    first = (highest == top[codes]) & (highest != NONE) & (rows.highest_ms != NONE)
+    since_ms = least(codes[first], rows.highest_ms[first], count, at_most=NEVER)
+    kept = newest(codes, rows.offsets, count)
     return _Rows(
-        rows.partitions[newest],
-        rows.keys.take(taken),
-        rows.values.take(taken),
-        rows.offsets[newest],
-        rows.written_ms[newest],
-        rows.is_commit[newest],
+        rows.partitions[kept],
+        rows.keys.take(pa.array(kept)),
+        rows.values.take(pa.array(kept)),
+        rows.offsets[kept],
+        rows.written_ms[kept],
+        rows.is_commit[kept],
         gone_until,
-        greatest,
-        np.where((since_ms == NEVER) | (greatest == NONE), NONE, since_ms),
-        _newest_of_series(rows.series, runs, gone_until),
+        top,
+        np.where(since_ms == NEVER, NONE, since_ms),
+        _newest_of_series(rows.series, codes, gone_until),
     )
 
 
-def _newest_of_series(series: _Series, runs: Runs, gone_until: Numbers) -> _Series:
-    lengths = series.lengths[runs.order]
-    begins = (np.cumsum(series.lengths) - series.lengths)[runs.order]
-    # The place of each element once rows are in the order of the runs.
-    shift = begins - (np.cumsum(lengths) - lengths)
-    places = np.arange(lengths.sum()) + np.repeat(shift, lengths)
-    key = np.repeat(runs.key, lengths)
-    records = series.records[places]
-    after = records > gone_until[key]
-    if not after.all():
-        places, key, records = places[after], key[after], records[after]
-    again = (key[1:] == key[:-1]) & (records[1:] <= records[:-1])
-    if again.any():
+def _newest_of_series(series: _Series, codes: Any, gone_until: Numbers) -> _Series:
+    key = np.repeat(codes, series.lengths)
+    if gone_until.max(initial=NONE) != NONE:
+        after = series.records > gone_until[key]
+        key, series = key[after], _taken(series, after)
+    order = stable_order(key)
+    if np.any(series.records[1:] <= series.records[:-1]):
+        order = _once_in_order(key, series.records, order)
+        key = key[order]
+        series, order = _taken(series, order), np.arange(len(order))
+    counts = np.bincount(key, minlength=len(gone_until))
+    younger = np.repeat(np.cumsum(counts), counts) - 1 - np.arange(len(order))
+    kept = _taken(series, order[younger < RECENT])
+    return kept._replace(lengths=np.minimum(counts, RECENT))
+
+
+def _once_in_order(key: Any, records: Numbers, order: Numbers) -> Numbers:
+    """Put elements of each key in the order of the log, where each is to be found once."""
+    same = key[order][1:] == key[order][:-1]
+    step = np.diff(records[order])
+    if np.any(same & (step <= 0)):
         order = np.lexsort((records, key))
-        places, key, records = places[order], key[order], records[order]
-        once = np.append(True, (key[1:] != key[:-1]) | (records[1:] != records[:-1]))
-        places, key, records = places[once], key[once], records[once]
-    counts = np.bincount(key, minlength=len(runs.starts))
-    younger = np.cumsum(counts)[key] - 1 - np.arange(len(key))
-    places = places[younger < RECENT]
-    return _Series(
-        np.minimum(counts, RECENT),
-        series.records[places],
-        series.times_ms[places],
-        series.offsets[places],
-    )
+        same = key[order][1:] == key[order][:-1]
+        step = np.diff(records[order])
+    return order[np.append(True, ~same | (step != 0))]
+
+
+def _taken(series: _Series, elements: Any) -> _Series:
+    """Return some elements; of which rows they are is not said."""
+    _, records, times_ms, offsets = series
+    return _Series(records[:0], records[elements], times_ms[elements], offsets[elements])
 
 
 def _calendar(times_ms: Numbers) -> Numbers:

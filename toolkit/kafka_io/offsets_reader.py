@@ -34,7 +34,7 @@ from toolkit.kafka_io.offsets_removals import Removals
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
-RECORDS_AT_ONCE = 200_000
+RECORDS_AT_ONCE = 400_000
 
 
 class OffsetsTopic(NamedTuple):
@@ -137,7 +137,8 @@ class _Condensed:
         chunk = chunk_of(records)
         self._activity.add(chunk)
         self._removals.add(chunk, self._latest)
-        self._latest = merge_latest(self._latest, latest_of(chunk))
+        latest = latest_of(chunk)
+        self._latest = merge_latest(self._latest, latest) if self._records else latest
         self._unknown += chunk.unknown
         self._malformed += chunk.malformed
         self._records += len(records.offsets)

@@ -13,14 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from toolkit.kafka_io.by_key import stable_order
 from toolkit.kafka_io.byte_columns import Numbers
 from toolkit.kafka_io.commit_columns import commit_keys, commit_values, scan_commit_values
 from toolkit.kafka_io.group_records import decode_classic_group
-from toolkit.kafka_io.offsets_chunk import NO_GROUP, Chunk
+from toolkit.kafka_io.offsets_chunk import Chunk
 from toolkit.kafka_io.offsets_latest import TIME, numbers, times
 from toolkit.kafka_io.offsets_topic import (
     CLASSIC_GROUP,
     CONSUMER_GROUP,
+    LEGACY_COMMIT,
     STREAMS_GROUP,
     TYPE_OF_GROUP,
     UnknownRecord,
@@ -57,10 +59,12 @@ class Removals:
     def add(self, chunk: Chunk, latest: pa.Table) -> None:
         """Add the next records of the log; `latest` is of those before them."""
         removed = np.flatnonzero(chunk.is_commit & ~chunk.valued)
-        ours = ~chunk.is_commit & (chunk.groups != NO_GROUP)
-        newest = chunk.runs.newest
-        # Where nobody asks in between, the newest record of each key will do.
-        told = np.flatnonzero(ours) if len(removed) else newest[ours[newest]]
+        told = np.flatnonzero(chunk.is_of(*TYPE_OF_GROUP))
+        if not len(removed):
+            # Nobody asks in between, so the last record of each key will do.
+            last = np.zeros(len(chunk.key_kinds), np.int64)
+            last[chunk.codes[told]] = told
+            told = np.unique(last[chunk.codes[told]])
         facts = self._follow(chunk, np.sort(np.concatenate([told, removed])))
         if len(removed):
             before = _values_before(chunk, removed, latest)
@@ -73,7 +77,7 @@ class Removals:
     def _follow(self, chunk: Chunk, rows: Numbers) -> list[tuple[int, str | None]]:
         """Return since when (in ms) each removed offset's group was Empty by then, and its kind."""
         facts: list[tuple[int, str | None]] = []
-        kinds = chunk.kinds[rows].tolist()
+        kinds = chunk.key_kinds[chunk.codes[rows]].tolist()
         values = chunk.records.values.take(pa.array(rows)).to_pylist()
         for kind, name, value in zip(kinds, chunk.names_of(rows), values, strict=True):
             if name is None:
@@ -98,12 +102,13 @@ class Removals:
 
 def _values_before(chunk: Chunk, removed: Numbers, latest: pa.Table) -> Any:
     """Return the value before each removed record; null where there is none."""
-    keys, values, runs = chunk.records.keys, chunk.records.values, chunk.runs
-    place = np.empty(len(runs.order), np.int64)
-    place[runs.order] = np.arange(len(runs.order))
-    at = place[removed]
-    first = at == runs.starts[runs.key[at]]
-    here = values.take(pa.array(runs.order[np.where(first, at, at - 1)]))
+    keys, values, codes = chunk.records.keys, chunk.records.values, chunk.codes
+    order = stable_order(codes)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    before = order[place[removed] - 1]
+    first = (place[removed] == 0) | (codes[before] != codes[removed])
+    here = values.take(pa.array(before))
     known = pc.index_in(keys.take(pa.array(removed)), value_set=latest["key"])
     return pc.if_else(pa.array(first), latest["value"].take(known).combine_chunks(), here)
 
@@ -113,7 +118,8 @@ def _removals(
 ) -> pa.Table:
     records = chunk.records
     whose = commit_keys(records.keys.take(pa.array(removed)))
-    scan = scan_commit_values(before, chunk.kinds[removed])
+    is_legacy = chunk.is_of(LEGACY_COMMIT)[removed]
+    scan = scan_commit_values(before, np.ones(len(removed), bool), is_legacy)
     values = commit_values(scan)
     since, kinds = zip(*facts, strict=True)
     columns = [

@@ -36,12 +36,19 @@ if TYPE_CHECKING:
     from toolkit.planning.preview import findings_frame, review_frame
     from toolkit.planning.preview import summary as plan_summary
     from toolkit.planning.reset import plan_reset
+    from toolkit.planning.status_rules import StatusRules
     from toolkit.planning.times import parse_duration
     from toolkit.planning.undo import Moved, plan_undo
     from toolkit.planning.unsubscribed import find_unsubscribed
     from toolkit.report.audit import changes_frame, runs_frame
     from toolkit.report.charts import show_lag_chart, show_leftover_chart
     from toolkit.report.expiry_chart import show_expiry_timeline
+    from toolkit.report.fleet_charts import (
+        show_lag_heat_map,
+        show_lag_history,
+        show_status_chart,
+        show_time_lag_chart,
+    )
     from toolkit.report.plan_chart import show_plan_chart
     from toolkit.report.tables import show_problems, show_table
     from toolkit.runbook import conclude, run_notebook
@@ -65,7 +72,8 @@ if TYPE_CHECKING:
     )
     from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
     from toolkit.runbook.rescue import plan_expiry_rescue
-    from toolkit.spark.fleet_lag import fleet_lag
+    from toolkit.spark.fleet_history import read_fleet_history
+    from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
     from toolkit.spark.session import start_session
     from toolkit.storage.audit import read as read_audit
     from toolkit.storage.audit import unfinished as unfinished_audit
@@ -85,6 +93,7 @@ _HOME = {
     "Commit": "model",
     "Consent": "runbook.decision",
     "Finding": "plan",
+    "FleetOptions": "spark.fleet_lag",
     "Group": "model",
     "GroupState": "model",
     "GroupType": "model",
@@ -96,6 +105,7 @@ _HOME = {
     "Outcome": "plan",
     "Plan": "plan",
     "Snapshot": "model",
+    "StatusRules": "planning.status_rules",
     "ToolkitError": "errors",
     "UsageError": "errors",
     "apply_decided": "runbook.changes",
@@ -136,6 +146,7 @@ _HOME = {
     "problems_frame": "planning.frames",
     "read_audit": "storage.audit:read",
     "read_facts_of": "runbook.look",
+    "read_fleet_history": "spark.fleet_history",
     "read_plan": "storage.plan_files",
     "read_plan_facts": "kafka_io.plan_facts",
     "read_reset_facts": "runbook.look",
@@ -152,13 +163,17 @@ _HOME = {
     "show_decision": "runbook.changes",
     "show_expiry_timeline": "report.expiry_chart",
     "show_lag_chart": "report.charts",
+    "show_lag_heat_map": "report.fleet_charts",
+    "show_lag_history": "report.fleet_charts",
     "show_leftover_chart": "report.charts",
     "show_outcome": "runbook.changes",
     "show_paused": "runbook.holds",
     "show_plan_chart": "report.plan_chart",
     "show_problems": "report.tables",
     "show_resume": "runbook.holds",
+    "show_status_chart": "report.fleet_charts",
     "show_table": "report.tables",
+    "show_time_lag_chart": "report.fleet_charts",
     "show_undo": "runbook.changes",
     "start_session": "spark.session",
     "state_dir": "storage.state_dir",
@@ -175,6 +190,7 @@ __all__ = [
     "Commit",
     "Consent",
     "Finding",
+    "FleetOptions",
     "Group",
     "GroupState",
     "GroupType",
@@ -186,6 +202,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "Snapshot",
+    "StatusRules",
     "ToolkitError",
     "UsageError",
     "apply_decided",
@@ -226,6 +243,7 @@ __all__ = [
     "problems_frame",
     "read_audit",
     "read_facts_of",
+    "read_fleet_history",
     "read_plan",
     "read_plan_facts",
     "read_reset_facts",
@@ -242,13 +260,17 @@ __all__ = [
     "show_decision",
     "show_expiry_timeline",
     "show_lag_chart",
+    "show_lag_heat_map",
+    "show_lag_history",
     "show_leftover_chart",
     "show_outcome",
     "show_paused",
     "show_plan_chart",
     "show_problems",
     "show_resume",
+    "show_status_chart",
     "show_table",
+    "show_time_lag_chart",
     "show_undo",
     "start_session",
     "state_dir",

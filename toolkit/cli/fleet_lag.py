@@ -23,7 +23,7 @@ SHOWN = {
         *("time_lag_s", "expires_at", "status_why"),
     ],
 }
-ALL = "groups", "partitions"
+ALL = "activity", "groups", "leftovers", "partitions"
 
 
 @click.command("fleet-lag")

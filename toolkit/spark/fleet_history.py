@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
+import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
+from toolkit.spark.arrow import as_frame
 from toolkit.spark.history import History
 from toolkit.spark.incremental import (
     PartitionRead,
@@ -18,11 +20,19 @@ from toolkit.spark.incremental import (
     save_state,
 )
 from toolkit.spark.log_facts import PLACE_KEY, Step
-from toolkit.spark.schemas import GROUP_SUMMARY, PARTITIONS, PROBLEMS, as_spark
+from toolkit.spark.schemas import (
+    GROUP_ACTIVITY,
+    GROUP_SUMMARY,
+    PARTITIONS,
+    PROBLEMS,
+    as_spark,
+    schema,
+)
 
 TABLES = {
     "partitions": as_spark(PARTITIONS),
     "groups": as_spark(GROUP_SUMMARY),
+    "activity": as_spark(schema(*GROUP_ACTIVITY)),
     "problems": as_spark(PROBLEMS),
 }
 # How far back log ends are taken from the history, and how many: it is only a second witness.
@@ -33,6 +43,17 @@ MOST_ENDS = 50
 def open_history(session: SparkSession, root: str) -> History:
     """Return the history below a folder or URL, with the tables of the fleet job."""
     return History(session, root, TABLES)
+
+
+def read_fleet_history(
+    session: SparkSession, root: str, table: str, *, since: datetime | None = None
+) -> pd.DataFrame:
+    """
+    Return the rows of a table of the history, with run_id and taken_at.
+
+    Tables: partitions, groups, activity, problems. Raises UsageError for another.
+    """
+    return as_frame(open_history(session, root).read(table, since=since).toArrow())
 
 
 class FleetHistory:

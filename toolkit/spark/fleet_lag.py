@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
 from toolkit.planning.status_rules import StatusRules
+from toolkit.planning.trend import look_back_s
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.cluster_facts import listed_groups
 from toolkit.spark.fleet_history import TABLES, FleetHistory
@@ -34,9 +35,11 @@ from toolkit.spark.schemas import PROBLEMS, as_spark
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import OffsetsSource, clusters_option, points_option
 from toolkit.spark.transforms import (
+    activity_of,
     decoded_commits,
     decoded_groups,
     judged,
+    leftovers_of,
     log_problems_only,
     merged_groups,
     only,
@@ -53,13 +56,15 @@ class FleetOptions:
     How a fleet is looked at.
 
     `rules` say what the status words mean, and how far back is looked (`window_s`). `empty_days`:
-    groups that have been empty for longer are leftovers. `history`: a folder or URL where results
+    groups that have been empty for longer are leftovers. `activity_s`: over how long is counted
+    what groups write. `history`: a folder or URL where results
     are kept, and from where the next run goes on reading; a run of the same `run_id` is kept once.
     `full` reads everything all the same.
     """
 
     rules: StatusRules = field(default_factory=StatusRules)
     empty_days: float = 30
+    activity_s: float = 3600
     history: str | None = None
     run_id: str = ""
     full: bool = False
@@ -70,6 +75,8 @@ class FleetFrames(NamedTuple):
 
     partitions: pd.DataFrame
     groups: pd.DataFrame
+    activity: pd.DataFrame
+    leftovers: pd.DataFrame
     problems: pd.DataFrame
 
 
@@ -89,6 +96,8 @@ class FleetLag:
     taken_at: datetime
     partitions: DataFrame
     groups: DataFrame
+    activity: DataFrame
+    leftovers: DataFrame
     problems: DataFrame
     read_to: DataFrame
 
@@ -153,20 +162,28 @@ def fleet_lag(
             listed = keep(listed_groups(session, by_name))
             commits = keep(_commits(read, latest))
             groups = merged_groups(commits, _groups(read, latest), listed)
-            window_s = options.rules.window_s
-            ends = past.with_past_ends(taken_at)
+            log_facts = with_log_facts(
+                by_name,
+                look_back_s=look_back_s(options.rules),
+                with_past_ends=past.with_past_ends(taken_at),
+            )
             partitions = keep(
-                commits.transform(with_log_facts(by_name, window_s=window_s, with_past_ends=ends))
+                commits.transform(log_facts)
                 .transform(with_groups(groups, listed))
                 .transform(judged(options.rules))
             )
             partitions.count()
             step("summing up")
+            wrote = activity_of(
+                read.transform(only("activity")), read.transform(only("removal")), commits, listed
+            )
             result = FleetLag(
                 clusters=tuple(by_name),
                 taken_at=taken_at,
                 partitions=partitions,
                 groups=keep(partitions.transform(summed_by_group)),
+                activity=wrote(taken_at, options.activity_s),
+                leftovers=leftovers_of(partitions, empty_days=options.empty_days),
                 problems=keep(_problems(read, listed, partitions, past)),
                 read_to=read.transform(only("read_to")),
             )

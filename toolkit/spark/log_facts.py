@@ -34,7 +34,7 @@ Step = Callable[[DataFrame], DataFrame]
 
 
 def with_log_facts(
-    clusters: Mapping[str, Cluster], *, window_s: float, with_past_ends: Step
+    clusters: Mapping[str, Cluster], *, look_back_s: Sequence[float], with_past_ends: Step
 ) -> Step:
     """
     Return the step that adds where each commit's log starts and ends, and its lag in time.
@@ -42,12 +42,13 @@ def with_log_facts(
     Adds the columns of `schemas.LOG_FACTS`. A partition that could not be asked for keeps nulls
     and says why in `log_problem`. Commits were read before, so that log ends are never behind them.
     `with_past_ends` adds to partitions where their logs ended at earlier times (`past_ends`), which
-    tells the lag in time where brokers do not.
+    tells the lag in time where brokers do not; `look_back_s` says how long ago it is asked where
+    they ended.
     """
 
     def read(table: pa.Table) -> pa.Table:
         found = [
-            as_table(_log_facts(clusters[str(name)], part, window_s), schema(*LOG_FACTS))
+            as_table(_log_facts(clusters[str(name)], part, look_back_s), schema(*LOG_FACTS))
             for name, part in as_frame(table).groupby("cluster")
         ]
         return pa.concat_tables(found)
@@ -62,7 +63,9 @@ def with_log_facts(
     return step
 
 
-def _log_facts(cluster: Cluster, positions: pd.DataFrame, window_s: float) -> pd.DataFrame:
+def _log_facts(
+    cluster: Cluster, positions: pd.DataFrame, look_back_s: Sequence[float]
+) -> pd.DataFrame:
     """Ask one cluster about the logs of some positions; why it did not answer is in its rows."""
     positions = positions.reset_index(drop=True)
     pairs = zip(positions["topic"], positions["partition"], strict=True)
@@ -72,15 +75,15 @@ def _log_facts(cluster: Cluster, positions: pd.DataFrame, window_s: float) -> pd
         offsets[place].add(int(committed))
     logs: Mapping[TopicPartition, LogOffsets] = {}
     times = LogTimes({}, [], [], 0, 0)
-    now = datetime.now(UTC)
-    earlier = now - timedelta(seconds=window_s)
+    now = _in_whole_milliseconds(datetime.now(UTC))
+    instants: Sequence[datetime] = ()
     try:
         with Connection(cluster) as connection:
             logs, problems = read_log_offsets(connection, places)
             why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
-            now = datetime.now(UTC)
-            earlier = now - timedelta(seconds=window_s)
-            times = read_log_times(connection, offsets, logs, LookUp(now, at=(earlier,)))
+            now = _in_whole_milliseconds(datetime.now(UTC))
+            instants = [now - timedelta(seconds=ago_s) for ago_s in look_back_s]
+            times = read_log_times(connection, offsets, logs, LookUp(now, at=tuple(instants)))
     except ToolkitError as exc:
         why = {place: str(exc) for place in offsets if place not in logs}
     known = with_lag(_with_logs(positions, places, logs, why))
@@ -90,11 +93,39 @@ def _log_facts(cluster: Cluster, positions: pd.DataFrame, window_s: float) -> pd
     found = [records.get(position, UNREAD) for position in unread]
     known["record_found"] = pd.array([one.found for one in found], "boolean")
     known["record_at"] = [one.at for one in found]
-    timed = with_time_lag(known, now=now)
-    asked = pd.Series([times.points.get(place, ()) for place in places], timed.index)
-    ends = earlier_ends(asked, timed["log_end"], at=earlier)
-    since = pd.Series(earlier, timed.index).where(ends.notna())
-    return timed.assign(earlier_end=ends, earlier_at=since, log_read_at=now)
+    timed = with_time_lag(known, now=now).assign(log_read_at=now)
+    return _with_earlier(timed, places, logs, instants, times)
+
+
+def _with_earlier(
+    frame: pd.DataFrame,
+    places: Sequence[TopicPartition],
+    logs: Mapping[TopicPartition, LogOffsets],
+    instants: Sequence[datetime],
+    times: LogTimes,
+) -> pd.DataFrame:
+    """Add where logs ended at earlier instants: at the first one, and at all as lists."""
+    each = list(dict.fromkeys(places))
+    ends = pd.Series(pd.array([logs.get(place, NO_LOG).log_end for place in each], "Int64"))
+    points = pd.Series([times.points.get(place, ()) for place in each], dtype="object")
+    found = [earlier_ends(points, ends, at=at).tolist() for at in instants]
+    past = {
+        place: [(at, end) for at, end in zip(instants, told, strict=True) if not pd.isna(end)]
+        for place, *told in zip(each, *found, strict=True)
+    }
+    rows = [past[place] for place in places]
+    first = [row[0] if row and row[0][0] == instants[0] else (None, None) for row in rows]
+    return frame.assign(
+        earlier_at=pd.Series([at for at, _ in first], frame.index, "datetime64[ms, UTC]"),
+        earlier_end=pd.array([end for _, end in first], "Int64"),
+        past_at=pd.Series([[at for at, _ in row] for row in rows], frame.index, "object"),
+        past_end=pd.Series([[end for _, end in row] for row in rows], frame.index, "object"),
+    )
+
+
+def _in_whole_milliseconds(at: datetime) -> datetime:
+    """Return the time with Kafka's grain, so that an answer is found by what was asked."""
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
 class _Record(NamedTuple):

@@ -98,6 +98,8 @@ LOG_FACTS = [
     *LOG_FIELDS,
     *_time("earlier_at"),
     *_whole("earlier_end"),  # where the log ended then
+    pa.field("past_at", pa.list_(TIME)),  # more such instants
+    pa.field("past_end", pa.list_(pa.int64())),
     *TIME_LAG_FIELDS,
 ]
 
@@ -112,6 +114,25 @@ FACTS = [
     *_whole("retention_s", "check_interval_s"),
     *[field for field in LOG_FACTS if field.name not in {"committed", *(f.name for f in PLACE)}],
 ]
+# KIP-496's meters by group, as far as the log still tells.
+GROUP_ACTIVITY = [
+    *_text("cluster", "group"),
+    *_time("window_from"),
+    *_whole("commits"),
+    *_number("commits_per_s"),
+    *_whole("expirations", "deletions", "removals", "rebalances"),
+    *_number("bytes_per_s"),
+    *_flag("complete", "hot"),
+    *_text("why"),
+]
+LEFTOVERS = [
+    *_text("cluster", "group", "topic"),
+    *_whole("partition"),
+    *_text("kind"),
+    *_whole("lag"),
+    *_time("committed_at", "since"),
+    *_text("source", "why"),
+]
 LAG_FIELDS = [*_whole("lag", "stable_lag", "lost"), *_text("position")]
 STATUS_FIELDS = [
     *_text("status", "status_why", "member_state", "trend"),
@@ -124,7 +145,8 @@ EXPIRY_FIELDS = [
     *_flag("at_once_if_stopped"),
     *_text("expiry_confidence"),
 ]
-INNER = {"recent_at", "recent_offset", "retention_s", "check_interval_s", "protocol_type"}
+# What only rules need.
+INNER = {"recent_at", "recent_offset", "past_at", "past_end", "retention_s", "check_interval_s"}
 
 
 def schema(*fields: pa.Field) -> pa.Schema:

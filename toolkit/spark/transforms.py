@@ -8,6 +8,7 @@ everything is joined and few rows are left.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pandas as pd
 import pyarrow as pa
@@ -17,10 +18,12 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.kafka_io.offsets_decode import decode_commits
 from toolkit.kafka_io.offsets_groups import decode_groups
+from toolkit.planning.activity import activity_by_group, with_removal_kinds
 from toolkit.planning.expiry import with_expiry
 from toolkit.planning.group_facts import group_facts
 from toolkit.planning.group_summary import group_summary
 from toolkit.planning.lag import with_lag
+from toolkit.planning.leftovers import leftovers
 from toolkit.planning.status import with_status
 from toolkit.planning.status_rules import StatusRules
 from toolkit.spark.arrow import (
@@ -34,8 +37,10 @@ from toolkit.spark.arrow import (
 from toolkit.spark.read_rows import FROM_LOG
 from toolkit.spark.schemas import (
     COMMITS,
+    GROUP_ACTIVITY,
     GROUP_SUMMARY,
     GROUPS,
+    LEFTOVERS,
     PARTITIONS,
     as_spark,
     schema,
@@ -49,8 +54,9 @@ def only(name: str) -> Step:
     """Return the step that keeps the rows which have one of the structs of `schemas.READ`."""
 
     def step(read: DataFrame) -> DataFrame:
-        there = read.where(F.col(name).isNotNull())
-        return there.select("cluster", "offsets_partition", f"{name}.*")
+        # Named anew, because Spark does not join two parts of one frame by the same columns.
+        of = (F.col(column).alias(column) for column in ("cluster", "offsets_partition"))
+        return read.where(F.col(name).isNotNull()).select(*of, f"{name}.*")
 
     return step
 
@@ -163,3 +169,47 @@ def summed_by_group(partitions: DataFrame) -> DataFrame:
     """Sum partitions up to groups: `schemas.GROUP_SUMMARY`, the most behind first."""
     together = partitions.repartition(*GROUP_KEY)
     return with_rule(together, group_summary, GROUP_SUMMARY).orderBy(F.desc_nulls_last("lag"))
+
+
+def leftovers_of(partitions: DataFrame, *, empty_days: float) -> DataFrame:
+    """List what nobody needs any more, by the rule of `planning/leftovers.py`."""
+
+    def rule(rows: pd.DataFrame) -> pd.DataFrame:
+        now = rows["log_read_at"].max().to_pydatetime()
+        return leftovers(rows, now=now, empty_days=empty_days)
+
+    # A group is judged as a whole.
+    return with_rule(partitions.repartition(*GROUP_KEY), rule, schema(*LEFTOVERS))
+
+
+def activity_of(
+    activity: DataFrame, removals: DataFrame, commits: DataFrame, listed: DataFrame
+) -> Callable[[datetime, float], DataFrame]:
+    """
+    Return the function that sums up what groups wrote in some seconds before an instant.
+
+    By the rules of `planning/activity.py`, a cluster at a time: `schemas.GROUP_ACTIVITY`.
+    """
+    settings = listed.where("retention_s is not null or check_interval_s is not null").select(
+        "cluster", "retention_s", "check_interval_s"
+    )
+    gone = removals.join(F.broadcast(settings), "cluster", "left")
+    counts = commits.groupBy(*GROUP_KEY).agg(F.count("*").alias("committed_partitions"))
+    wrote = activity.join(counts, GROUP_KEY, "left")
+
+    def summed(now: datetime, window_s: float) -> DataFrame:
+        def rule(written: pa.Table, removed: pa.Table) -> pa.Table:
+            rows, gone = as_frame(written), as_frame(removed)
+            kinds = with_removal_kinds(
+                gone, retention_s=gone["retention_s"], check_interval_s=gone["check_interval_s"]
+            )
+            groups = rows.drop_duplicates(GROUP_KEY)
+            times = groups["committed_partitions"].fillna(0).astype("int64")
+            each = groups.loc[groups.index.repeat(times), GROUP_KEY]
+            found = activity_by_group(rows, kinds, now=now, window_s=window_s, commits=each)
+            return as_table(found, schema(*GROUP_ACTIVITY))
+
+        both = wrote.groupBy("cluster").cogroup(gone.groupBy("cluster"))
+        return both.applyInArrow(rule, as_spark(schema(*GROUP_ACTIVITY)))
+
+    return summed

@@ -1,0 +1,110 @@
+"""The pictures of a fleet."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+
+from toolkit.report.fleet_charts import (
+    show_lag_heat_map,
+    show_lag_history,
+    show_status_chart,
+    show_time_lag_chart,
+)
+
+Shown = list[dict[str, Any]]
+
+MIME = "application/vnd.plotly.v1+json"
+HOSTILE = "<a href='http://evil.invalid'>x</a>"
+T0 = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def figure(shown: Shown) -> dict[str, Any]:
+    """Return the one figure that was shown."""
+    (found,) = shown
+    drawn: dict[str, Any] = found["data"][MIME]
+    return drawn
+
+
+def test_groups_are_counted_by_cluster_and_word(shown: Shown) -> None:
+    """A group without a word is counted as one of which nothing can be said."""
+    words = ["OK", "OK", "ERR", None]
+    show_status_chart(pd.DataFrame({"cluster": ["eu", "eu", "eu", "us"], "status": words}))
+
+    drawn = {
+        trace["name"]: dict(zip(trace["y"], trace["x"], strict=True))
+        for trace in figure(shown)["data"]
+    }
+    assert {
+        "OK": {"eu": 2, "us": 0},
+        "ERR": {"eu": 1, "us": 0},
+        "cannot be said": {"eu": 0, "us": 1},
+    } == drawn
+
+
+def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Shown) -> None:
+    """Lag of all partitions of a topic is added up; no lag and no known lag are no colour."""
+    rows = pd.DataFrame(
+        {
+            "cluster": "eu",
+            "group": ["slow", "slow", "late", "fine", HOSTILE, "odd"],
+            "topic": ["t", "t", "u", "t", HOSTILE, "u"],
+            "lag": pd.array([5, 7, 100, 0, 1, None], "Int64"),
+        }
+    )
+    show_lag_heat_map(rows, most=3)
+
+    (trace,) = figure(shown)["data"]
+    assert ["late · eu", "slow · eu"] == trace["y"][:2]
+    assert trace["x"][:2] == ["u", "t"]
+    assert [[100.0, None, None], [None, 12.0, None]] == trace["customdata"][:2]
+    assert "href='http" not in trace["y"][2].replace("&lt;a href", "")
+    assert "fine · eu" not in trace["y"]
+
+
+def test_ages_are_counted_up_to_their_ends(shown: Shown) -> None:
+    """What waits for exactly a second is no longer under one; what is unknown is not drawn."""
+    ages = pd.array([0, 0.5, 1, 59.9, 60, 1e6, None], "Float64")
+    show_time_lag_chart(pd.DataFrame({"cluster": "eu", "time_lag_s": ages}))
+
+    (trace,) = figure(shown)["data"]
+    assert {
+        "nothing to read": 1,
+        "under 1 s": 1,
+        "under 10 s": 1,
+        "under 1 min": 1,
+        "under 10 min": 1,
+        "1 d or more": 1,
+    } == dict(zip(trace["x"], trace["y"], strict=True))
+
+
+def test_the_history_shows_the_groups_that_are_worst_now(shown: Shown) -> None:
+    """A line for each of them, broken where a run has no lag; one run makes no line."""
+    times = [T0, T0 + timedelta(hours=1), T0 + timedelta(hours=2)]
+    rows = pd.DataFrame(
+        {
+            "cluster": "eu",
+            "group": ["a", "a", "a", "b", "b"],
+            "lag": pd.array([1, None, 9, 50, 3], "Int64"),
+            "taken_at": [*times, times[0], times[2]],
+        }
+    )
+    show_lag_history(rows[rows["taken_at"] == T0])
+    assert [] == shown
+    show_lag_history(rows, most=1)
+
+    (trace,) = figure(shown)["data"]
+    assert "a · eu" == trace["name"]
+    assert [1, None, 9] == trace["y"]
+
+
+def test_nothing_is_drawn_of_nothing(shown: Shown) -> None:
+    """An empty fleet has no picture instead of an empty one."""
+    columns = ["cluster", "group", "topic", "lag", "time_lag_s", "status", "taken_at"]
+    nothing = pd.DataFrame(columns=columns)
+    for show in (show_status_chart, show_lag_heat_map, show_time_lag_chart, show_lag_history):
+        show(nothing)
+
+    assert [] == shown

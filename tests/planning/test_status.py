@@ -207,6 +207,23 @@ def test_an_uncertain_wait_counts_with_the_least_it_can_be() -> None:
     assert "OK" == word(**hung, time_lag_bound_s=20.0)
 
 
+def test_nobody_is_silent_only_because_reading_took_long() -> None:
+    """Silence ends where commits were read: what was committed after that is not known."""
+    rows = frame(
+        [
+            {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
+            {**steps(every_s=5, by=50, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
+            {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 165.0},
+            {**steps(**STANDS, last_s=165), "log_end": 5000, "time_lag_s": 165.0},
+        ]
+    )
+    seen = with_status(rows.assign(commits_read_at=ago(99)), now=NOW)
+
+    assert ["STOP"] * 4 == with_status(rows, now=NOW)["status"].tolist()
+    assert ["OK", "OK", "STALL", "STOP"] == seen["status"].tolist()
+    assert ["alive and committing"] * 3 + ["alive and silent"] == seen["member_state"].tolist()
+
+
 def test_rules_can_be_chosen() -> None:
     """Patience, tolerance and the number of commits are the caller's to choose."""
     hung = frame([{**steps(**STANDS, last_s=20), "log_end": 5000, "time_lag_s": 25.0}])

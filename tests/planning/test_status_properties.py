@@ -150,7 +150,7 @@ def steady_reader(draw: st.DrawFn) -> dict[str, Any]:
     read = draw(st.integers(10, 10**6))
     kind = draw(st.sampled_from(["classic", "consumer", "simple"]))
     series = steps(
-        every_s=draw(st.floats(3, 200)), number=draw(st.integers(3, 16)), last_s=0, by=read
+        every_s=draw(st.floats(10, 200)), number=draw(st.integers(3, 16)), last_s=0, by=read
     )
     moved = [offset + 10**12 for offset in series["recent_offset"]]
     pace = {"committed": moved[-1], "highest": moved[-1], "recent_offset": moved}

@@ -65,8 +65,10 @@ def with_status(
     highest_at, type, protocol_type, state, empty_since, subscribed, pending, log_start, log_end,
     log_problem, earlier_at, earlier_end; where there are such columns, past_at and past_end (lists:
     more earlier instants, and where the log ended then, of which the one that suits the commits of
-    each row is taken: `trend.look_back_s`), time_lag_s, time_lag_bound_s, and held (whether the
-    partition is paused). `now` has to be when the log ends were read.
+    each row is taken: `trend.look_back_s`), time_lag_s, time_lag_bound_s, held (whether the
+    partition is paused), and commits_read_at. `now` has to be when the log ends were read, and
+    commits_read_at up to when commits are known: reading a fleet takes time, in which members only
+    seem to be silent.
 
     status is a word of the table above. member_state: "alive and committing", "alive and silent"
     (records wait), "alive and idle" (none does), "gone", null where unknown and for commits without

@@ -22,7 +22,7 @@ from toolkit.planning.status_rules import (
     SILENT,
     StatusRules,
 )
-from toolkit.planning.trend import Earlier, Pace, Reading, pace_of, whole
+from toolkit.planning.trend import Earlier, Pace, Reading, pace_of, unseen_by_commits_s, whole
 
 Texts = npt.NDArray[np.object_]
 
@@ -33,7 +33,8 @@ class StatusFacts:
     The facts about each row of a frame of partitions; a flag that is not known is not set.
 
     `gone`: nobody is in the group; `by_members`: it has members, and they commit; groups that
-    commit without members are neither. Seconds are NaN where unknown.
+    commit without members are neither. Seconds are NaN where unknown. What has to last longer than
+    patience counts up to when commits were read: what happened after that is not known.
     """
 
     committed: Whole
@@ -73,7 +74,8 @@ class StatusFacts:
         unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
         alone = _commits_without_members(partitions, series, empty_s)
         gone = (state == str(GroupState.EMPTY)) & ~alone
-        reading = Reading.of(series, ended=gone, rules=rules)
+        unseen_s = unseen_by_commits_s(partitions, now)
+        reading = Reading.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
         problem = _texts(partitions["log_problem"])
         highest, highest_known = whole(partitions["highest"])
         log_start, start_known = whole(partitions["log_start"])
@@ -84,6 +86,7 @@ class StatusFacts:
         earlier = Earlier.of(partitions, reading.stretch_s(rules), now=now)
         told_s = _time_lag_s(partitions)
         at_least_s, at_most_s = _waited(partitions, earlier)
+        moved_s = series.moved_age_s(highest, age_s(partitions["highest_at"], now))
         return cls(
             committed=committed,
             no_commit=~committed_known,
@@ -105,12 +108,12 @@ class StatusFacts:
             lag=lag,
             no_lag=lag_known & (lag == 0),
             at_open_transaction=stable_known & (stable_lag == 0) & (lag > 0),
-            last_age_s=series.last_age_s,
-            moved_s=series.moved_age_s(highest, age_s(partitions["highest_at"], now)),
+            last_age_s=reading.last_age_s,
+            moved_s=np.maximum(moved_s - unseen_s, 0),
             patience_s=reading.patience_s,
             wait_told=~np.isnan(told_s),
-            waited_s=np.where(np.isnan(told_s), at_least_s, told_s),
-            waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s),
+            waited_s=np.where(np.isnan(told_s), at_least_s, told_s) - unseen_s,
+            waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s) - unseen_s,
             pace=pace_of(partitions, reading, earlier, rules),
         )
 

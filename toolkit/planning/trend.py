@@ -41,26 +41,35 @@ class Reading:
     """
     What the commits of each row tell of its reader; `ended` where nobody is left to read.
 
-    `patience_s` and `window_s` are the rules' own, stretched for groups that commit seldom.
+    `unseen_s`: commits were read so long ago, for a fleet takes its time. `patience_s` and
+    `window_s` are the rules' own, stretched for groups that commit seldom.
     """
 
     series: CommitSeries
     ended: Flags
+    unseen_s: Floats
     patience_s: Floats
     window_s: Floats
 
     @classmethod
-    def of(cls, series: CommitSeries, *, ended: Flags, rules: StatusRules) -> Reading:
+    def of(
+        cls, series: CommitSeries, *, ended: Flags, unseen_s: Floats, rules: StatusRules
+    ) -> Reading:
         """Return it for the given series."""
         interval_s = np.nan_to_num(series.interval_s)
         patience_s = np.maximum(interval_s * rules.patience_intervals, rules.patience_s)
         window_s = np.maximum(interval_s * rules.min_commits, rules.window_s)
-        return cls(series, ended, patience_s, window_s)
+        return cls(series, ended, unseen_s, patience_s, window_s)
 
     @property
     def silent(self) -> Flags:
         """Where nothing was committed for longer than patience."""
-        return self.series.last_age_s > self.patience_s
+        return self.last_age_s > self.patience_s
+
+    @property
+    def last_age_s(self) -> Floats:
+        """How long nothing had been committed when commits were read."""
+        return np.maximum(self.series.last_age_s - self.unseen_s, 0)
 
     def stretch_s(self, rules: StatusRules) -> Floats:
         """Return over how many seconds, up to now, commits tell a pace; NaN where they do not."""
@@ -144,6 +153,13 @@ def pace_of(
     drain_s = np.divide(lag, gained, out=np.full(len(lag), np.nan), where=drains)
     drain_s[lag_known & (lag == 0)] = 0.0
     return Pace(consumed, produced, trend, drain_s)
+
+
+def unseen_by_commits_s(partitions: pd.DataFrame, now: datetime) -> Floats:
+    """Return how long ago commits were read, by commits_read_at: 0 where that is not told."""
+    if "commits_read_at" not in partitions:
+        return np.zeros(len(partitions))
+    return np.maximum(np.nan_to_num(age_s(partitions["commits_read_at"], now)), 0)
 
 
 def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:

@@ -1,0 +1,261 @@
+"""The words that the fleet job finds for groups whose behaviour is known, because it is made."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from applications import Applications
+from behaviours import Behaviours
+
+from toolkit.errors import BrokerRefused
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.log_offsets import read_log_offsets
+from toolkit.kafka_io.log_times import LookUp, read_log_times
+from toolkit.kafka_io.offsets_decode import COMMITS, decode_commits, decode_groups
+from toolkit.kafka_io.offsets_groups import GROUPS
+from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
+from toolkit.model import Cluster, Group, TopicPartition
+from toolkit.planning.group_facts import group_facts
+from toolkit.planning.lag import with_lag
+from toolkit.planning.status import StatusRules, with_status
+from toolkit.planning.time_lag import earlier_ends, with_time_lag
+from toolkit.planning.trend import look_back_s
+from toolkit.spark.arrow import as_frame
+
+# A member commits each second, and the log keeps sixteen of its commits.
+RULES = StatusRules(window_s=20, patience_s=6, tolerance=0.2)
+SILENT_S, SERIES, LOOKS = 10, 16, 5
+PATIENCE_S = 120
+STANDING = {"stalled", "hung", "stopped", "simple"}
+
+
+class Expected(NamedTuple):
+    """What is published of one behaviour, and what Burrow was measured to say of it."""
+
+    status: str
+    member_state: str | None
+    trend: str | None  # "": not asked
+    burrow: str
+
+
+ALIVE, SILENT, IDLE, GONE = "alive and committing", "alive and silent", "alive and idle", "gone"
+EXPECTED = {
+    "fast": Expected("OK", ALIVE, "", "OK"),
+    "slow": Expected("WARN", ALIVE, "falling behind", "OK"),
+    "constant": Expected("OK", ALIVE, "", "OK"),
+    "stalled": Expected("STALL", ALIVE, "falling behind", "STALL"),
+    "hung": Expected("STOP", SILENT, "", "STOP"),
+    "stopped": Expected("STOP", GONE, "", "STOP"),
+    "rewound": Expected("REWIND", ALIVE, "falling behind", "OK, REWIND for 15 commits"),
+    "unsubscribed": Expected("UNSUBSCRIBED", None, None, "STOP"),
+    "idle": Expected("OK", IDLE, "", "OK"),
+    "simple": Expected("STOP", None, "", "STOP"),
+    "beyond": Expected("ERR", None, "", "OK"),
+    "lost": Expected("ERR", None, "", "not measured"),
+}
+BY_ADMIN = ("simple", "beyond", "lost")  # which have no members
+TRUE_TOPIC = {"unsubscribed": "left", "idle": "quiet", "beyond": "quiet", "lost": "cut"}
+
+
+class Acting(NamedTuple):
+    """One group, of which behaviour, and the topic that tells."""
+
+    behaviour: str
+    protocol: str
+    topic: str
+
+
+@pytest.fixture(scope="module")
+def acting(
+    bare_cluster: Cluster, applications_until: Callable[[Cluster, ExitStack], Applications]
+) -> Iterator[tuple[Behaviours, dict[str, Acting]]]:
+    """Return the groups, which act while the tests run."""
+    with ExitStack() as ending:
+        behaviours = Behaviours(applications_until(bare_cluster, ending))
+        groups = {}
+        for behaviour in (*EXPECTED, "deleted"):
+            for protocol in ("classic",) if behaviour in BY_ADMIN else ("classic", "consumer"):
+                name = behaviours.apps.name(f"{behaviour}-{protocol}")
+                topic = getattr(behaviours, TRUE_TOPIC.get(behaviour, "stream"))
+                groups[name] = Acting(behaviour, protocol, topic)
+                behaviours.add(behaviour, name, protocol)
+        behaviours.start()
+        ending.callback(behaviours.stop)
+        yield behaviours, groups
+
+
+class FromLog(NamedTuple):
+    """What the offsets topic tells of commits and of groups, and when it was read."""
+
+    commits: pd.DataFrame
+    groups: pd.DataFrame
+    read_at: datetime
+
+
+def read_the_log(cluster: Cluster) -> FromLog:
+    """Read the whole offsets topic."""
+    with Connection(cluster) as connection:
+        read_at = datetime.now(UTC)
+        logs = offsets_partitions(connection).logs
+    latest = [read_offsets_log(cluster, number, log).latest for number, log in logs.items()]
+    commits = [decode_commits(table)[0] for table in latest]
+    groups = [decode_groups(table)[0] for table in latest]
+    return FromLog(
+        as_frame(pa.concat_tables([COMMITS.empty_table(), *commits])),
+        as_frame(pa.concat_tables([GROUPS.empty_table(), *groups])),
+        read_at,
+    )
+
+
+def judged(cluster: Cluster) -> pd.DataFrame:
+    """Return every commit of a cluster with its status, from what was just read."""
+    told = read_the_log(cluster)
+    pairs = zip(told.commits["topic"], told.commits["partition"], strict=True)
+    places = [TopicPartition(*pair) for pair in pairs]
+    with Connection(cluster) as connection:
+        listed, _ = list_groups(connection)
+        logs, _ = read_log_offsets(connection, places)
+        now = datetime.now(UTC).replace(microsecond=0)
+        back = [now - timedelta(seconds=age) for age in look_back_s(RULES)]
+        wanted: dict[TopicPartition, set[int]] = defaultdict(set)
+        for place, offset in zip(places, told.commits["committed"], strict=True):
+            wanted[place].add(int(offset))
+        times = read_log_times(connection, wanted, logs, LookUp(now, at=tuple(back)))
+    known = [logs[place] for place in places]
+    facts = with_groups(told, listed).assign(
+        cluster=cluster.name,
+        log_start=pd.array([log.log_start for log in known], "Int64"),
+        log_end=pd.array([log.log_end for log in known], "Int64"),
+        last_stable=pd.array([log.last_stable for log in known], "Int64"),
+        log_problem="",
+        commits_read_at=told.read_at,
+        points=[times.points[place] for place in places],
+    )
+    ends = [earlier_ends(facts["points"], facts["log_end"], at=at) for at in back]
+    facts = facts.assign(earlier_at=back[0], earlier_end=ends[0])
+    facts["past_at"] = [back] * len(facts)
+    facts["past_end"] = pd.concat(ends, axis=1).to_numpy().tolist()
+    return with_status(with_time_lag(with_lag(facts), now=now), now=now, rules=RULES)
+
+
+def with_groups(told: FromLog, listed: Sequence[Group]) -> pd.DataFrame:
+    """Add to each commit what is known of its group."""
+    names = told.commits[["group"]].drop_duplicates()
+    logged = names.merge(told.groups, on="group", how="left").assign(cluster="")
+    states = [(g.group_id, str(g.type), str(g.state), g.protocol_type) for g in listed]
+    coordinators = pd.DataFrame(states, columns=["group", "type", "state", "protocol_type"])
+    groups = group_facts(logged, coordinators.assign(complete=pd.array([True] * len(states))))
+    facts = told.commits.merge(groups, on="group", how="left")
+    subscribed = [
+        None if why else isinstance(topics, np.ndarray) and topic in topics
+        for why, topics, topic in zip(
+            facts["unreadable"], facts["subscribed"], facts["topic"], strict=True
+        )
+    ]
+    return facts.assign(subscribed=pd.array(subscribed, "boolean"), pending=False)
+
+
+def shows(group: Acting, commits: pd.DataFrame) -> bool:
+    """Say whether the log shows that the group does what it is to do."""
+    if group.behaviour == "deleted":
+        return True  # what counts is that nothing is left
+    if commits.empty:
+        return False
+    (commit,) = commits.itertuples()
+    silent_s = (datetime.now(UTC) - commit.committed_at).total_seconds()
+    offsets = list(commit.recent_offset)
+    if group.behaviour in {"fast", "slow", "constant"}:
+        return len(offsets) == SERIES and offsets == sorted(offsets) and offsets[0] < offsets[-1]
+    if group.behaviour == "stalled":
+        return len(offsets) == SERIES and offsets[0] == offsets[-1]
+    if group.behaviour == "rewound":
+        # The drop is so long ago that the series does not show it any more.
+        return offsets[0] < offsets[-1] < commit.highest and len(offsets) == SERIES == len(
+            [one for one in offsets if one < commit.highest]
+        )
+    return silent_s > SILENT_S
+
+
+def not_shown(cluster: Cluster, behaviours: Behaviours, groups: dict[str, Acting]) -> list[str]:
+    """Return the groups of which the log does not show yet that they do what they are to do."""
+    behaviours.check()
+    try:
+        commits = read_the_log(cluster).commits
+    except BrokerRefused:
+        return list(groups)  # the broker has only just begun to make its offsets topic
+    rows = {
+        name: commits[(commits["group"] == name) & (commits["topic"] == group.topic)]
+        for name, group in groups.items()
+    }
+    deleted = {name for name, group in groups.items() if group.behaviour == "deleted"}
+    alive = {name for name in groups.keys() - deleted if shows(groups[name], rows[name])}
+    return sorted(groups.keys() - alive - (deleted & behaviours.deleted))
+
+
+def wait_until_shown(cluster: Cluster, behaviours: Behaviours, groups: dict[str, Acting]) -> None:
+    """Wait until all groups do what they are to do."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while late := not_shown(cluster, behaviours, groups):
+        assert time.monotonic() < give_up_at, f"not shown after {PATIENCE_S} s: {late}"
+        time.sleep(1)  # reading at full speed would keep the members from theirs
+
+
+def compared(
+    partitions: pd.DataFrame, groups: dict[str, Acting], true_lag: dict[tuple[str, str], int]
+) -> pd.DataFrame:
+    """Return a line for each group: what it does, its true lag, what is published, and Burrow's."""
+    mine = partitions[partitions["group"].isin(list(groups))]
+    by_place = {(row.group, row.topic): row for row in mine.itertuples()}
+    lines = []
+    for name, group in groups.items():
+        if group.behaviour == "deleted":
+            continue
+        row, expected = by_place[name, group.topic], EXPECTED[group.behaviour]
+        words = tuple(
+            None if pd.isna(word) else word for word in (row.status, row.member_state, row.trend)
+        )
+        right = words[:2] == expected[:2] and expected.trend in {"", words[2]}
+        lag = true_lag[name, group.topic]
+        said = (row.lag, *words, row.status_why, expected.burrow)
+        lines.append((group.behaviour, group.protocol, lag, *said, right))
+    columns = ["behaviour", "protocol", "true lag", "lag", "status", "member", "trend", "why"]
+    return pd.DataFrame(lines, columns=[*columns, "Burrow", "right"])
+
+
+def test_each_behaviour_has_its_word(
+    bare_cluster: Cluster,
+    acting: tuple[Behaviours, dict[str, Acting]],
+    record_property: Callable[[str, object], None],
+) -> None:
+    """
+    Twelve behaviours of real members have their words, and a deleted group has no row at all.
+
+    Members are librdkafka's, of classic and of KIP-848 groups; simple groups are an admin client's.
+    """
+    behaviours, groups = acting
+    wait_until_shown(bare_cluster, behaviours, groups)
+    for _ in range(LOOKS):
+        true_lag = behaviours.lag_by_admin(groups)
+        partitions = judged(bare_cluster)
+        table = compared(partitions, groups, true_lag)
+        told = table.to_string(index=False, max_colwidth=90)
+        record_property("behaviours", told)
+        # A machine that stands still for seconds makes all members look hung: look again.
+        if table["right"].all():
+            break
+
+    assert table["right"].all(), f"\n{told}"
+    assert not set(partitions["group"]) & behaviours.deleted
+    standing = table[table["behaviour"].isin(STANDING)]
+    # The log end was read after the Admin client read it, and the log only grows.
+    assert (standing["lag"] >= standing["true lag"]).all()

@@ -84,7 +84,9 @@ def test_what_is_due_is_shown_as_of_now(shown: Shown) -> None:
     draw({"committed_at": -30 * HOUR_S}, {**KIP848, **READS, "committed_at": -40 * HOUR_S})
 
     assert {EXPIRES: [("g · eu", NOW)], AT_RISK: [("g · eu", NOW)]} == marks(shown)
-    assert NOW == figure(shown)["layout"]["shapes"][0]["x0"]
+    layout = figure(shown)["layout"]
+    assert NOW == layout["shapes"][0]["x0"]
+    assert layout["xaxis"]["range"][0] < NOW < layout["xaxis"]["range"][1]
 
 
 NOW = "2026-03-01 01:00:00"

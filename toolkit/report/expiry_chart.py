@@ -16,6 +16,7 @@ from toolkit.report.names import plain
 ROW_PX = 28
 FRAME_PX = 190
 MOMENTS = 120  # as many can be told apart in a line; what is closer is one mark
+MARGIN = 0.03  # of the time that is shown, on both sides
 SMALLEST_PX, LARGEST_PX = 9, 24
 GREY = "#7b8794"
 VANISHES, BOUND, AT_RISK = (
@@ -42,12 +43,18 @@ def show_expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> N
     title = "When committed offsets expire, and when they would if their group stopped"
     if len(labels) > most:
         title += f": the first {most} of {len(labels):,} groups"
+    start = pd.Timestamp(now)
+    margin = (shown["at"].max() - start) * MARGIN + pd.Timedelta(seconds=1)
     figure = go.Figure(list(_traces(shown)))
-    figure.add_vline(x=_text(pd.Timestamp(now)), line={"color": GREY, "dash": "dot"})
+    figure.add_vline(x=_text(start), line={"color": GREY, "dash": "dot"})
     figure.update_layout(
         title=title,
         height=FRAME_PX + ROW_PX * shown["label"].nunique(),
-        xaxis={"title": "time, UTC; the dotted line is now", "type": "date"},
+        xaxis={
+            "title": "time, UTC; the dotted line is now",
+            "type": "date",
+            "range": [_text(start - margin), _text(shown["at"].max() + margin)],
+        },
         yaxis={
             "type": "category",
             "categoryorder": "array",

@@ -50,6 +50,7 @@ def plan_expiry_rescue(
     if rescue and names:
         facts = read_plan_facts(cluster, groups=names)
         return RescuePlan(cluster, facts, plan_rescue(facts, groups=names))
-    now = datetime.now(UTC)
-    nothing = Plan(Intent.RESCUE, "rescue nothing", cluster.name, "", now, ())
-    return RescuePlan(cluster, Snapshot(cluster.name, "", now, (), (), {}), nothing)
+    # Nobody is asked for the cluster's id: a plan without steps goes nowhere.
+    place, now = (cluster.name, cluster.name), datetime.now(UTC)
+    nothing = Plan(Intent.RESCUE, "rescue nothing", *place, now, ())
+    return RescuePlan(cluster, Snapshot(*place, now, (), (), {}), nothing)

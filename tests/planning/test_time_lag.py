@@ -134,7 +134,11 @@ def logs(draw: st.DrawFn) -> Log:
         late = draw(st.integers(0, back)) if back else 0
         none = draw(st.integers(0, 30)) == 0 if back else False
         at = -1 if none else max(0, time - late)
-        records.append(Record(offset, at, is_marker=draw(st.integers(0, 5)) == 0))
+        alone = not (records and records[-1].is_marker)
+        records.append(Record(offset, at, is_marker=alone and draw(st.integers(0, 5)) == 0))
+    for _ in range(draw(st.integers(0, 4))):
+        time, offset = time + draw(step), offset + 1
+        records.append(Record(offset, time, is_marker=True))
     return Log(records, start, offset + draw(st.integers(0, 3)) + (1 if records else 0))
 
 
@@ -166,7 +170,7 @@ def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObje
     committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
     found, _ = search(log, committed)
     unsettled = Lines(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
-        found.offsets, found.probes
+        found.offsets, found.probes, end=log.end
     )
     for row in looked_up(log, committed).itertuples():
         if row.committed in unsettled:
@@ -275,6 +279,7 @@ def test_a_marker_is_not_what_waits() -> None:
     marker = Record(5, NOW_MS - DAY_MS, is_marker=True)
     records = [Record(n, NOW_MS - 2 * DAY_MS) for n in range(5)]
     log = Log([*records, marker, Record(6, NOW_MS - 3_600_000)], 0, 7)
+    log = Log([*log.records, *[Record(n, NOW_MS - 3_600_000) for n in range(7, 40)]], 0, 40)
     (row,) = looked_up(log, [5]).itertuples()
 
     assert log.truth(5) == NOW_MS - 3_600_000

@@ -117,7 +117,7 @@ def _unsettled(
         (partition, offset): ms
         for partition, search in searches.items()
         if search.offsets.size
-        for offset, ms in lines.unsettled(search.offsets, search.probes).items()
+        for offset, ms in lines.unsettled(search.offsets, search.probes, end=search.end).items()
     }
     return sorted(off, key=lambda place: -off[place])
 

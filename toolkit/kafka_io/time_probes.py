@@ -30,6 +30,8 @@ NOTHING = 2**63 - 1  # the offset where no record is as young as that
 LAST_TIME = 253_402_300_799_999  # the end of the calendar, in the year 9999
 # Brackets are halved in each second round from this one on: 20 rounds then suffice for any log.
 FIRST_HALVING = 4
+# Transactions that end at the same place leave their markers in a row.
+MOST_MARKERS = 20
 UNKNOWN = -1  # no record is known before
 FAR = 2**62  # a time that is in no calendar, or that nobody has told
 
@@ -119,14 +121,17 @@ class Lines:
         asked = (self.times[lower], self.times[upper], following + 1)
         return np.unique(np.concatenate(asked)).tolist()  # type: ignore[no-any-return]
 
-    def unsettled(self, offsets: Times, probes: Sequence[Probe]) -> dict[int, float]:
+    def unsettled(self, offsets: Times, probes: Sequence[Probe], *, end: int) -> dict[int, float]:
         """
         Return the offsets about which look-ups tell too little, with how far off they may be in ms.
 
         Lines leave the records beside them out of account, so that twice the precision is not too
-        little. Infinite: the log was there younger than now, or there may be nothing to read.
+        little. Infinite: the log was there younger than now, or there is nothing after it. A little
+        before its end there may be markers only: as good as a record from now.
         """
         found = Brackets.around(offsets, probes)
+        near_end = end - offsets <= MOST_MARKERS
+        found = found._replace(high=np.where(near_end, FAR, found.high))
         wide = self._is_wide(found) | (found.low > self.now)
         unknown = (found.low > self.now) | (found.after == NOTHING)
         off = np.where(unknown, np.inf, self._off(found))
@@ -158,6 +163,7 @@ class Search:
     """What is wanted of one log, what is known of it, and what to ask for next, in ms."""
 
     offsets: Times
+    end: int  # where the log ends
     next: list[int]
     probes: list[Probe] = field(default_factory=list)
 
@@ -172,9 +178,9 @@ class Search:
         """
         places = np.array(sorted({max(o, start) for o in committed if o < end}), np.int64)
         if start == end:
-            return cls(places, [], [Probe(asked, NOTHING, FAR) for asked in instants])
+            return cls(places, end, [], [Probe(asked, NOTHING, FAR) for asked in instants])
         edges = (BEGINNING, YOUNGEST) if places.size else ()
-        return cls(places, list(dict.fromkeys((*edges, *instants))))
+        return cls(places, end, list(dict.fromkeys((*edges, *instants))))
 
     def learn(self, asked: int, offset: int, time: int) -> None:
         """Add what the broker answered."""

@@ -9,7 +9,9 @@ readings of the log end tell. Where a record was read, its own time.
 A topic in which nothing happens has no lag in time where everything is read, and one that grows
 where something is left. Three things have no number: a commit without a lag in records, records
 that are younger than any clock allows, and the last place of a log, where look-ups do not tell a
-record from the marker of a transaction: there a record has to be read.
+record from the marker of a transaction: there a record has to be read. A little before the end all
+that is left may be such markers, so that the bound reaches down to nothing. Elsewhere a marker that
+comes alone is within the bound; several in a row, and then a long pause, are taken for records.
 """
 
 from __future__ import annotations
@@ -32,6 +34,8 @@ BY_RECORD = "record"
 CLOCKS_APART_MS = 5 * 60 * 1000
 # Where it is not known whether anything waits, but if so not for longer than this, it is said.
 SOON_MS = 10_000
+# Transactions that end at the same place leave their markers in a row.
+MOST_MARKERS = 20
 BEGINNING_MS = 0
 LAST_OFFSET = np.iinfo(np.int64).max
 NEVER_MS = 2**62
@@ -154,7 +158,10 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     high = np.where((after >= 0) & (flat.offset[after] != LAST_OFFSET), flat.time[after], np.nan)
     # Nothing comes after it: it is the last record, or the marker of a transaction.
     is_last = (after >= 0) & (flat.offset[after] == LAST_OFFSET) & (now_ms - low <= SOON_MS)
-    high = np.where(is_last, np.maximum(now_ms, low), high)
+    # So short before the end all that is left may be markers: as good as a record from now.
+    is_near_end = partitions["log_end"].fillna(0).to_numpy(np.int64) - unread <= MOST_MARKERS
+    is_near_end &= (after >= 0) & (flat.offset[after] != LAST_OFFSET)
+    high = np.where(is_last | is_near_end, np.maximum(now_ms, low), high)
     exact = (before >= 0) & (flat.offset[before] == unread)
     likely = (low + np.clip(flat.asked[after] - 1, low, high)) / 2
     likely = np.where(exact | is_last, low, likely)
@@ -242,7 +249,10 @@ def _fields(point: Any) -> Any:
 
 def _ms(times: Iterable[Any]) -> Whole:
     """Return times as the first ms since 1970 at or after them, NEVER_MS for those missing."""
-    # By hand: pandas has no times after 2262, but records may.
+    if isinstance(times, pd.Series):
+        moments = times.astype("datetime64[ms, UTC]")
+        return np.where(moments.isna(), NEVER_MS, moments.astype("int64"))
+    # By hand: pandas has no times after 2262 in nanoseconds, but records may.
     return np.array(
         [
             NEVER_MS if t is None or t is pd.NaT else ceil(t.timestamp() * 1000 - 5e-4)

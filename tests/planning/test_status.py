@@ -14,7 +14,7 @@ from toolkit.planning.status import StatusRules, status_by_group, with_status
 
 STANDS = {"every_s": 5, "number": 16, "by": 0}
 WAITS = {"log_end": 5000, "time_lag_s": 300.0}
-GROWS = {"log_end": 9000, "earlier_at": ago(60), "earlier_end": 6000, "time_lag_s": 300.0}
+GROWS = {"log_end": 9000, "earlier_at": ago(40), "earlier_end": 7000, "time_lag_s": 300.0}
 EMPTY = {"state": "Empty", "members": 0, "empty_since": ago(0.5), "subscribed": False}
 SIMPLE = {"type": "simple", "state": "Empty", "protocol_type": None, "members": 0}
 
@@ -35,7 +35,7 @@ CASES = {
     "caught up": ({**steps(every_s=5, by=50), "log_end": 1000}, "OK"),
     "committed a moment ago": ({**steps(every_s=5, by=50), "log_end": 1040}, "OK"),
     "large lag, steady": (
-        {**steps(every_s=5, by=50), **GROWS, "earlier_end": 8400},
+        {**steps(every_s=5, by=50), **GROWS, "earlier_end": 8600},
         "OK",
     ),
     "catching up": ({**steps(every_s=5, by=500), **GROWS, "earlier_end": 8900}, "OK"),
@@ -49,9 +49,14 @@ CASES = {
             **commits((95, 6000), (70, 6100), (40, 6200), (5, 6300)),
             **GROWS,
             "earlier_at": ago(95),
+            "earlier_end": 6000,
             "time_lag_s": 94.0,
         },
         "WARN",
+    ),
+    "a burst came before its oldest commit": (
+        {**steps(every_s=1, number=16, by=20), **GROWS, "earlier_at": ago(20)},
+        "OK",
     ),
     "beyond the end": ({**steps(every_s=5, by=50), "log_end": 0}, "ERR"),
     "beyond the end of a dead group": ({**commits((9000, 15)), "log_end": 0, **EMPTY}, "ERR"),
@@ -227,7 +232,7 @@ def test_nobody_is_silent_only_because_reading_took_long() -> None:
 def test_rules_can_be_chosen() -> None:
     """Patience, tolerance and the number of commits are the caller's to choose."""
     hung = frame([{**steps(**STANDS, last_s=20), "log_end": 5000, "time_lag_s": 25.0}])
-    behind = frame([{**steps(every_s=5, by=50), **GROWS, "earlier_end": 8280}])
+    behind = frame([{**steps(every_s=5, by=50), **GROWS, "earlier_end": 8520}])
 
     assert "OK" == with_status(hung, now=NOW)["status"].iloc[0]
     short = StatusRules(patience_s=6)

@@ -72,8 +72,8 @@ def with_status(
 
     status is a word of the table above. member_state: "alive and committing", "alive and silent"
     (records wait), "alive and idle" (none does), "gone", null where unknown and for commits without
-    members. trend: "catching up", "falling behind", "steady", null where no log end is known from
-    about the time of the commits. Rates are records per second; drain_s is how long it takes to
+    members. trend: "catching up", "falling behind", "steady", null where no earlier log end is
+    known to which commits reach back. Rates are records per second; drain_s is how long it takes to
     read what is left, null where that is never or unknown.
     """
     facts = StatusFacts.of(partitions, now=now, rules=rules or StatusRules())

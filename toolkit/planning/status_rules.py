@@ -31,4 +31,3 @@ class StatusRules:
     patience_intervals: float = 3.0  # and never before so many of the group's own commit intervals
     min_commits: int = 3  # fewer do not make a pace
     tolerance: float = 0.1  # paces that differ by less than this share are the same
-    stretch_ratio: float = 2.0  # stretches of commits and of log ends may differ in length so much

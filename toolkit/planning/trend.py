@@ -2,8 +2,8 @@
 Whether a group catches up or falls behind on a partition: what it reads against what arrives.
 
 How fast it reads is in its commits. How fast records arrive is known where the log end is known at
-an earlier instant too. The two are compared only over stretches of time of about the same length: a
-burst of an hour ago says nothing about a group that has been watched for a minute.
+an earlier instant too. The two are compared only from that instant on, and only if commits reach
+back as far: a burst of records before the first commit that is known was perhaps read before it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Earlier:
     @classmethod
     def of(cls, partitions: pd.DataFrame, wanted_s: Floats, *, now: datetime) -> Earlier:
         """
-        Return for each row what is known of the instant nearest to the wanted one.
+        Return for each row what is known of the oldest instant that commits reach back to.
 
         Reads earlier_at and earlier_end, and, where there are such, past_at and past_end (lists).
         An end beyond the log end, or one that is not in the past, tells nothing.
@@ -108,9 +108,10 @@ class Earlier:
             age, ends = np.hstack([age, past.age_s]), np.hstack([ends, past.offset])
         usable = known[:, None] & (age > 0) & (ends >= 0) & (ends <= log_end[:, None])
         age = np.where(usable, age, np.nan)
-        aim = np.where(np.isnan(wanted_s) | (wanted_s <= 0), 1.0, wanted_s)[:, None]
-        off = np.where(usable, np.abs(np.log(np.where(usable, age, 1.0) / aim)), np.inf)
-        nearest = off.argmin(axis=1)[:, None]
+        # The oldest instant that commits reach back to, else the one that comes nearest.
+        reached = age <= wanted_s[:, None]
+        merit = np.where(reached | np.isnan(wanted_s)[:, None], age, -age)
+        nearest = np.where(usable, merit, -np.inf).argmax(axis=1)[:, None]
         return cls(
             np.take_along_axis(age, nearest, axis=1)[:, 0],
             np.take_along_axis(ends, nearest, axis=1)[:, 0],
@@ -121,11 +122,12 @@ def look_back_s(rules: StatusRules) -> tuple[float, ...]:
     """
     Return how long ago log ends should be known, for every pace of committing to find its match.
 
-    From the window down to ten seconds, each so much shorter that one of them always is alike.
+    From the window down to some seconds, each half as long: whatever time the commits of a group
+    span, one of them is in its older half.
     """
     ages = [rules.window_s]
-    while ages[-1] / rules.stretch_ratio**2 >= SHORTEST_S:
-        ages.append(ages[-1] / rules.stretch_ratio**2)
+    while ages[-1] / 2 >= SHORTEST_S:
+        ages.append(ages[-1] / 2)
     return tuple(ages)
 
 
@@ -137,15 +139,11 @@ def pace_of(
     produced: Floats = np.full(len(end), np.nan)
     known = ~np.isnan(earlier.age_s)
     np.divide(end - earlier.end, earlier.age_s, out=produced, where=known)
-    consumed, stretch_s = _consumed(reading, earlier.age_s, rules)
-    # Where nobody reads, that is so for all of the stretch, however much longer it has been so.
-    alike = (earlier.age_s <= rules.stretch_ratio * stretch_s) & (
-        reading.stands | (stretch_s <= rules.stretch_ratio * earlier.age_s)
-    )
+    consumed, comparable = _consumed(reading, earlier.age_s, rules)
     lag, lag_known = whole(partitions["lag"])
     gained = consumed - produced
     trend = np.full(len(partitions), None, dtype=object)
-    comparable = alike & lag_known & ~np.isnan(gained)
+    comparable &= lag_known & ~np.isnan(gained)
     trend[comparable] = STEADY
     trend[comparable & (gained > rules.tolerance * consumed)] = CATCHING_UP
     trend[comparable & (-gained > rules.tolerance * produced) & (lag > 0)] = FALLING_BEHIND
@@ -169,19 +167,23 @@ def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:
     return values, numbers.notna().to_numpy(dtype=bool)
 
 
-def _consumed(reading: Reading, earlier_s: Floats, rules: StatusRules) -> tuple[Floats, Floats]:
-    """Return records read per second and the seconds, up to now, of which that is known."""
-    series = reading.series
+def _consumed(reading: Reading, earlier_s: Floats, rules: StatusRules) -> tuple[Floats, Flags]:
+    """Return records read per second, and where that is so since the earlier instant."""
+    series, last_s = reading.series, reading.series.last_age_s
     chosen = series.since(reading.window_s)
-    alike = chosen & (series.age_s <= earlier_s[:, None])
-    # Commits of the stretch whose log ends are known tell best, if they are enough.
-    chosen = np.where((alike.sum(axis=1) >= rules.min_commits)[:, None], alike, chosen)
     first_s, first = series.first_of(chosen)
-    span_s = first_s - series.last_age_s
-    enough = (chosen.sum(axis=1) >= rules.min_commits) & (span_s > 0)
-    per_s = np.divide(
-        series.offset[:, -1] - first, span_s, out=np.full(len(first), np.nan), where=enough
-    )
+    enough = (chosen.sum(axis=1) >= rules.min_commits) & (first_s > last_s)
+    later = chosen & (series.age_s <= earlier_s[:, None])
+    reached = enough & (earlier_s <= first_s) & (later.sum(axis=1) >= 2)
+    next_s, following = series.first_of(later)
+    before_s, before = series.first_of(np.roll(later, -1, axis=1) & chosen & ~later)
+    gap_s = before_s - next_s
+    # Where it was at the earlier instant is on the way between the commits around it.
+    share = np.divide(earlier_s - next_s, gap_s, out=np.zeros(len(gap_s)), where=gap_s > 0)
+    begun_s = np.where(share > 0, earlier_s, next_s)
+    read = series.offset[:, -1] - following + (following - before) * share
+    per_s: Floats = np.full(len(first), np.nan)
+    np.divide(series.offset[:, -1] - first, first_s - last_s, out=per_s, where=enough)
+    np.divide(read, begun_s - last_s, out=per_s, where=reached & (begun_s > last_s))
     per_s[reading.stands] = 0.0
-    stretch_s = np.where(reading.stands, series.last_age_s, np.where(enough, first_s, np.nan))
-    return per_s, stretch_s
+    return per_s, np.where(reading.stands, earlier_s <= last_s, reached)

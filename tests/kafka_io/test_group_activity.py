@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,8 @@ def summed(cluster: Cluster) -> pd.DataFrame:
     table = activity_by_group(
         activity.assign(cluster=cluster.name),
         told,
+        since=datetime.now(UTC) - timedelta(hours=1),
         now=datetime.now(UTC),
-        window_s=3600,
         commits=latest.assign(cluster=cluster.name),
     )
     return table.set_index("group")

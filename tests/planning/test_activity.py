@@ -140,25 +140,33 @@ def activity(*rows: tuple[Any, ...]) -> pd.DataFrame:
 
 
 def summed(*rows: tuple[Any, ...], partitions: int | None = 1, **more: Any) -> pd.DataFrame:
-    """Return the sum over the two hours before 14:30."""
+    """Return the sum over the time from 13:00 to 14:30."""
     given = {"removals": removals().assign(kind=None), **more}
     commits = pd.DataFrame({"cluster": "eu", "group": ["g"] * (partitions or 0)})
     return activity_by_group(
         activity(*rows),
         given["removals"],
+        since=more.get("since", NOON + timedelta(hours=1)),
         now=NOON + timedelta(hours=2.5),
-        window_s=3600,
         commits=None if partitions is None else commits,
     )
 
 
-def test_counts_are_of_whole_hours() -> None:
-    """The window begins with the hour that it would cut, and rates are over all of it."""
+def test_counts_are_of_hours_and_rates_of_the_window() -> None:
+    """What is older than the window does not count, and rates are over all of it."""
     (row,) = summed(("g", 0, 9000, 9, True), ("g", 1, 540, 1, True), ("g", 2, 5400, 2, True))[
         ["window_from", "commits", "commits_per_s", "rebalances", "bytes_per_s", "complete"]
     ].itertuples(index=False)
 
     assert (NOON + timedelta(hours=1), 5940, 1.1, 3, 110, True) == row
+
+
+def test_a_window_may_begin_within_an_hour() -> None:
+    """Where reading began at 14:20, ten minutes of commits are ten minutes of commits."""
+    began = NOON + timedelta(hours=2, minutes=20)
+    (row,) = summed(("g", 2, 600, 0, True), since=began).itertuples(index=False)
+
+    assert (began, 600, 1.0) == (row.window_from, row.commits, row.commits_per_s)
 
 
 def test_removals_are_counted_by_kind() -> None:

@@ -8,7 +8,7 @@ that, somebody deleted it (OffsetDelete, DeleteGroups, or its topic was deleted)
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import isnan
 from typing import Any
 
@@ -72,24 +72,24 @@ def activity_by_group(
     activity: pd.DataFrame,
     removals: pd.DataFrame,
     *,
+    since: datetime,
     now: datetime,
-    window_s: float,
     commits: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """
     Sum up what each group did lately: one row for each cluster and group, busiest first.
 
     Reads of `activity` cluster, group, hour, bytes, commits, rebalances and complete; of `removals`
-    cluster, group, removed_at and kind. The window begins with the clock hour in which it would
-    (window_from). removals: those of which the reason cannot be told. complete: nothing of it was
+    cluster, group, removed_at and kind. `since` is where the window begins (window_from): what is
+    counted by the hour counts from the hour in which that is, so give the start of one, or when
+    reading began. removals: those of which the reason cannot be told. complete: nothing of it was
     compacted away; otherwise there may have been more of everything. `commits` (cluster, group; a
     row for each partition) tells how many partitions a group has. hot: it commits more than
     HOT_COMMITS_PER_S for each of them; null where that cannot be told, as `why` says.
     """
-    begin = pd.Timestamp(now) - timedelta(seconds=window_s)
-    window_from = begin.floor("h")
+    window_from = pd.Timestamp(since)
     length_s = (pd.Timestamp(now) - window_from).total_seconds()
-    wrote = activity[activity["hour"] >= window_from].groupby(KEYS)
+    wrote = activity[activity["hour"] >= window_from.floor("h")].groupby(KEYS)
     table = wrote[["commits", "rebalances", "bytes"]].sum()
     table["complete"] = wrote["complete"].all()
     gone = removals[removals["removed_at"] >= window_from]

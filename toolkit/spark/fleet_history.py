@@ -80,6 +80,16 @@ class FleetHistory:
         self._reads = collect_reads(read_to) if self._root else []
         return merged(self.state, latest, self._reads) if self._reads else latest
 
+    @property
+    def read_on(self) -> dict[str, datetime]:
+        """Of each cluster that was not read anew, when the reading before this one was made."""
+        found: dict[str, datetime] = {}
+        for read in self._reads:
+            if not read.why_full:
+                at = self.state.points[read.cluster][read.number].read_at
+                found[read.cluster] = max(at, found.get(read.cluster, at))
+        return found
+
     def with_past_ends(self, now: datetime) -> Step:
         """Return the step that adds `past_ends`: where logs ended when they were looked at last."""
         if self._history is None:

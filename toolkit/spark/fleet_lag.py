@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
@@ -29,13 +29,13 @@ from toolkit.planning.trend import look_back_s
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.cluster_facts import listed_groups
 from toolkit.spark.fleet_history import TABLES, FleetHistory
+from toolkit.spark.group_activity import Window, activity_in
 from toolkit.spark.log_facts import with_log_facts
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.schemas import PROBLEMS, as_spark
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import OffsetsSource, clusters_option, points_option
 from toolkit.spark.transforms import (
-    activity_of,
     decoded_commits,
     decoded_groups,
     judged,
@@ -149,57 +149,87 @@ def fleet_lag(
     because of the order. `on_step` is told in words what is being done.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
-    taken_at = datetime.now(UTC)
     keep = _Kept()
     try:
         with following(session, on_step) as step:
             past = FleetHistory(session, options.history, [*by_name], full=options.full)
+            job = _Job(session, by_name, options, past, datetime.now(UTC))
             step("reading offsets topics")
-            read = keep(_source(session, clusters, past))
+            read = keep(job.read())
             read.count()
             latest = past.merged(read.transform(only("latest")), read.transform(only("read_to")))
             step("asking brokers")
             listed = keep(listed_groups(session, by_name))
             commits = keep(_commits(read, latest))
             groups = merged_groups(commits, _groups(read, latest), listed)
-            log_facts = with_log_facts(
-                by_name,
-                look_back_s=look_back_s(options.rules),
-                with_past_ends=past.with_past_ends(taken_at),
-            )
-            partitions = keep(
-                commits.transform(log_facts)
-                .transform(with_groups(groups, listed))
-                .transform(judged(options.rules))
-            )
+            partitions = keep(job.judged(commits, groups, listed))
             partitions.count()
             step("summing up")
-            wrote = activity_of(
-                read.transform(only("activity")), read.transform(only("removal")), commits, listed
-            )
             result = FleetLag(
                 clusters=tuple(by_name),
-                taken_at=taken_at,
+                taken_at=job.taken_at,
                 partitions=partitions,
                 groups=keep(partitions.transform(summed_by_group)),
-                activity=wrote(taken_at, options.activity_s),
+                activity=keep(job.activity(read, commits, listed)),
                 leftovers=leftovers_of(partitions, empty_days=options.empty_days),
-                problems=keep(_problems(read, listed, partitions, past)),
+                problems=keep(job.problems(read, listed, partitions)),
                 read_to=read.transform(only("read_to")),
             )
             if options.history:
                 step("writing the history")
                 frames = {name: getattr(result, name) for name in TABLES}
-                past.save(options.run_id, taken_at, frames, latest)
+                past.save(options.run_id, job.taken_at, frames, latest)
         yield result
     finally:
         keep.let_go()
 
 
-def _source(session: SparkSession, clusters: Sequence[Cluster], past: FleetHistory) -> DataFrame:
-    source = session.read.format(OffsetsSource.name())
-    source = source.option("points", points_option(past.state.points))
-    return source.option("clusters", clusters_option(clusters)).load()
+@dataclass(frozen=True)
+class _Job:
+    """One look at a fleet, in parts."""
+
+    session: SparkSession
+    clusters: Mapping[str, Cluster]
+    options: FleetOptions
+    past: FleetHistory
+    taken_at: datetime
+
+    def read(self) -> DataFrame:
+        """Return what is in the offsets topics: `schemas.READ`."""
+        source = self.session.read.format(OffsetsSource.name())
+        source = source.option("points", points_option(self.past.state.points))
+        return source.option("clusters", clusters_option(self.clusters.values())).load()
+
+    def judged(self, commits: DataFrame, groups: DataFrame, listed: DataFrame) -> DataFrame:
+        """Add to commits what brokers tell, and judge them: `schemas.PARTITIONS`."""
+        rules = self.options.rules
+        log_facts = with_log_facts(
+            self.clusters,
+            look_back_s=look_back_s(rules),
+            with_past_ends=self.past.with_past_ends(self.taken_at),
+        )
+        facts = commits.transform(log_facts).transform(with_groups(groups, listed))
+        return facts.transform(judged(rules))
+
+    def activity(self, read: DataFrame, commits: DataFrame, listed: DataFrame) -> DataFrame:
+        """Count what groups wrote lately: `schemas.GROUP_ACTIVITY`."""
+        since = self.taken_at - timedelta(seconds=self.options.activity_s)
+        window = Window(_hour(since), self.taken_at, self.past.read_on)
+        removals = read.transform(only("removal"))
+        step = activity_in(window, removals=removals, commits=commits, listed=listed)
+        return read.transform(only("activity")).transform(step)
+
+    def problems(self, read: DataFrame, listed: DataFrame, partitions: DataFrame) -> DataFrame:
+        """Say what could not be read: `schemas.PROBLEMS`."""
+        not_used = self.session.createDataFrame(self.past.problems, as_spark(PROBLEMS))
+        found = [frame.transform(problems_only) for frame in (read, listed)]
+        every = [not_used, *found, partitions.transform(log_problems_only)]
+        return reduce(DataFrame.union, every).distinct()
+
+
+def _hour(at: datetime) -> datetime:
+    """Return when its clock hour began: activity is counted by the hour."""
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def _commits(read: DataFrame, latest: DataFrame) -> DataFrame:
@@ -210,15 +240,6 @@ def _commits(read: DataFrame, latest: DataFrame) -> DataFrame:
 def _groups(read: DataFrame, latest: DataFrame) -> DataFrame:
     by_admin = read.transform(only("admin_group")).drop("offsets_partition")
     return latest.transform(decoded_groups).unionByName(by_admin)
-
-
-def _problems(
-    read: DataFrame, listed: DataFrame, partitions: DataFrame, past: FleetHistory
-) -> DataFrame:
-    not_used = read.sparkSession.createDataFrame(past.problems, as_spark(PROBLEMS))
-    found = [frame.transform(problems_only) for frame in (read, listed)]
-    every = [not_used, *found, partitions.transform(log_problems_only)]
-    return reduce(DataFrame.union, every).distinct()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,6 @@ everything is joined and few rows are left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 
 import pandas as pd
 import pyarrow as pa
@@ -18,7 +17,6 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.kafka_io.offsets_decode import decode_commits
 from toolkit.kafka_io.offsets_groups import decode_groups
-from toolkit.planning.activity import activity_by_group, with_removal_kinds
 from toolkit.planning.expiry import with_expiry
 from toolkit.planning.group_facts import group_facts
 from toolkit.planning.group_summary import group_summary
@@ -37,7 +35,6 @@ from toolkit.spark.arrow import (
 from toolkit.spark.read_rows import FROM_LOG
 from toolkit.spark.schemas import (
     COMMITS,
-    GROUP_ACTIVITY,
     GROUP_SUMMARY,
     GROUPS,
     LEFTOVERS,
@@ -180,36 +177,3 @@ def leftovers_of(partitions: DataFrame, *, empty_days: float) -> DataFrame:
 
     # A group is judged as a whole.
     return with_rule(partitions.repartition(*GROUP_KEY), rule, schema(*LEFTOVERS))
-
-
-def activity_of(
-    activity: DataFrame, removals: DataFrame, commits: DataFrame, listed: DataFrame
-) -> Callable[[datetime, float], DataFrame]:
-    """
-    Return the function that sums up what groups wrote in some seconds before an instant.
-
-    By the rules of `planning/activity.py`, a cluster at a time: `schemas.GROUP_ACTIVITY`.
-    """
-    settings = listed.where("retention_s is not null or check_interval_s is not null").select(
-        "cluster", "retention_s", "check_interval_s"
-    )
-    gone = removals.join(F.broadcast(settings), "cluster", "left")
-    counts = commits.groupBy(*GROUP_KEY).agg(F.count("*").alias("committed_partitions"))
-    wrote = activity.join(counts, GROUP_KEY, "left")
-
-    def summed(now: datetime, window_s: float) -> DataFrame:
-        def rule(written: pa.Table, removed: pa.Table) -> pa.Table:
-            rows, gone = as_frame(written), as_frame(removed)
-            kinds = with_removal_kinds(
-                gone, retention_s=gone["retention_s"], check_interval_s=gone["check_interval_s"]
-            )
-            groups = rows.drop_duplicates(GROUP_KEY)
-            times = groups["committed_partitions"].fillna(0).astype("int64")
-            each = groups.loc[groups.index.repeat(times), GROUP_KEY]
-            found = activity_by_group(rows, kinds, now=now, window_s=window_s, commits=each)
-            return as_table(found, schema(*GROUP_ACTIVITY))
-
-        both = wrote.groupBy("cluster").cogroup(gone.groupBy("cluster"))
-        return both.applyInArrow(rule, as_spark(schema(*GROUP_ACTIVITY)))
-
-    return summed

@@ -1,0 +1,400 @@
+"""
+The whole fleet job on real brokers: seconds and memory against records and clusters.
+
+    fleet.py                 8 M records, 4 clusters: first run, warm runs, and the stages of both
+    fleet.py --grow          1, 2, 4 and 8 M records in 4 clusters; 1, 2 and 4 clusters of 2 M
+    fleet.py --beside-tool   1.7 M records of 5,000 groups with 20 commits, beside Kafka's own tool
+
+Starts its own brokers and fills their offsets topics with what coordinators would have written;
+then runs the job several times in one Spark session, in a process of its own. Memory is what that
+process and all its children hold together (PSS), the JVM and the Python workers among them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple, Self
+
+import psutil
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from reading import OFFSETS_TOPIC, TOPIC_ID, _make_offsets_topic, _text, say
+from snapshot import TOOL
+
+from toolkit.java import find_java
+from toolkit.kafka_io.offsets_topic import partition_of
+from toolkit.model import Cluster
+from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.jars import kafka_jars
+from toolkit.spark.fleet_lag import FleetLag, fleet_lag
+from toolkit.spark.session import start_session
+
+TOPICS, PARTITIONS, RECORDS = 40, 25, 400
+OFFSETS_PARTITIONS = 10
+BETWEEN_COMMITS_S = 30
+
+
+class Shape(NamedTuple):
+    """What is in the fleet, all clusters together; a group commits so many partitions."""
+
+    clusters: int
+    records: int
+    groups: int
+    commits: int
+
+    def __str__(self) -> str:
+        """Say it in words."""
+        commits = self.groups * self.commits
+        return (
+            f"{self.records:,} records, {self.clusters} clusters, {self.groups:,} groups, "
+            f"{commits:,} commits"
+        )
+
+
+WHOLE = Shape(4, 8_000_000, 20_000, 25)
+BESIDE_TOOL = Shape(1, 1_700_000, 5_000, 20)
+MORE_RECORDS = [WHOLE._replace(records=millions * 1_000_000) for millions in (1, 2, 4)]
+MORE_CLUSTERS = [Shape(count, count * 2_000_000, count * 5_000, 25) for count in (1, 2)]
+
+
+class Turn(NamedTuple):
+    """One run of the job: seconds, also of its stages; CPU seconds and MiB of all processes."""
+
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+    stages: dict[str, float]
+    rows: int
+
+
+def main() -> None:
+    options = _options()
+    if options.job:
+        _run_job(options.job.split(","), options.rounds)
+    elif options.beside_tool:
+        print("\n".join(_beside_tool(options.rounds)))
+    elif options.grow:
+        shapes = [*MORE_CLUSTERS, *MORE_RECORDS, WHOLE]
+        found = {shape: measure(shape, options.rounds)[0] for shape in shapes}
+        print("\n".join(_growth(found)))
+    else:
+        turns, _ = measure(WHOLE, options.rounds)
+        print("\n".join(_whole(WHOLE, turns)))
+
+
+def measure(shape: Shape, rounds: int, *, tool: bool = False) -> tuple[list[Turn], list[Turn]]:
+    """Fill brokers, and return the turns of the job and, where wanted, of Kafka's own tool."""
+    with ExitStack() as ending:
+        folder = ending.enter_context(tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-"))
+        addresses = []
+        say(f"filling: {shape}")
+        for number in range(shape.clusters):
+            place = Path(folder) / str(number)
+            broker = start_broker(
+                place, properties={"offsets.topic.num.partitions": str(OFFSETS_PARTITIONS)}
+            )
+            ending.callback(broker.stop)
+            fill(broker.address, shape)
+            # It knows the groups that are in its log once it has loaded them.
+            broker.stop()
+            addresses.append(start_broker(place).address)
+            _until_loaded(addresses[-1], shape.groups // shape.clusters)
+        command = [sys.executable, __file__, "--job", ",".join(addresses)]
+        said = subprocess.run(
+            [*command, "--rounds", str(rounds)], check=True, stdout=subprocess.PIPE
+        )
+        turns = [Turn(*turn) for turn in json.loads(said.stdout.splitlines()[-1])]
+        others = [_run_tool(addresses[0]) for _ in range(rounds + 1)] if tool else []
+    wanted = shape.groups * shape.commits
+    if {wanted} != {turn.rows for turn in (*turns, *others)}:
+        sys.exit(f"not all found {wanted} commits: {[t.rows for t in (*turns, *others)]}")
+    return turns, others
+
+
+def fill(address: str, shape: Shape) -> None:
+    """Make topics with records, and write the commits of groups that are Empty since long."""
+    _make_offsets_topic(address)
+    admin = AdminClient({"bootstrap.servers": address})
+    topics = [f"orders.events.{number:03}" for number in range(TOPICS)]
+    for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
+        made.result()
+    settings = {"bootstrap.servers": address, "linger.ms": 20, "batch.size": 1_000_000}
+    now_ms = int(time.time() * 1000)
+    producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
+    for record in range(RECORDS):
+        at_ms = now_ms - (RECORDS - record) * 10_000
+        for topic in topics:
+            for partition in range(PARTITIONS):
+                _produce(producer, topic, partition, value=b"%d" % record, timestamp=at_ms)
+        producer.poll(0)
+    producer.flush(300)
+    # Brokers let a client of this name write into the topic.
+    writer = Producer(
+        {**settings, "client.id": "__admin_client", "queue.buffering.max.messages": 1_000_000}
+    )
+    groups, each = shape.groups // shape.clusters, shape.commits
+    keys = [_commit_key(group, number) for group in range(groups) for number in range(each)]
+    records = shape.records // shape.clusters
+    turns = -(-records // len(keys))
+    for number in range(records):
+        turn, place = divmod(number, len(keys))
+        partition, key = keys[place * 7919 % len(keys)]
+        at_ms = now_ms - (turns - turn) * BETWEEN_COMMITS_S * 1000
+        value = _commit_value(RECORDS // 2 + turn, at_ms)
+        _produce(writer, OFFSETS_TOPIC, partition, key=key, value=value)
+        if number % 10_000 == 0:
+            writer.poll(0)
+    for group in range(groups):
+        partition, name = _whose(group)
+        _produce(writer, OFFSETS_TOPIC, partition, key=b"\0\2" + name, value=_empty_group(now_ms))
+    if writer.flush(300):
+        sys.exit("not all records could be written")
+
+
+def _produce(producer: Producer, topic: str, partition: int, **record: Any) -> None:
+    while True:
+        try:
+            producer.produce(topic, partition=partition, **record)
+        except BufferError:
+            producer.poll(0.1)
+        else:
+            return
+
+
+def _whose(group: int) -> tuple[int, bytes]:
+    """Return where the records of a group are, and its name as it stands in keys."""
+    name = f"payments-service-{group:05}"
+    return partition_of(name, OFFSETS_PARTITIONS), _text(name)
+
+
+def _commit_key(group: int, number: int) -> tuple[int, bytes]:
+    """Return where a commit belongs, and its key."""
+    partition, name = _whose(group)
+    topic = _text(f"orders.events.{group % TOPICS:03}")
+    return partition, struct.pack(">h", 1) + name + topic + struct.pack(">i", number)
+
+
+def _commit_value(offset: int, at_ms: int) -> bytes:
+    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms) + TOPIC_ID
+
+
+def _empty_group(since_ms: int) -> bytes:
+    """Return a classic group without members."""
+    head = struct.pack(">h", 3) + _text("consumer") + struct.pack(">ihh", 7, -1, -1)
+    return head + struct.pack(">qi", since_ms, 0)
+
+
+def _until_loaded(address: str, groups: int) -> None:
+    """Wait until a broker lists the groups of its log."""
+    admin = AdminClient({"bootstrap.servers": address})
+    give_up_at = time.monotonic() + 120
+    while len(admin.list_consumer_groups().result().valid) < groups:
+        if time.monotonic() > give_up_at:
+            sys.exit("the broker did not load its groups")
+        time.sleep(0.5)
+
+
+def _run_job(addresses: Sequence[str], rounds: int) -> None:
+    """Run the job some times in one session, and print what each turn took."""
+    clusters = [Cluster(f"cluster-{number}", one) for number, one in enumerate(addresses)]
+    session = start_session()
+    turns = []
+    for _ in range(rounds + 1):
+        stages = _Stages()
+        turns.append(_turn(fleet_lag(session, clusters, on_step=stages.on_step), stages))
+    print(json.dumps(turns))
+
+
+class _Stages:
+    """How long each stage of the job took, from what the job says it is doing."""
+
+    def __init__(self) -> None:
+        self.took: dict[str, float] = {}
+        self._doing, self._since = "", time.perf_counter()
+
+    def on_step(self, words: str) -> None:
+        if ":" not in words:  # otherwise it tells how many tasks are done
+            now = time.perf_counter()
+            if self._doing:
+                self.took[self._doing] = now - self._since
+            self._doing, self._since = words, now
+
+
+def _turn(job: AbstractContextManager[FleetLag], stages: _Stages) -> Turn:
+    with _Watch() as watch:
+        began = time.perf_counter()
+        with job as result:
+            rows = result.partitions.count()
+            groups = result.groups.toArrow().num_rows
+            problems = result.problems.toArrow().to_pylist()
+        stages.on_step("")
+        wall_s = time.perf_counter() - began
+    if problems or not groups:
+        sys.exit(f"{groups} groups, {problems}")
+    say(f"{wall_s:.1f} s, {watch.peak_mib:.0f} MiB: {stages.took}")
+    return Turn(wall_s, watch.cpu_s, watch.peak_mib, stages.took, rows)
+
+
+class _Watch:
+    """How much memory this process and its children hold at most, and the CPU that they use."""
+
+    def __init__(self) -> None:
+        self.peak_mib = self.cpu_s = 0.0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._before = self._cpu_s()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        self.cpu_s = self._cpu_s() - self._before
+
+    def _look(self) -> None:
+        while not self._ended.wait(0.5):
+            held = 0
+            for process in _family():
+                try:
+                    held += process.memory_full_info().pss
+                except psutil.Error:
+                    continue  # it has ended
+            self.peak_mib = max(self.peak_mib, held / 2**20)
+
+    def _cpu_s(self) -> float:
+        total = 0.0
+        for process in _family():
+            try:
+                used = process.cpu_times()
+            except psutil.Error:
+                continue
+            total += used.user + used.system + used.children_user + used.children_system
+        return total
+
+
+def _family() -> list[psutil.Process]:
+    me = psutil.Process()
+    return [me, *me.children(recursive=True)]
+
+
+def _run_tool(address: str) -> Turn:
+    """Run Kafka's own tool once; its output is counted and thrown away."""
+    # Kafka's own settings for this JVM: none.
+    command = [str(find_java()), "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
+    began = time.perf_counter()
+    process = psutil.Popen(
+        [*command, "--bootstrap-server", address, "--describe", "--all-groups"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    peak, rows, used = 0.0, 0, process.cpu_times()
+    for line in process.stdout:
+        rows += line.startswith("payments-service-")
+        if rows % 10_000 == 1:
+            peak = max(peak, process.memory_info().rss / 2**20)
+            used = process.cpu_times()
+    process.wait()
+    return Turn(time.perf_counter() - began, used.user + used.system, peak, {}, rows)
+
+
+def _whole(shape: Shape, turns: Sequence[Turn]) -> Iterator[str]:
+    yield f"{shape}. {_surroundings(len(turns) - 1)}"
+    yield ""
+    names = list(turns[0].stages)
+    yield f"| | {' | '.join(f'{name} s' for name in names)} | all s | CPU s | peak PSS MiB |"
+    yield "|---" * (len(names) + 4) + "|"
+    for name, taken in (("first run", turns[:1]), ("warm", turns[1:])):
+        stages = [_spread([turn.stages[stage] for turn in taken]) for stage in names]
+        yield (
+            f"| {name} | {' | '.join(stages)} | {_spread([turn.wall_s for turn in taken])} "
+            f"| {_spread([turn.cpu_s for turn in taken])} "
+            f"| {max(turn.peak_mib for turn in taken):,.0f} |"
+        )
+    warm = {name: median(turn.stages[name] for turn in turns[1:]) for name in names}
+    yield ""
+    yield f"The slowest stage is {max(warm, key=lambda name: warm[name])!r}."
+
+
+def _growth(found: dict[Shape, list[Turn]]) -> Iterator[str]:
+    yield _surroundings(len(next(iter(found.values()))) - 1)
+    yield ""
+    yield "| clusters | M records | commits | warm s | s per M records | peak PSS MiB |"
+    yield "|---|---|---|---|---|---|"
+    for shape, turns in found.items():
+        warm = median(turn.wall_s for turn in turns[1:])
+        millions = shape.records / 1e6
+        yield (
+            f"| {shape.clusters} | {millions:g} | {shape.groups * shape.commits:,} "
+            f"| {_spread([turn.wall_s for turn in turns[1:]])} | {warm / millions:.2f} "
+            f"| {max(turn.peak_mib for turn in turns):,.0f} |"
+        )
+
+
+def _beside_tool(rounds: int) -> Iterator[str]:
+    turns, others = measure(BESIDE_TOOL, rounds, tool=True)
+    yield f"{BESIDE_TOOL}. {_surroundings(rounds)}"
+    yield ""
+    yield "| | wall s | CPU s | peak MiB | wall, tool = 1 |"
+    yield "|---|---|---|---|---|"
+    tool_s = median(turn.wall_s for turn in others[1:])
+    for name, taken in (
+        ("kafka-consumer-groups", others[1:]),
+        ("fleet job, first run", turns[:1]),
+        ("fleet job, warm", turns[1:]),
+    ):
+        wall_s = [turn.wall_s for turn in taken]
+        yield (
+            f"| {name} | {_spread(wall_s)} | {_spread([turn.cpu_s for turn in taken])} "
+            f"| {max(turn.peak_mib for turn in taken):,.0f} | {median(wall_s) / tool_s:.2f} |"
+        )
+
+
+def _spread(values: Sequence[float]) -> str:
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{median(values):.1f} ({min(values):.1f}–{max(values):.1f})"
+
+
+def _surroundings(rounds: int) -> str:
+    packages = ", ".join(f"{name} {version(name)}" for name in ("pyspark", "confluent-kafka"))
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"Median (lowest–highest) of {rounds} warm runs, {datetime.now(UTC):%Y-%m-%d}. "
+        f"Apache Kafka {VERSION}, Python {platform.python_version()}, {packages}; "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
+        f"{psutil.virtual_memory().total / 2**30:.0f} GiB, load average {load} "
+        "(brokers and job share the machine)."
+    )
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--grow", action="store_true")
+    parser.add_argument("--beside-tool", action="store_true")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -67,7 +67,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
         broker = start_broker(
             Path(directory) / "benchmark",
-            properties={"offsets.topic.num.partitions": str(PARTITIONS)},
+            properties={
+                "offsets.topic.num.partitions": str(PARTITIONS),
+                "log.cleaner.enable": "false",  # every run is to read the same
+            },
             on_step=say,
         )
         try:

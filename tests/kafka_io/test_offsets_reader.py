@@ -10,7 +10,14 @@ from kafka.structs import TopicPartition as Place
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_partition
+from toolkit.kafka_io.offsets_decode import decode_commits
+from toolkit.kafka_io.offsets_latest import merge_latest
+from toolkit.kafka_io.offsets_reader import (
+    offsets_partitions,
+    read_offsets_log,
+    read_offsets_partition,
+)
+from toolkit.kafka_io.offsets_topic import partition_of
 from toolkit.model import Cluster, TopicPartition
 
 
@@ -136,3 +143,45 @@ def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> No
     unstable = {n for logs in seen for n, log in logs.items() if log.last_stable != log.log_end}
     assert len({str(logs) for logs in seen}) > 1
     assert unstable == set()
+
+
+def in_order(table: Any) -> Any:
+    """Return the rows of a table of the newest records, by key."""
+    return sorted(table.to_pylist(), key=lambda row: row["key"])
+
+
+def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
+    """What was read before, merged with what came since, is what a whole read finds."""
+    topic = apps.create_topic(apps.name("later"), partitions=3)
+    group = apps.name("later-group")
+    places = [TopicPartition(topic, number) for number in range(3)]
+    apps.commit(group, dict.fromkeys(places, 7))
+    with Connection(apps.cluster) as connection:
+        topic_before = offsets_partitions(connection)
+        number = partition_of(group, topic_before.partitions)
+        first = read_offsets_log(apps.cluster, number, topic_before.logs[number])
+        admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
+        try:
+            admin.delete_group_offsets(group, [Place(topic, 2)])
+        finally:
+            admin.close()
+        apps.commit(group, {places[0]: 5, places[2]: 1})
+        log = offsets_partitions(connection).logs[number]
+    since = read_offsets_log(apps.cluster, number, log, start=first.next_offset)
+    whole = read_offsets_log(apps.cluster, number, log)
+
+    merged = merge_latest(first.latest, since.latest)
+    assert in_order(merged) == in_order(whole.latest)
+    assert (since.records, whole.records) == (3, first.records + 3)
+    assert since.next_offset == whole.next_offset == log.log_end
+    commits, _ = decode_commits(merged)
+    mine = {row["partition"]: row for row in commits.to_pylist() if row["group"] == group}
+    assert {number: row["recent_offset"] for number, row in mine.items()} == {
+        0: [7, 5],
+        1: [7],
+        2: [1],
+    }
+    assert (mine[0]["committed"], mine[0]["highest"]) == (5, 7)
+    # What was removed is known only to who has read it; the group never had a record of its own.
+    assert [row["committed"] for row in whole.removals.to_pylist() if row["group"] == group] == [7]
+    assert [row["committed"] for row in since.removals.to_pylist()] == [None]

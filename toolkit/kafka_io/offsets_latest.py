@@ -101,8 +101,7 @@ def merge_latest(old: pa.Table, new: pa.Table) -> pa.Table:
     series, the highest offset and its time away. The same records may be in both. Tombstones stay
     (see `drop_tombstones`), so that what is merged later is taken away as well.
     """
-    tables = [table.select(LATEST.names).cast(LATEST) for table in (old, new)]
-    rows = _rows(pa.concat_tables(tables).combine_chunks())
+    rows = _rows(pa.concat_tables([table.select(LATEST.names) for table in (old, new)]))
     codes = _codes(rows)
     return _table(_condense(rows, codes, int(codes.max(initial=-1)) + 1))
 
@@ -161,36 +160,39 @@ def _condense(rows: _Rows, codes: Any, count: int) -> _Rows:
 
 
 def _newest_of_series(series: _Series, codes: Any, gone_until: Numbers) -> _Series:
+    # There may be millions of elements, so that every array of them counts.
     key = np.repeat(codes, series.lengths)
     if gone_until.max(initial=NONE) != NONE:
-        after = series.records > gone_until[key]
-        key, series = key[after], _taken(series, after)
-    order = stable_order(key)
+        places = np.flatnonzero(series.records > gone_until[key])
+        order = stable_order(key[places])
+        places = places[order]
+    else:
+        places = stable_order(key)
+    key = key[places]
     if np.any(series.records[1:] <= series.records[:-1]):
-        order = _once_in_order(key, series.records, order)
-        key = key[order]
-        series, order = _taken(series, order), np.arange(len(order))
+        once = _once_in_order(key, series.records[places])
+        key, places = key[once], places[once]
     counts = np.bincount(key, minlength=len(gone_until))
-    younger = np.repeat(np.cumsum(counts), counts) - 1 - np.arange(len(order))
-    kept = _taken(series, order[younger < RECENT])
-    return kept._replace(lengths=np.minimum(counts, RECENT))
+    del key
+    younger = np.repeat(np.cumsum(counts), counts)
+    younger -= np.arange(1, len(places) + 1)
+    places = places[younger < RECENT]
+    return _Series(
+        np.minimum(counts, RECENT),
+        series.records[places],
+        series.times_ms[places],
+        series.offsets[places],
+    )
 
 
-def _once_in_order(key: Any, records: Numbers, order: Numbers) -> Numbers:
-    """Put elements of each key in the order of the log, where each is to be found once."""
-    same = key[order][1:] == key[order][:-1]
-    step = np.diff(records[order])
-    if np.any(same & (step <= 0)):
-        order = np.lexsort((records, key))
-        same = key[order][1:] == key[order][:-1]
-        step = np.diff(records[order])
-    return order[np.append(True, ~same | (step != 0))]
-
-
-def _taken(series: _Series, elements: Any) -> _Series:
-    """Return some elements; of which rows they are is not said."""
-    _, records, times_ms, offsets = series
-    return _Series(records[:0], records[elements], times_ms[elements], offsets[elements])
+def _once_in_order(key: Any, records: Numbers) -> Any:
+    """Return which elements to take, of those that lie together by key: each of the log once."""
+    same, step = key[1:] == key[:-1], np.diff(records)
+    if np.all(~same | (step > 0)):
+        return slice(None)
+    order = np.lexsort((records, key))
+    # Keys lie where they did, only what is within them has moved.
+    return order[np.append(True, ~same | (np.diff(records[order]) != 0))]
 
 
 def _calendar(times_ms: Numbers) -> Numbers:
@@ -222,40 +224,49 @@ def _table(rows: _Rows) -> pa.Table:
 
 
 def _rows(table: pa.Table) -> _Rows:
-    def of(name: str) -> Any:
-        found = table[name]
-        return found.chunk(0) if found.num_chunks else pa.array([], found.type)
+    table = table.cast(LATEST)
 
-    def ints(array: Any) -> Numbers:
-        plain = array.cast(pa.int64()) if array.type != pa.int32() else array
-        return plain.fill_null(NONE).to_numpy(zero_copy_only=False).astype(np.int64)
+    def of(name: str) -> Any:
+        return table[name].combine_chunks()
+
+    def ints(name: str) -> Numbers:
+        return _ints(of(name))
 
     recent = of("recent_record")
-    lengths = pc.fill_null(pc.list_value_length(recent), 0).to_numpy(zero_copy_only=False)
     return _Rows(
-        ints(of("offsets_partition")),
+        ints("offsets_partition"),
         of("key"),
         of("value"),
-        ints(of("record_offset")),
-        ints(of("written_at")),
+        ints("record_offset"),
+        ints("written_at"),
         recent.is_valid().to_numpy(zero_copy_only=False),
-        ints(of("tombstone_offset")),
-        ints(of("highest")),
-        ints(of("highest_at")),
+        ints("tombstone_offset"),
+        ints("highest"),
+        ints("highest_at"),
         _Series(
-            lengths.astype(np.int64),
-            ints(recent.flatten()),
-            ints(of("recent_at").flatten()),
-            ints(of("recent_offset").flatten()),
+            _ints(pc.fill_null(pc.list_value_length(recent), 0)),
+            _ints(recent.flatten()),
+            _ints(of("recent_at").flatten()),
+            _ints(of("recent_offset").flatten()),
         ),
     )
 
 
+def _ints(array: Any) -> Numbers:
+    """Return an Arrow array of numbers or times, NONE for null."""
+    plain = array.cast(pa.int64())
+    if plain.null_count:
+        plain = plain.fill_null(NONE)
+    return plain.to_numpy(zero_copy_only=False)
+
+
 def numbers(values: Numbers) -> Any:
     """Return numbers as Arrow, null for those below 0."""
-    return pa.array(values, pa.int64(), mask=values < 0)
+    null = values < 0
+    return pa.array(values, pa.int64(), mask=null if null.any() else None)
 
 
 def times(values_ms: Numbers) -> Any:
     """Return milliseconds since 1970 as Arrow times, null for what no calendar has."""
-    return numbers(_calendar(values_ms)).cast(TIME)
+    beyond = values_ms > LAST_MS
+    return numbers(np.where(beyond, NONE, values_ms) if beyond.any() else values_ms).cast(TIME)

@@ -32,8 +32,8 @@ BULK = {
     "auto.offset.reset": "error",
     "check.crcs": False,
     "fetch.queue.backoff.ms": 2,
-    "queued.min.messages": 1_000_000,
-    "queued.max.messages.kbytes": 262_144,
+    "queued.min.messages": 200_000,
+    "queued.max.messages.kbytes": 65_536,
     "fetch.wait.max.ms": 50,
 }
 

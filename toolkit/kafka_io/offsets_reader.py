@@ -34,7 +34,7 @@ from toolkit.kafka_io.offsets_removals import Removals
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
-RECORDS_AT_ONCE = 400_000
+RECORDS_AT_ONCE = 300_000
 
 
 class OffsetsTopic(NamedTuple):
@@ -112,14 +112,8 @@ def read_offsets_log(
     end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
     begin = max(log.log_start or 0, start or 0)
     condensed = _Condensed()
-    waiting: list[Records] = []
     for records in read_records(cluster, number, range(begin, end), READ_COMMITTED):
-        waiting.append(records)
-        if sum(len(part.offsets) for part in waiting) >= RECORDS_AT_ONCE:
-            condensed.add(joined(waiting))
-            waiting.clear()
-    if waiting:
-        condensed.add(joined(waiting))
+        condensed.add(records)
     return condensed.found(max(begin, end), (log.log_end or 0) - end)
 
 
@@ -132,18 +126,28 @@ class _Condensed:
         self._unknown: Counter[int] = Counter()
         self._malformed: Counter[str] = Counter()
         self._records = 0
+        self._waiting: list[Records] = []
 
     def add(self, records: Records) -> None:
-        chunk = chunk_of(records)
+        self._waiting.append(records)
+        self._records += len(records.offsets)
+        if sum(len(part.offsets) for part in self._waiting) >= RECORDS_AT_ONCE:
+            self._condense()
+
+    def _condense(self) -> None:
+        chunk = chunk_of(joined(self._waiting))
+        self._waiting.clear()
         self._activity.add(chunk)
         self._removals.add(chunk, self._latest)
-        latest = latest_of(chunk)
-        self._latest = merge_latest(self._latest, latest) if self._records else latest
         self._unknown += chunk.unknown
         self._malformed += chunk.malformed
-        self._records += len(records.offsets)
+        latest = latest_of(chunk)
+        del chunk  # both parts of what follows are large
+        self._latest = merge_latest(self._latest, latest) if self._latest.num_rows else latest
 
     def found(self, next_offset: int, held_back: int) -> OffsetsRead:
+        if self._waiting:
+            self._condense()
         return OffsetsRead(
             self._latest,
             self._activity.table(),

@@ -171,6 +171,15 @@ def test_reasons_carry_their_numbers() -> None:
     assert "nobody is in the group for 30s" == left["status_why"]
 
 
+def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
+    """Offsets of a topic that is gone are left over; of one without a leader nothing is known."""
+    gone = {**steps(every_s=5), "log_start": None}
+    deleted, headless = "the topic does not exist", "no leader"
+
+    assert f"left over: {deleted}" == judge(**gone, log_problem=deleted)["status_why"]
+    assert f"the log is unknown: {headless}" == judge(**gone, log_problem=headless)["status_why"]
+
+
 def test_a_commit_that_waits_in_a_transaction_is_told() -> None:
     """A silent member whose commit is in an open transaction is told apart from a hung one."""
     row = judge(**steps(**STANDS, last_s=120), **WAITS, pending=True)
@@ -218,15 +227,16 @@ def test_nobody_is_silent_only_because_reading_took_long() -> None:
         [
             {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
             {**steps(every_s=5, by=50, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
+            {**steps(every_s=5, number=7, last_s=100), "log_end": 5000, "time_lag_s": 165.0},
             {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 165.0},
             {**steps(**STANDS, last_s=165), "log_end": 5000, "time_lag_s": 165.0},
         ]
     )
     seen = with_status(rows.assign(commits_read_at=ago(99)), now=NOW)
 
-    assert ["STOP"] * 4 == with_status(rows, now=NOW)["status"].tolist()
-    assert ["OK", "OK", "STALL", "STOP"] == seen["status"].tolist()
-    assert ["alive and committing"] * 3 + ["alive and silent"] == seen["member_state"].tolist()
+    assert ["STOP"] * 5 == with_status(rows, now=NOW)["status"].tolist()
+    assert ["OK", "OK", "OK", "STALL", "STOP"] == seen["status"].tolist()
+    assert ["alive and committing"] * 4 + ["alive and silent"] == seen["member_state"].tolist()
 
 
 def test_rules_can_be_chosen() -> None:
@@ -339,7 +349,7 @@ def test_a_group_is_as_its_worst_partition() -> None:
 
 def test_a_leftover_is_no_alarm() -> None:
     """A topic that was left counts less than any trouble, and more than nothing at all."""
-    left = {**commits((9000, 10)), **WAITS, "subscribed": False, "partition": 1}
+    left = {**commits((9000, 10)), **GROWS, "subscribed": False, "partition": 1}
     fine = {**steps(every_s=5, by=50), "log_end": 1000}
     behind = {**steps(every_s=5, by=50), **GROWS, "topic": "other"}
     groups = status_by_group(with_status(frame([left, fine]), now=NOW)).iloc[0]

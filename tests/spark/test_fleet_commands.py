@@ -1,0 +1,85 @@
+"""`offsetbook fleet-lag` and `fleet-history`, on a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from applications import Applications
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+from toolkit.cli import cli
+from toolkit.errors import NotFound
+from toolkit.model import TopicPartition
+
+Invoke = Callable[..., Result]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _session_ends() -> Iterator[None]:
+    """End the session that the commands leave behind in this process."""
+    yield
+    session = SparkSession.getActiveSession()
+    if session:
+        session.stop()
+
+
+@pytest.fixture
+def group(apps: Applications) -> str:
+    """Return an idle group that has read two of five records."""
+    topic = apps.create_topic(apps.name("fleet-orders"), records=5)
+    name = apps.name("fleet-<b>payments</b>")
+    apps.commit(name, {TopicPartition(topic, 0): 2})
+    return name
+
+
+@pytest.fixture
+def invoke(apps: Applications, tmp_path: Path) -> Invoke:
+    """Return a function that runs a command on the quiet cluster."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(f"clusters:\n  quiet:\n    bootstrap.servers: {apps.address}\n")
+    runner = CliRunner()
+    return lambda *words: runner.invoke(
+        cli, [word.replace("FLEET", str(fleet)) for word in words], catch_exceptions=True
+    )
+
+
+def test_fleet_lag_shows_groups_and_keeps_a_history(
+    invoke: Invoke, group: str, tmp_path: Path
+) -> None:
+    """A group has its lag and its word; a run is kept, listed, and left alone by the clean-up."""
+    history = str(tmp_path / "history")
+    wanted = ("--fleet", "FLEET", "--group", group, "--output", "json")
+    done = invoke("fleet-lag", *wanted, "--history", history)
+
+    assert 0 == done.exit_code, done.output
+    (row,) = json.loads(done.stdout)
+    assert (group, 3, "simple", "Empty") == tuple(
+        row[name] for name in ("group", "lag", "type", "state")
+    )
+    assert row["status"] in {"STOP", "ERR", "OK"}
+    (run,) = json.loads(invoke("fleet-history", "runs", history, "--output", "json").stdout)
+    assert 0 == invoke("fleet-history", "compact", history).exit_code
+    assert 0 == invoke("fleet-history", "expire", history, "--keep-days", "1").exit_code
+    kept = json.loads(invoke("fleet-history", "runs", history, "--output", "json").stdout)
+    assert [run] == kept
+
+
+@pytest.mark.parametrize("show", ["partitions", "activity", "leftovers"])
+def test_fleet_lag_shows_the_other_results(invoke: Invoke, group: str, show: str) -> None:
+    """Every result can be shown as a table, names as they are."""
+    done = invoke("fleet-lag", "--fleet", "FLEET", "--show", show)
+
+    assert 0 == done.exit_code, done.output
+    assert (group in done.stdout) == (show != "leftovers")
+
+
+def test_a_name_that_no_group_has_is_an_error(invoke: Invoke, group: str) -> None:
+    """A misspelt group is not an empty table."""
+    done = invoke("fleet-lag", "--fleet", "FLEET", "--group", f"{group}x")
+
+    assert isinstance(done.exception, NotFound)
+    assert f"{group}x" in str(done.exception)

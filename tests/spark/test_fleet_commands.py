@@ -14,6 +14,8 @@ from pyspark.sql import SparkSession
 from toolkit.cli import cli
 from toolkit.errors import NotFound
 from toolkit.model import TopicPartition
+from toolkit.spark.columns import MEANING
+from toolkit.spark.schemas import RESULTS
 
 Invoke = Callable[..., Result]
 
@@ -83,3 +85,19 @@ def test_a_name_that_no_group_has_is_an_error(invoke: Invoke, group: str) -> Non
 
     assert isinstance(done.exception, NotFound)
     assert f"{group}x" in str(done.exception)
+
+
+@pytest.mark.parametrize("show", RESULTS)
+def test_every_column_has_a_meaning(show: str) -> None:
+    """Whoever sees a column can ask what it means; nothing is explained that is not there."""
+    told = {field.name for schema in RESULTS.values() for field in schema}
+
+    assert {field.name for field in RESULTS[show]} <= set(MEANING)
+    assert set(MEANING) - told <= {"protocol_type"}
+
+
+def test_columns_are_explained(invoke: Invoke) -> None:
+    """The command tells without asking any cluster."""
+    done = invoke("fleet-lag", "--help-columns", "--show", "activity", "--output", "json")
+
+    assert "expirations" in {row["column"] for row in json.loads(done.stdout)}

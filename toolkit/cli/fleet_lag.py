@@ -39,6 +39,7 @@ ALL = "activity", "groups", "leftovers", "partitions"
 )
 @click.option("--full", is_flag=True, help="Read everything, also where only new records suffice.")
 @click.option("--master", help="Spark master. Default: embedded in this process.")
+@click.option("--help-columns", is_flag=True, help="Show what the columns mean, and exit.")
 @OUTPUT
 @QUIET
 def command(  # noqa: PLR0913 - one a flag
@@ -51,6 +52,7 @@ def command(  # noqa: PLR0913 - one a flag
     history: str | None,
     full: bool,
     master: str | None,
+    help_columns: bool,
     output: str,
     quiet: bool,
 ) -> None:
@@ -59,7 +61,10 @@ def command(  # noqa: PLR0913 - one a flag
 
     A table has the columns that matter most; json and csv have all.
     """
-    from toolkit.planning.status import StatusRules
+    if help_columns:
+        _show_columns(show, output)
+        return
+    from toolkit.planning.status_rules import StatusRules
     from toolkit.planning.times import parse_duration
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
     from toolkit.spark.session import start_session
@@ -99,3 +104,13 @@ def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
             hint="'offsetbook groups list' shows the names",
         )
     return frame[frame["group"].isin([group.group_id for group in chosen])]
+
+
+def _show_columns(show: str, output: str) -> None:
+    import pandas as pd
+
+    from toolkit.spark.columns import MEANING
+    from toolkit.spark.schemas import RESULTS
+
+    rows = [(field.name, str(field.type), MEANING[field.name]) for field in RESULTS[show]]
+    write_frame(pd.DataFrame(rows, columns=["column", "type", "meaning"]), output)

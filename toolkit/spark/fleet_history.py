@@ -20,21 +20,9 @@ from toolkit.spark.incremental import (
     save_state,
 )
 from toolkit.spark.log_facts import PLACE_KEY, Step
-from toolkit.spark.schemas import (
-    GROUP_ACTIVITY,
-    GROUP_SUMMARY,
-    PARTITIONS,
-    PROBLEMS,
-    as_spark,
-    schema,
-)
+from toolkit.spark.schemas import RESULTS, as_spark
 
-TABLES = {
-    "partitions": as_spark(PARTITIONS),
-    "groups": as_spark(GROUP_SUMMARY),
-    "activity": as_spark(schema(*GROUP_ACTIVITY)),
-    "problems": as_spark(PROBLEMS),
-}
+TABLES = {name: as_spark(columns) for name, columns in RESULTS.items()}
 # How far back log ends are taken from the history, and how many: it is only a second witness.
 LOOK_BACK = timedelta(days=2)
 MOST_ENDS = 50
@@ -51,7 +39,7 @@ def read_fleet_history(
     """
     Return the rows of a table of the history, with run_id and taken_at.
 
-    Tables: partitions, groups, activity, problems. Raises UsageError for another.
+    Tables: those of `schemas.RESULTS`. Raises UsageError for another.
     """
     return as_frame(open_history(session, root).read(table, since=since).toArrow())
 

@@ -171,7 +171,7 @@ def fleet_lag(
                 partitions=partitions,
                 groups=keep(partitions.transform(summed_by_group)),
                 activity=keep(job.activity(read, commits, listed)),
-                leftovers=leftovers_of(partitions, empty_days=options.empty_days),
+                leftovers=keep(leftovers_of(partitions, empty_days=options.empty_days)),
                 problems=keep(job.problems(read, listed, partitions)),
                 read_to=read.transform(only("read_to")),
             )

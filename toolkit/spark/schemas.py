@@ -189,6 +189,15 @@ GROUP_SUMMARY = schema(
 PROBLEMS = schema(*_text("cluster", "problem"))
 
 
+RESULTS = {
+    "partitions": PARTITIONS,
+    "groups": GROUP_SUMMARY,
+    "activity": schema(*GROUP_ACTIVITY),
+    "leftovers": schema(*LEFTOVERS),
+    "problems": PROBLEMS,
+}
+
+
 def as_spark(given: pa.Schema) -> StructType:
     """Return Spark's form of an Arrow schema."""
     return from_arrow_schema(given)

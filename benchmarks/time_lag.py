@@ -46,6 +46,7 @@ from toolkit.sandbox.broker import VERSION, start_broker
 TOPICS, PARTITIONS = 50, 20
 DAYS = 5
 MOST_READ = 5_000
+RECORDS_IN_A_BATCH = 50
 WAYS = ("look-ups", "records", "reading")
 COUNTS = ("rounds", "requests", "answers", "read")
 ERRORS = (50, 90, 99, 100)  # percentiles
@@ -106,7 +107,15 @@ def fill(address: str, plan: Plan) -> None:
     new = [NewTopic(name, PARTITIONS, 1, config=keep) for name in topics]
     for made in admin.create_topics(new).values():
         made.result()
-    producer = Producer({"bootstrap.servers": address, "queue.buffering.max.messages": 2_000_000})
+    producer = Producer(
+        {
+            "bootstrap.servers": address,
+            "queue.buffering.max.messages": 2_000_000,
+            "enable.idempotence": True,  # batches that are sent again must not come twice, or late
+            # As records come in over days, and not all at once: a broker looks through a batch.
+            "batch.num.messages": RECORDS_IN_A_BATCH,
+        }
+    )
     for number, place in enumerate(places()):
         for at in plan.times(number).tolist():
             producer.produce(place.topic, b"x" * 100, partition=place.partition, timestamp=at)
@@ -234,7 +243,8 @@ def report(
     first = {way: taken[0] for way, taken in runs.items()}
     whole = first["look-ups"]
     yield (
-        f"{TOPICS * PARTITIONS:,} partitions with {plan.records:,} records each over {DAYS} days; "
+        f"{TOPICS * PARTITIONS:,} partitions with {plan.records:,} records each over {DAYS} days, "
+        f"in batches of {RECORDS_IN_A_BATCH}; "
         f"{plan.groups} groups with {whole['commits']:,} commits, {whole['behind']:,} of them with "
         f"something to read. Median (lowest–highest) of {options.rounds} runs, "
         f"{datetime.now(UTC):%Y-%m-%d}."

@@ -91,6 +91,7 @@ LIVE = {**CLASSIC, "state": "Stable", "members": 2}
         ({"committed_at": None}, None, None),
         # Our readings would only tell of a group without a protocol what its commits tell better.
         ({"committed_at": 29}, 99, None),
+        ({"committed_at": None}, 99, None),
         ({**CLASSIC, "empty_since": 40, "committed_at": 50}, None, (40, OWN_RECORD)),
         ({**CLASSIC, "empty_since": 40, "committed_at": 50}, 31, (40, OWN_RECORD)),
         ({**CLASSIC, "empty_since": 40, "committed_at": 31}, None, (31, LAST_COMMIT)),

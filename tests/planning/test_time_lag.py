@@ -65,7 +65,7 @@ class Log(NamedTuple):
         if not unread:
             return None
         before = [r.time for r in self.records if r.offset <= unread[0].offset and r.time >= 0]
-        dated = [r.time for r in unread if r.time >= 0]
+        dated = [r.time for r in self.records if r.offset >= unread[0].offset and r.time >= 0]
         return max(before) if before else (dated[0] if dated else None)
 
 
@@ -130,11 +130,12 @@ def logs(draw: st.DrawFn) -> Log:
     records = []
     for number in steps:
         time += number
-        offset += draw(st.sampled_from([1, 1, 1, 2, 40])) - (0 if records else 1)
+        gap = draw(st.sampled_from([0, 0, 0, 1, 39]))
+        offset += gap + (1 if records else 0)
         late = draw(st.integers(0, back)) if back else 0
         none = draw(st.integers(0, 30)) == 0 if back else False
         at = -1 if none else max(0, time - late)
-        alone = not (records and records[-1].is_marker)
+        alone = not gap and not (records and records[-1].is_marker)
         records.append(Record(offset, at, is_marker=alone and draw(st.integers(0, 5)) == 0))
     for _ in range(draw(st.integers(0, 4))):
         time, offset = time + draw(step), offset + 1

@@ -11,7 +11,8 @@ where something is left. Three things have no number: a commit without a lag in 
 that are younger than any clock allows, and the last place of a log, where look-ups do not tell a
 record from the marker of a transaction: there a record has to be read. A little before the end all
 that is left may be such markers, so that the bound reaches down to nothing. Elsewhere a marker that
-comes alone is within the bound; several in a row, and then a long pause, are taken for records.
+comes alone is within the bound; several in a row, or one that follows records which compaction
+removed, are taken for a record.
 """
 
 from __future__ import annotations

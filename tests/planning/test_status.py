@@ -158,6 +158,55 @@ def test_member_state(facts: dict[str, Any], state: str | None) -> None:
     assert state == judge(**facts)["member_state"]
 
 
+READS = steps(every_s=5, by=50)
+HUNG = steps(every_s=5, by=50, last_s=120)
+UNSORTED = commits((20, 100), (500, 200), (10, 300))
+
+
+@pytest.mark.parametrize(
+    ("facts", "consumed", "produced", "trend"),
+    [
+        ({**READS, **GROWS}, 10, 50, "falling behind"),
+        ({**READS, **GROWS, "earlier_end": 8600}, 10, 10, "steady"),
+        ({**READS, **GROWS, "earlier_end": 8800}, 10, 5, "catching up"),
+        # an instant between two commits counts from where the group was on its way
+        ({**commits((60, 0), (40, 100), (20, 500), (0, 900)), **GROWS}, 20, 50, "falling behind"),
+        (
+            {**commits((60, 0), (40, 100), (20, 500), (0, 900)), **GROWS, "earlier_at": ago(50)},
+            *(17, 40, "falling behind"),
+        ),
+        # nobody reads any more
+        ({**HUNG, **GROWS, "earlier_at": ago(100)}, 0, 20, "falling behind"),
+        ({**HUNG, **GROWS, "earlier_at": ago(160)}, 0, 12.5, None),
+        ({**READS, **GROWS, **EMPTY, "earlier_at": ago(0.8)}, 0, 2500, "falling behind"),
+        ({**HUNG, "log_end": 1000, "earlier_at": ago(100), "earlier_end": 1000}, 0, 0, "steady"),
+        # who is at the end is not behind, whatever came before
+        ({**READS, "log_end": 1000, "earlier_at": ago(40), "earlier_end": 0}, 10, 25, "steady"),
+        # what is not known
+        ({**READS, **GROWS, "earlier_end": None}, 10, None, None),
+        ({**READS, **GROWS, "earlier_end": 9001}, 10, None, None),
+        ({**READS, **GROWS, "earlier_at": ago(-5)}, 10, None, None),
+        ({**READS, **GROWS, "earlier_at": ago(50)}, 10, 40, None),
+        ({**commits((30, 10), (1, 20)), **GROWS}, None, 50, None),
+        # odd series: only what came after it went back; the order is that of the log
+        ({**commits((55, 5000), (45, 0), (25, 400), (5, 800)), **GROWS}, 20, 50, "falling behind"),
+        ({**UNSORTED, **GROWS, "earlier_at": ago(400), "earlier_end": 8800}, 0.41, 0.5, None),
+    ],
+)
+def test_pace(
+    facts: dict[str, Any], consumed: float | None, produced: float | None, trend: str | None
+) -> None:
+    """Rates are what commits and log ends tell, and are compared only where both reach as far."""
+    row = judge(**facts)
+    rates = [None if pd.isna(row[f"{name}_per_s"]) else row[f"{name}_per_s"] for name in PACES]
+
+    assert pytest.approx([consumed, produced], abs=0.01) == rates
+    assert trend == row["trend"]
+
+
+PACES = ("consumed", "produced")
+
+
 def test_reasons_carry_their_numbers() -> None:
     """Who is told a word is told how much and for how long."""
     rewound = judge(**commits((60, 5000), (5, 2000)), log_end=6000)

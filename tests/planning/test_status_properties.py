@@ -89,7 +89,7 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     behind = where(result, "trend", "falling behind")
     unseen = result[result["earlier_at"].isna() | result["earlier_end"].isna()]
 
-    assert (trouble["lag"] > 0).all()
+    assert (trouble["lag"] > 0).fillna(value=False).all()
     assert not set(where(result, "status", "STALL", "WARN")["member_state"]) & {"gone"}
     assert set(where(result, "member_state", "gone")["state"]) <= {"Empty"}
     assert (rewound["committed"] < rewound["highest"]).all()
@@ -215,4 +215,4 @@ def test_who_has_nothing_to_read_is_left_alone(
 
     assert ["OK"] == list(result["status"].unique())
     assert ["alive and idle"] == list(result["member_state"].unique())
-    assert (result["drain_s"] == 0).all()
+    assert [0] == list(result["drain_s"].unique())

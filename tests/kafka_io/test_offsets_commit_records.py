@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from offsets_records import commit_key, commit_value, mutated
+from offsets_records import commit_key, commit_value, damaged_commit, mutated
 
 from toolkit.kafka_io.commit_columns import commit_keys, commit_values, scan_commit_values
 from toolkit.kafka_io.commit_records import (
@@ -165,6 +165,21 @@ def test_values_in_bulk_as_one_by_one(values: list[bytes | None]) -> None:
     rows, malformed = expected(decode_commit_value, values)
 
     assert values_in_bulk(values) == ([without_never(row) for row in rows], malformed)
+
+
+def test_damaged_records_in_bulk_as_one_by_one() -> None:
+    """The same holds for 20,000 damaged records, among which are all that could be mistaken."""
+    chance = Random(20_251_122)  # noqa: S311 - repeatable, not secret
+    keys, values = zip(*(damaged_commit(chance) for _ in range(20_000)), strict=True)
+    keys_found, keys_malformed = expected(decode_commit_key, keys)
+    found, malformed = expected(decode_commit_value, values)
+
+    assert keys_in_bulk(keys) == (keys_found, keys_malformed)
+    assert values_in_bulk(values) == ([without_never(row) for row in found], malformed)
+    reasons = ("a negative offset", "a text that is not UTF-8", "a tagged field of another size")
+    for why in reasons:
+        assert malformed[f"malformed offset commit value: {why}"] > 0
+    assert keys_malformed["malformed offset commit key: a negative partition"] > 0
 
 
 def test_commit_time_is_exact() -> None:

@@ -14,11 +14,9 @@ from confluent_kafka import Producer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
 from kafka_formatters import COMMITS, formatted, group_formatted
-from offsets_records import commit_key, commit_value, mutated
+from offsets_records import damaged_commit
 
 from toolkit.kafka_io.commit_records import (
-    CommitKey,
-    CommitValue,
     decode_commit_key,
     decode_commit_value,
 )
@@ -41,7 +39,6 @@ from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord
 from toolkit.kafka_io.timestamps import from_ms
 from toolkit.model import Cluster, TopicPartition
 
-AT_MS = 1_700_000_000_000
 MUTATIONS = 100_000
 NO_ID = "A" * 22
 # What Kafka reads and we refuse: nobody could have meant it.
@@ -53,21 +50,6 @@ NAMED = {
     "a tagged field of another size",
     "bytes after its end",
 }
-
-
-def whole_record(chance: random.Random) -> tuple[bytes, bytes | None]:
-    """Return a record as a broker of some version would write it."""
-    texts = ["g", "payments", "café reports", "東京", "a" * 60]
-    key = CommitKey(chance.choice(texts), chance.choice(texts), chance.randrange(2**31))
-    metadata = chance.choice(["", "m", "märchen", "x" * 126, "y" * 300])
-    epoch = chance.choice([None, 0, 77])
-    expire_ms = chance.choice([None, AT_MS + 5])
-    value = CommitValue(chance.randrange(2**63), epoch, metadata, AT_MS, expire_ms)
-    version = chance.choice([0, 1, 2, 3, 4, 4, 4])
-    topic_id = chance.choice([None, chance.randbytes(16)])
-    kind = 0 if chance.random() < 0.1 else 1
-    encoded = None if chance.random() < 0.02 else commit_value(version, value, topic_id)
-    return commit_key(key, kind), encoded
 
 
 def as_printed(row: Any) -> Any:
@@ -127,7 +109,7 @@ def test_what_kafka_makes_of_damaged_records(apps: Any, tmp_path: Path) -> None:
     What we refuse and Kafka decodes is refused for a reason that has a name.
     """
     chance = random.Random(20_251_121)  # noqa: S311 - repeatable, not secret
-    records = [damaged(whole_record(chance), chance) for _ in range(MUTATIONS)]
+    records = [damaged_commit(chance) for _ in range(MUTATIONS)]
     topic = apps.create_topic(apps.name("damaged"))
     write(apps.cluster.bootstrap_servers, topic, records)
     told = formatted(
@@ -153,19 +135,6 @@ def test_what_kafka_makes_of_damaged_records(apps: Any, tmp_path: Path) -> None:
     assert not list(printed)
     assert outcomes.keys() == NAMED | {"both decode", "both refuse"}
     assert min(outcomes["both decode"], outcomes["both refuse"]) > MUTATIONS / 10
-
-
-def damaged(
-    record: tuple[bytes, bytes | None], chance: random.Random
-) -> tuple[bytes, bytes | None]:
-    """Return the record with its key, its value or both damaged, and now and then as it was."""
-    key, value = record
-    choice = chance.randrange(8)
-    if choice in (0, 1):
-        key = mutated(key, chance)
-    if value is not None and choice in (1, 2, 3, 4, 5, 6):
-        value = mutated(value, chance)
-    return key, value
 
 
 def write(address: str, topic: str, records: list[tuple[bytes, bytes | None]]) -> None:

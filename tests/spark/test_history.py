@@ -45,7 +45,19 @@ HOSTILE = [
         "%2F",
         "*?[]{}",
     ),
-    *("x~y+z%", "EU", "eu", "007", "null", "two\nlines", "\u200b", "_hidden", ".hidden", "l" * 400),
+    *(
+        "x~y+z%",
+        "EU",
+        "eu",
+        "007",
+        "null",
+        "two\nlines",
+        "\u200b",
+        "_hidden",
+        ".hidden",
+        "l" * 400,
+        "l" * 401,
+    ),
 ]
 
 
@@ -346,6 +358,7 @@ def test_many_files_of_a_day_become_few(
     assert len(files_of(tmp_path)) > many  # somebody may still be reading them
     history.expire(keep_days=30_000, now=datetime.now(UTC) + timedelta(days=2))
     assert 2 * 2 + 2 == len(files_of(tmp_path))
+    assert not history.write("r1", DAY, run("a"))
     assert sorted([*five_runs, ("late", "a", 1)]) == rows(history.read("partitions"))
 
 

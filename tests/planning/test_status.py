@@ -189,6 +189,10 @@ UNSORTED = commits((20, 100), (500, 200), (10, 300))
         ({**READS, **GROWS, "earlier_at": ago(50)}, 10, 40, None),
         ({**commits((30, 10), (1, 20)), **GROWS}, None, 50, None),
         # odd series: only what came after it went back; the order is that of the log
+        (
+            {**commits((55, 5000), (45, 0), (25, 400), (5, 800)), **GROWS, "earlier_at": ago(50)},
+            *(20, 40, None),
+        ),
         ({**commits((55, 5000), (45, 0), (25, 400), (5, 800)), **GROWS}, 20, 50, "falling behind"),
         ({**UNSORTED, **GROWS, "earlier_at": ago(400), "earlier_end": 8800}, 0.41, 0.5, None),
     ],

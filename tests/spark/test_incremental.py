@@ -19,6 +19,7 @@ from applications import Applications, eventually
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import RecordFailed
 from toolkit.kafka_io.connect import Connection
@@ -605,3 +606,20 @@ def test_partitions_that_were_read_in_full_get_nothing_of_what_was_kept(
 
     assert expected == by_key(latest.toArrow())
     assert 0 < len(expected) < len(kept.latest)
+
+
+def test_what_spark_says_about_nulls_in_lists_does_not_matter(
+    session: SparkSession, tmp_path: Path, kept: Reading
+) -> None:
+    """Lists that cannot hold nulls are merged with lists that could."""
+    saved(session, tmp_path, kept)
+    state = load_state(session, str(tmp_path), [NAME])
+    resumed = [r._replace(start=r.point.next_offset, why_full="") for r in kept.reads]
+    new = session.createDataFrame(kept.latest).where(
+        "recent_record is not null and value is not null"
+    )
+    new = new.withColumns({"record_offset": F.lit(10**9), "recent_record": F.array(F.lit(10**9))})
+    again = newest(merged(state, new, resumed).toArrow())
+
+    assert newest(kept.latest).keys() == again.keys()
+    assert {offset for _, offset, _ in again.values()} > {10**9}

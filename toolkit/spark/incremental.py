@@ -249,6 +249,7 @@ def _forget_before(reads: Sequence[PartitionRead]) -> Iterator[tuple[str, object
 def _merge(old: pa.Table, new: pa.Table) -> pa.Table:
     """Merge what was kept and what was read of one partition of one cluster's offsets topic."""
     cluster = (old if old.num_rows else new)["cluster"][0]
-    found = merge_latest(old, new)
+    # Spark tells apart lists that may hold nulls and lists that may not; the merge need not.
+    found = merge_latest(*(side.select(LATEST.names).cast(LATEST) for side in (old, new)))
     named = found.append_column("cluster", pa.repeat(cluster, found.num_rows))
     return named.select(STATE.names).cast(STATE)

@@ -209,7 +209,7 @@ class _Job:
             with_past_ends=self.past.with_past_ends(self.taken_at),
         )
         facts = commits.transform(log_facts).transform(with_groups(groups, listed))
-        return facts.transform(judged(rules))
+        return facts.transform(judged(rules, commits_read_at=self.taken_at))
 
     def activity(self, read: DataFrame, commits: DataFrame, listed: DataFrame) -> DataFrame:
         """Count what groups wrote lately: `schemas.GROUP_ACTIVITY`."""

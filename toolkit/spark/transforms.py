@@ -8,6 +8,7 @@ everything is joined and few rows are left.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 import pandas as pd
 import pyarrow as pa
@@ -143,19 +144,20 @@ def with_groups(groups: DataFrame, listed: DataFrame) -> Step:
     return step
 
 
-def judged(rules: StatusRules) -> Step:
+def judged(rules: StatusRules, *, commits_read_at: datetime) -> Step:
     """
     Return the step that adds lag, status and expiry: `schemas.PARTITIONS`.
 
     The rules run in one pass: moving rows between Spark and Python costs more than they do. Now is
-    when the logs of a row's cluster were read.
+    when the logs of a row's cluster were read; up to `commits_read_at` all commits are known.
     """
 
     def judge(facts: pd.DataFrame) -> pd.DataFrame:
         found = []
         for read_at, rows in facts.groupby("log_read_at"):
             now = pd.Timestamp(str(read_at)).to_pydatetime()
-            judged = with_status(with_lag(rows), now=now, rules=rules)
+            known = with_lag(rows).assign(commits_read_at=commits_read_at)
+            judged = with_status(known, now=now, rules=rules)
             found.append(with_expiry(judged, now=now))
         return pd.concat(found)
 

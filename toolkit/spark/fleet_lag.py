@@ -252,17 +252,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--fleet", type=Path, help="the fleet file (default: looked for)")
     parser.add_argument("--cluster", action="append", default=[], help="only this one; repeatable")
     parser.add_argument("--output", help="folder or URL for Parquet; must not exist yet")
+    parser.add_argument("--history", help="folder or URL where results are kept, run by run")
+    parser.add_argument("--run-id", default="", help="name of this run in the history")
+    parser.add_argument("--full", action="store_true", help="read everything, not only what is new")
     parser.add_argument("--master", help="Spark master (default: spark-submit's, or embedded)")
-    options = parser.parse_args(arguments)
+    given = parser.parse_args(arguments)
+    options = FleetOptions(history=given.history, run_id=given.run_id, full=given.full)
     try:
-        clusters = choose_clusters(load_fleet(options.fleet), options.cluster)
-        with fleet_lag(start_session(options.master), clusters) as result:
+        clusters = choose_clusters(load_fleet(given.fleet), given.cluster)
+        session = start_session(given.master)
+        with fleet_lag(session, clusters, options, on_step=_say) as result:
             result.groups.show(50, truncate=False)
             result.problems.show(50, truncate=False)
-            if options.output:
+            if given.output:
                 for name in FleetFrames._fields:
                     # Spark's own mode "errorifexists": a report that exists is never written over.
-                    getattr(result, name).write.parquet(f"{options.output}/{name}")
+                    getattr(result, name).write.parquet(f"{given.output}/{name}")
             return 4 if result.problems.count() else 0
     except ToolkitError as exc:
         sys.stderr.write(f"{exc}\n")
@@ -270,6 +275,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PySparkException as exc:
         sys.stderr.write(f"the Spark job failed: {exc}\n")
         return 1
+
+
+def _say(words: str) -> None:
+    if not words.endswith("tasks"):  # in a log, stages are enough
+        sys.stderr.write(f"{words}\n")
 
 
 if __name__ == "__main__":

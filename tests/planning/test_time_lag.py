@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from toolkit.kafka_io.log_times import LogTime, points_around
 from toolkit.kafka_io.time_probes import (
     FAR,
     NO_OFFSET,
@@ -161,6 +162,25 @@ def test_the_truth_is_within_the_bound(log: Log, data: st.DataObject) -> None:
             assert row.time_lag_method == BY_LOOK_UP
             assert row.time_lag_s >= 0
             assert abs(row.time_lag_s - waited) <= row.time_lag_bound_s + 1e-6
+
+
+@given(logs(), st.data())
+def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.DataObject) -> None:
+    """A row that carries only the answers next to its offset has the same lag, and bound."""
+    committed = data.draw(st.lists(st.integers(log.start, log.end), min_size=1))
+    found, _ = search(log, committed)
+    every = [
+        LogTime(at, None if one.offset == NOTHING else one.offset, utc(one.at))
+        for one in found.probes
+        if (at := utc(one.asked)) is not None
+    ]
+    near = points_around(every, committed)
+    given = frame(log, committed, points=[near[offset] for offset in committed])
+
+    assert all(len(cell) <= 2 for cell in near.values())
+    pd.testing.assert_frame_equal(
+        with_time_lag(given, now=NOW).iloc[:, -3:], looked_up(log, committed).iloc[:, -3:]
+    )
 
 
 @given(st.lists(st.integers(0, 40 * DAY_MS), min_size=30, max_size=200), st.data())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -191,7 +191,9 @@ def points_around(
     found = {}
     for offset in offsets:
         split = bisect_right(places, max(offset, places[0]) if has_first else offset)
-        found[offset] = tuple(ordered[max(0, split - 1) : split + 1])
+        # Of answers with the same record the first one tells whether it is the first record.
+        before = ordered[bisect_left(places, places[split - 1])] if split else None
+        found[offset] = (*([before] if before else []), *ordered[split : split + 1])
     return found
 
 

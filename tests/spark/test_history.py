@@ -217,7 +217,7 @@ def slowly(batches):
         Path(sign).touch()
         time.sleep(600)
 
-session = start_session("local[1]")
+session = start_session()
 schema = StructType.fromDDL("cluster string, group string, lag bigint")
 rows = [(f"c{n}", "g", n) for n in range(100)]
 frame = session.createDataFrame(rows, schema).repartition(1).mapInArrow(slowly, schema)

@@ -161,7 +161,7 @@ def fleet_lag(
             step("asking brokers")
             listed = keep(listed_groups(session, by_name))
             commits = keep(_commits(read, latest))
-            groups = merged_groups(commits, _groups(read, latest), listed)
+            groups = keep(merged_groups(commits, _groups(read, latest), listed))
             partitions = keep(job.judged(commits, groups, listed))
             partitions.count()
             step("summing up")
@@ -170,7 +170,7 @@ def fleet_lag(
                 taken_at=job.taken_at,
                 partitions=partitions,
                 groups=keep(partitions.transform(summed_by_group)),
-                activity=keep(job.activity(read, commits, listed)),
+                activity=keep(job.activity(read, commits, groups, listed)),
                 leftovers=keep(leftovers_of(partitions, empty_days=options.empty_days)),
                 problems=keep(job.problems(read, listed, partitions)),
                 read_to=read.transform(only("read_to")),
@@ -211,12 +211,14 @@ class _Job:
         facts = commits.transform(log_facts).transform(with_groups(groups, listed))
         return facts.transform(judged(rules, commits_read_at=self.taken_at))
 
-    def activity(self, read: DataFrame, commits: DataFrame, listed: DataFrame) -> DataFrame:
+    def activity(
+        self, read: DataFrame, commits: DataFrame, groups: DataFrame, listed: DataFrame
+    ) -> DataFrame:
         """Count what groups wrote lately: `schemas.GROUP_ACTIVITY`."""
         since = self.taken_at - timedelta(seconds=self.options.activity_s)
         window = Window(_hour(since), self.taken_at, self.past.read_on)
         removals = read.transform(only("removal"))
-        step = activity_in(window, removals=removals, commits=commits, listed=listed)
+        step = activity_in(window, removals=removals, commits=commits, groups=groups, listed=listed)
         return read.transform(only("activity")).transform(step)
 
     def problems(self, read: DataFrame, listed: DataFrame, partitions: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -36,17 +36,25 @@ class Window:
 
 
 def activity_in(
-    window: Window, *, removals: DataFrame, commits: DataFrame, listed: DataFrame
+    window: Window,
+    *,
+    removals: DataFrame,
+    commits: DataFrame,
+    groups: DataFrame,
+    listed: DataFrame,
 ) -> Callable[[DataFrame], DataFrame]:
     """
     Return the step from activity by the hour to `schemas.GROUP_ACTIVITY`.
 
     By the rules of `planning/activity.py`, a cluster at a time. `listed` has the settings by which
-    is told why offsets were removed, `commits` how many partitions a group has.
+    is told why offsets were removed, `commits` how many partitions a group has, and `groups` what
+    kind of group it is where that was read by an earlier run.
     """
     known = "retention_s is not null or check_interval_s is not null"
     settings = listed.where(known).select("cluster", "retention_s", "check_interval_s")
     gone = removals.join(F.broadcast(settings), "cluster", "left")
+    if window.read_on:
+        gone = gone.transform(_with_kinds_known_before(groups, [*window.read_on]))
     counts = commits.groupBy(*GROUP_KEY).agg(F.count("*").alias("committed_partitions"))
 
     def rule(written: pa.Table, removed: pa.Table) -> pa.Table:
@@ -61,6 +69,39 @@ def activity_in(
 
 
 WANTED = schema(*GROUP_ACTIVITY)
+
+
+def _with_kinds_known_before(
+    groups: DataFrame, read_on: Sequence[str]
+) -> Callable[[DataFrame], DataFrame]:
+    """
+    Return the step that fills in the kind of groups whose records an earlier run has read.
+
+    A group of which nothing is known is then not simple: why its offsets went cannot be told.
+    """
+    known = groups.select(
+        *GROUP_KEY, F.col("type").alias("known_kind"), F.col("empty_since").alias("known_since")
+    )
+    untold = F.col("group_kind").isNull() & F.col("cluster").isin(*read_on)
+    is_own = F.col("known_kind").isin("classic", "consumer", "streams")
+
+    def step(removals: DataFrame) -> DataFrame:
+        told = removals.join(known, GROUP_KEY, "left")
+        return told.withColumns(
+            {
+                "committed": F.when(untold & F.col("known_kind").isNull(), None).otherwise(
+                    F.col("committed")
+                ),
+                "empty_since": F.when(untold & is_own, F.col("known_since")).otherwise(
+                    F.col("empty_since")
+                ),
+                "group_kind": F.when(untold & is_own, F.col("known_kind")).otherwise(
+                    F.col("group_kind")
+                ),
+            }
+        ).drop("known_kind", "known_since")
+
+    return step
 
 
 def _summed(written: pd.DataFrame, removed: pd.DataFrame, window: Window) -> pd.DataFrame:

@@ -29,6 +29,8 @@ from toolkit.spark.schemas import LOG_FACTS, PLACE, schema
 
 PLACE_KEY = [field.name for field in PLACE]
 NO_LOG = LogOffsets(None, None)
+# Look-ups tell nothing of the last records of a log, which most groups are at.
+MOST_READ = 5_000
 
 Step = Callable[[DataFrame], DataFrame]
 
@@ -184,7 +186,7 @@ def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, in
     if not times.unsettled:
         return {}
     try:
-        found = read_first_records(cluster, times.unsettled)
+        found = read_first_records(cluster, times.unsettled, most=MOST_READ)
     except ToolkitError:
         return {}  # what is known without them is known all the same
     return {position: _Record(at is not None, at) for position, at in found.items()}

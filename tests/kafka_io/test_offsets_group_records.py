@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from offsets_records import (
+    AT_MS,
     classic_value,
     current_value,
     epoch_value,
@@ -43,7 +44,6 @@ from toolkit.kafka_io.offsets_groups import DAMAGED, DECODERS, GROUPS, decode_gr
 from toolkit.kafka_io.offsets_latest import latest_of
 from toolkit.kafka_io.offsets_topic import UnknownRecord
 
-AT_MS = 1_700_000_000_000
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -314,6 +314,8 @@ def test_group_that_became_another_type() -> None:
     assert group_of(classic, (group_key(2, "g"), None), *modern)["type"] == "consumer"
     gone = [(key, None) for key, _ in modern]
     assert group_of(*modern, *gone, classic)["type"] == "classic"
+    assert group_of(classic, *modern)["type"] == "consumer"
+    assert group_of(*modern, classic)["type"] == "classic"
 
 
 def test_record_that_cannot_be_read_leaves_the_subscription_unknown() -> None:

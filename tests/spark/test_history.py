@@ -218,6 +218,7 @@ def slowly(batches):
         time.sleep(600)
 
 session = start_session()
+session.conf.set("spark.sql.shuffle.partitions", "1")
 schema = StructType.fromDDL("cluster string, group string, lag bigint")
 rows = [(f"c{n}", "g", n) for n in range(100)]
 frame = session.createDataFrame(rows, schema).repartition(1).mapInArrow(slowly, schema)

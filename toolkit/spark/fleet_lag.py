@@ -158,6 +158,8 @@ def fleet_lag(
             read = keep(job.read())
             read.count()
             latest = past.merged(read.transform(only("latest")), read.transform(only("read_to")))
+            if options.history:
+                latest = keep(latest)  # merging takes longer than reading what is new
             step("asking brokers")
             listed = keep(listed_groups(session, by_name))
             commits = keep(_commits(read, latest))

@@ -10,11 +10,8 @@ import pyarrow as pa
 
 from toolkit.kafka_io.byte_columns import column
 from toolkit.kafka_io.commit_columns import commit_keys, commit_values, scan_commit_values
-from toolkit.kafka_io.offsets_groups import decode_groups
 from toolkit.kafka_io.offsets_latest import TIME, record_types, times
 from toolkit.kafka_io.offsets_topic import LEGACY_COMMIT, OFFSET_COMMIT_TYPES
-
-__all__ = ["COMMITS", "decode_commits", "decode_groups"]
 
 COMMITS = pa.schema(
     [

@@ -27,7 +27,8 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_activity import Activity
 from toolkit.kafka_io.offsets_chunk import Records, chunk_of, joined
-from toolkit.kafka_io.offsets_decode import decode_commits, decode_groups
+from toolkit.kafka_io.offsets_decode import decode_commits
+from toolkit.kafka_io.offsets_groups import decode_groups
 from toolkit.kafka_io.offsets_latest import empty_latest, latest_of, merge_latest
 from toolkit.kafka_io.offsets_log import READ_COMMITTED, READ_UNCOMMITTED, read_records
 from toolkit.kafka_io.offsets_removals import Removals

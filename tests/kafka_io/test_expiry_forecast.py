@@ -24,7 +24,8 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_settings import read_expiry_settings
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets
-from toolkit.kafka_io.offsets_decode import decode_commits, decode_groups
+from toolkit.kafka_io.offsets_decode import decode_commits
+from toolkit.kafka_io.offsets_groups import decode_groups
 from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord, partition_of
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition

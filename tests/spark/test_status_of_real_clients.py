@@ -22,8 +22,8 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.log_offsets import read_log_offsets
 from toolkit.kafka_io.log_times import LookUp, read_log_times
-from toolkit.kafka_io.offsets_decode import COMMITS, decode_commits, decode_groups
-from toolkit.kafka_io.offsets_groups import GROUPS
+from toolkit.kafka_io.offsets_decode import COMMITS, decode_commits
+from toolkit.kafka_io.offsets_groups import GROUPS, decode_groups
 from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.planning.group_facts import group_facts

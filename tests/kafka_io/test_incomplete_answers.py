@@ -15,13 +15,15 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from fleet_tasks import rows_of, tasks_of
 
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Answer, Ask, Connection
 from toolkit.kafka_io.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
-from toolkit.spark.sources import FROM_ADMIN, LogTask, _tasks
+from toolkit.spark.read_rows import FROM_ADMIN
+from toolkit.spark.tasks import LogTask
 
 
 class Forgetful(Connection):
@@ -105,9 +107,9 @@ def test_admin_stands_in_for_a_topic_that_may_be_described_but_not_read(
     apps.commit(group, {TopicPartition(topic, 0): 3})
 
     def by_admin() -> list[dict[str, Any]] | None:
-        tasks = _tasks(secured.sasl)
+        tasks = tasks_of(secured.sasl)
         assert all(isinstance(task, LogTask) for task in tasks)
-        rows = [row for task in tasks for row in task.rows()]
+        rows = rows_of(tasks)
         mine = [row for row in rows if row.get("group") == group]
         return rows if mine and mine[0]["source"] == FROM_ADMIN else None
 
@@ -130,7 +132,7 @@ def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
     metadata = apps.consumer(group).consumer_group_metadata()
     producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 4)], metadata)
     try:
-        rows = [row for task in _tasks(bare_cluster) for row in task.rows()]
+        rows = rows_of(tasks_of(bare_cluster))
     finally:
         producer.abort_transaction()
 

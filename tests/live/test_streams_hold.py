@@ -211,20 +211,21 @@ def test_somebody_else_resumes(held: Callable[..., Any]) -> None:
 def test_interrupted_at_every_step(held: Callable[..., Any]) -> None:
     """Wherever a capture is interrupted, no member of ours is left, and everything is read."""
     with held() as holder:
-        step, done = 0, False
+        step, done, tries = 0, False, 0
         while not done:
             eventually(lambda: holder.facts().state == "Stable")
             try:
-                done = not interrupted(holder, step)
-            except NotCaptured as exc:
-                if "wait until it is Stable" not in str(exc):
-                    raise
-                continue  # its threads have come back just now
+                done, tries = not interrupted(holder, step), 0
+            except (NotCaptured, HoldLost):
+                # Its threads have come back just now, and one of them leads: that is an end as well.
+                tries += 1
+                assert tries < 10
             if not done:
                 assert frozenset() == holder.hold.held
                 left = [m for m in holder.facts().members if m.client_id == HOLDER]
                 assert (step, []) == (step, left)
-            step += 1 if step < 8 else 5  # later ones are waiting, and joining again
+            if not tries:
+                step += 1 if step < 8 else 5  # later ones are waiting, and joining again
         assert step > 8
         holder.release(*PAUSED)
         holder.app.until_delivered(holder.app.places)

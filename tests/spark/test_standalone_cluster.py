@@ -28,7 +28,7 @@ from toolkit.spark import fleet_lag
 PASSWORD = "right"  # noqa: S105 - of the test's own broker
 FACTS = [
     *("cluster", "group", "topic", "partition", "committed", "log_start", "log_end", "lag"),
-    *("lost", "position", "type", "state", "status", "expires_at", "expiry_rule"),
+    *("lost", "position", "type", "state", "expires_at", "expiry_rule"),
 ]
 ROOT = Path(toolkit.__file__).parent.parent
 

@@ -217,7 +217,7 @@ def test_interrupted_at_every_step(held: Callable[..., Any]) -> None:
             try:
                 done, tries = not interrupted(holder, step), 0
             except (NotCaptured, HoldLost):
-                # Its threads have come back just now, and one of them leads: that is an end as well.
+                # Its threads have come back just now, and one of them leads: an end as well.
                 tries += 1
                 assert tries < 10
             if not done:

@@ -329,10 +329,13 @@ def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("kind", LIVE)
-def test_offsets_of_a_live_group_are_moved(holder: Callable[[str], Holder], kind: str) -> None:
+def test_offsets_of_a_live_group_are_moved(
+    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+) -> None:
     """Every moved partition is read from its new offset, once; nothing else is disturbed."""
     one = holder(kind)
     group, moved = one.live.group, one.live.places_of(1, 4)
+    eventually(lambda: all(one.committed(place) > 3 for place in moved))
     facts = one.desk.facts(group, topics=one.live.topics)
     request = MoveRequest(ToOffset(3), group, (f"{one.live.topics[0]}:1,4",))
     planned = plan_move(facts, request)

@@ -72,6 +72,8 @@ if TYPE_CHECKING:
     )
     from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
     from toolkit.runbook.rescue import plan_expiry_rescue
+    from toolkit.runbook.review import Applying
+    from toolkit.runbook.trouble import examine_group, show_next_steps, show_records
     from toolkit.spark.fleet_history import read_fleet_history
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
     from toolkit.spark.session import start_session
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
 
 # name: where it is; after a colon, what it is called there.
 _HOME = {
+    "Applying": "runbook.review",
     "Approval": "operate",
     "Change": "plan",
     "Cluster": "model",
@@ -116,6 +119,7 @@ _HOME = {
     "choose_clusters": "storage.fleet_file",
     "conclude": "runbook",
     "conclude_change": "runbook.changes",
+    "examine_group": "runbook.trouble",
     "expiring": "planning.expiring",
     "expiry_by_group": "planning.expiring",
     "find_unsubscribed": "planning.unsubscribed",
@@ -166,10 +170,12 @@ _HOME = {
     "show_lag_heat_map": "report.fleet_charts",
     "show_lag_history": "report.fleet_charts",
     "show_leftover_chart": "report.charts",
+    "show_next_steps": "runbook.trouble",
     "show_outcome": "runbook.changes",
     "show_paused": "runbook.holds",
     "show_plan_chart": "report.plan_chart",
     "show_problems": "report.tables",
+    "show_records": "runbook.trouble",
     "show_resume": "runbook.holds",
     "show_status_chart": "report.fleet_charts",
     "show_table": "report.tables",
@@ -184,6 +190,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Applying",
     "Approval",
     "Change",
     "Cluster",
@@ -213,6 +220,7 @@ __all__ = [
     "choose_clusters",
     "conclude",
     "conclude_change",
+    "examine_group",
     "expiring",
     "expiry_by_group",
     "find_unsubscribed",
@@ -263,10 +271,12 @@ __all__ = [
     "show_lag_heat_map",
     "show_lag_history",
     "show_leftover_chart",
+    "show_next_steps",
     "show_outcome",
     "show_paused",
     "show_plan_chart",
     "show_problems",
+    "show_records",
     "show_resume",
     "show_status_chart",
     "show_table",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
@@ -17,13 +20,31 @@ class Role(StrEnum):
     LIVE_ONLY = "live-only"  # scripts that only JupyterLab needs; left out of the report
 
 
+# What is put while somebody collects it, who shows it in a place of their own.
+_collected: ContextVar[list[dict[str, Any]] | None] = ContextVar("collected", default=None)
+
+
 def is_headless() -> bool:
-    """Whether the runner executes this notebook, so that only the report will be looked at."""
-    return bool(os.environ.get(HEADLESS_VARIABLE))
+    """Whether only what a report shows is wanted: no scripts, nothing that moves."""
+    return _collected.get() is not None or bool(os.environ.get(HEADLESS_VARIABLE))
+
+
+@contextmanager
+def collected() -> Iterator[list[dict[str, Any]]]:
+    """Yield a list that takes, in place of the page, whatever is put meanwhile."""
+    taken: list[dict[str, Any]] = []
+    before = _collected.set(taken)
+    try:
+        yield taken
+    finally:
+        _collected.reset(before)
 
 
 def put(data: dict[str, Any], *, role: Role | None = None) -> None:
     """Display one object, given in the formats that a frontend may choose from."""
+    if (taken := _collected.get()) is not None:
+        taken.append(data)
+        return
     # Slow to import, and only notebooks come here.
     from IPython.display import display  # noqa: PLC0415
 

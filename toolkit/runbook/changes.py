@@ -13,6 +13,7 @@ from toolkit.errors import BrokerRefused
 from toolkit.model import Cluster
 from toolkit.operate import apply_plan, in_words
 from toolkit.operate.move import move
+from toolkit.operate.steps import OnStep
 from toolkit.plan import Outcome, Plan, Status
 from toolkit.planning.guardrails import FINAL
 from toolkit.planning.move import PlannedMove
@@ -93,21 +94,29 @@ def _way_out(rules: Sequence[str]) -> str:
 
 
 def apply_decided(
-    decision: Decision, cluster: Cluster, *, state: Path, live: PlannedMove | None = None
+    decision: Decision,
+    cluster: Cluster,
+    *,
+    state: Path,
+    live: PlannedMove | None = None,
+    on_step: OnStep = lambda _: None,
 ) -> Outcome | None:
     """
     Apply a plan where that was decided and return what became of it; None where it was not.
 
-    `live` is the move of a live group that was decided on. Raises what `apply_plan` raises. The
+    `live` is the move of a live group that was decided on; `on_step` is told what became of each
+    step. Raises what `apply_plan` raises. The
     runner is told at once, so that a run that is stopped right afterwards names its undo record all
     the same.
     """
     if decision.approval is None:
         return None
     if live:
-        outcome = move(live, cluster, decision.approval, state=state)
+        outcome = move(live, cluster, decision.approval, state=state, on_step=on_step)
     else:
-        outcome = apply_plan(decision.plan, cluster, decision.approval, state=state)
+        outcome = apply_plan(
+            decision.plan, cluster, decision.approval, state=state, on_step=on_step
+        )
     hand_over(_conclusion(decision, outcome))
     return outcome
 

@@ -1,0 +1,51 @@
+"""Pieces of HTML that widgets are made of; whatever is put in comes out as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from toolkit.errors import ToolkitError
+from toolkit.report.display import collected
+from toolkit.report.live import style
+from toolkit.report.names import in_html
+from toolkit.report.notices import Tone, show_notice
+from toolkit.report.tables import show_table
+
+__all__ = ["Tone", "error_notice", "in_html", "notice", "sheet", "table"]
+
+
+@cache
+def sheet() -> str:
+    """Return the style sheets, on the colours of JupyterLab's theme or of a report."""
+    own = (Path(__file__).parent / "widgets.css").read_text("utf-8")
+    return f"<style>{style('tables.css')}{style('notices.css')}{own}</style>"
+
+
+def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "") -> str:
+    """Return a frame as a table, as the reports have it."""
+    with collected() as taken:
+        show_table(frame, caption_text=caption, empty_text=empty)
+    return str(taken[0]["text/html"])
+
+
+def notice(title: str, lines: Sequence[str] = (), *, tone: Tone = Tone.NOTE) -> str:
+    """Return a notice, as the notebooks have it."""
+    with collected() as taken:
+        show_notice(title, lines, tone=tone)
+    return str(taken[0]["text/html"])
+
+
+def error_notice(error: Exception) -> str:
+    """Return an error in the words of whoever raised it."""
+    if isinstance(error, ToolkitError):
+        hint = f"Try: {error.hint}" if error.hint else ""
+        return notice(_sentence(error.problem), [hint], tone=Tone.BAD)
+    return notice(f"{type(error).__name__}: {error}", tone=Tone.BAD)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]

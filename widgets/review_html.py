@@ -1,0 +1,92 @@
+"""What the review of a plan says, as HTML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolkit.plan import Finding
+from toolkit.planning.preview import summary
+from widgets.fragments import in_html, sheet
+
+if TYPE_CHECKING:
+    from widgets.plan_review import PlanReview
+
+SHOWN_FINDINGS = 12
+
+
+def head_html(review: PlanReview) -> str:
+    """Return what the plan is for, where, how much it changes, and how it stands."""
+    plan = review.plan
+    tone, word = _standing(review)
+    told = summary(plan)
+    return (
+        f'<div class="ow-head"><span class="ow-title">{in_html(_capital(plan.request))}</span>'
+        f'<span class="ow-badge ow-{tone}">{word}</span></div>'
+        f"<p>{in_html(_capital(told))}, on cluster <b>{in_html(plan.cluster)}</b>. "
+        f'<span class="ow-soft">Fingerprint {plan.fingerprint}</span></p>'
+    )
+
+
+def findings_html(review: PlanReview) -> str:
+    """Return the findings, those that block first."""
+    blocking = set(review.blocked_by)
+    ordered = sorted(review.findings, key=lambda f: (f not in blocking, not f.blocks))
+    if not ordered:
+        return '<p class="ow-soft">No guard-rail objects.</p>'
+    items = [_finding(f, is_blocking=f in blocking) for f in ordered[:SHOWN_FINDINGS]]
+    more = len(ordered) - len(items)
+    rest = (
+        f'<li class="ow-note">and {more:,} more findings, in the table above</li>' if more else ""
+    )
+    return f'<ul class="ow-findings">{"".join(items)}{rest}</ul>'
+
+
+def wanted_html(review: PlanReview) -> str:
+    """Return what has to be typed."""
+    groups = review.plan.group_ids
+    if len(groups) == 1:
+        what = "type the name of the group exactly"
+    else:
+        what = f"type how many groups it changes; there are {len(groups):,}"
+    shown = f' <span class="ow-key">{in_html(review.wanted)}</span>'
+    return f"<p><b>To approve</b>, give a reason and {what}:{shown}</p>"
+
+
+def static_review(review: PlanReview) -> str:
+    """Return the whole review, folded away."""
+    tone, word = _standing(review)
+    title = f"Review: {in_html(review.plan.request)}"
+    return (
+        f'{sheet()}<details class="ow-static"><summary>{title} '
+        f'<span class="ow-badge ow-{tone}">{word}</span></summary>'
+        f"{head_html(review)}{findings_html(review)}{review.rows.static_html()}</details>"
+    )
+
+
+def _standing(review: PlanReview) -> tuple[str, str]:
+    """Return how the plan stands: a tone and a few words."""
+    if review.outcome is not None:
+        return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
+    if review.blocked_by:
+        return "block", "blocked"
+    if not review.plan.steps:
+        return "good", "nothing to do"
+    if review.apply is None:
+        return "good", "approved by the parameters"
+    return "passed", "waits for approval"
+
+
+def _finding(finding: Finding, *, is_blocking: bool) -> str:
+    kind = "block" if is_blocking else "passed" if finding.blocks else "note"
+    word = {"block": "Blocks", "passed": "Passed over", "note": "Note"}[kind]
+    about = [finding.group_id, finding.topic, finding.partition]
+    place = in_html(" ".join(str(part) for part in about if part is not None))
+    where = f' <span class="ow-soft">{place}</span>' if place else ""
+    return (
+        f'<li class="ow-{kind}"><b>{word} · {in_html(finding.rule)}</b>{where}<br>'
+        f"{in_html(_capital(finding.why))}</li>"
+    )
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]

@@ -1,0 +1,101 @@
+"""Rows to look at: found and sorted over all of them, and only the first of them painted."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import ipywidgets
+import pandas as pd
+
+from widgets.fragments import sheet, table
+from widgets.shown import Shown
+
+AS_PLANNED = "as planned"
+
+
+def texts(frame: pd.DataFrame, columns: list[str]) -> pd.Series[str]:
+    """Return one text a row to search in, in small letters."""
+    joined = pd.Series("", frame.index, dtype="str")
+    for column in columns:
+        joined = joined + frame[column].astype("str") + "\n"
+    return joined.str.casefold()
+
+
+def matching(searched: pd.Series[str], wanted: str) -> pd.Series[bool]:
+    """Return which rows have every word that is wanted, whatever stands between them."""
+    found = pd.Series(data=True, index=searched.index)
+    for word in wanted.casefold().split():
+        found &= searched.str.contains(word, regex=False)
+    return found
+
+
+class Rows(Shown):
+    """A table of which the first rows are shown, with a filter and an order over all of them."""
+
+    def __init__(self, frame: pd.DataFrame, *, caption: str = "", most: int = 50) -> None:
+        """Take a frame of which every value is shown as text."""
+        super().__init__()
+        self.frame, self.caption, self.most = frame, caption, most
+        self.shown = frame.head(most)
+
+    @cached_property
+    def searched(self) -> pd.Series[str]:
+        """What is searched in."""
+        return texts(self.frame, list(self.frame.columns))
+
+    @cached_property
+    def search(self) -> ipywidgets.Text:
+        """Words of the rows that are wanted."""
+        return ipywidgets.Text(placeholder="Filter these rows")
+
+    @cached_property
+    def order(self) -> ipywidgets.Dropdown:
+        """What they are sorted by."""
+        names = [(AS_PLANNED, "")]
+        for column in self.frame.columns:
+            said = str(column).replace("_", " ")
+            names += [(f"{said} ↑", f"+{column}"), (f"{said} ↓", f"-{column}")]
+        return ipywidgets.Dropdown(options=names, description="Order", value="")
+
+    @cached_property
+    def body(self) -> ipywidgets.HTML:
+        """The rows."""
+        body = ipywidgets.HTML(self._painted())
+        body.add_class("ow-rows")
+        return body
+
+    def live_form(self) -> tuple[ipywidgets.Widget, ...]:
+        """Return the rows; with a filter and an order where there are many."""
+        if len(self.frame) <= min(self.most, 10):
+            return (self.body,)
+        for control in (self.search, self.order):
+            control.observe(self.guarded(self.paint), "value")
+        bar = ipywidgets.HBox([self.search, self.order])
+        bar.add_class("ow-bar")
+        return (bar, self.body)
+
+    def paint(self) -> None:
+        """Show the first of the rows that are wanted."""
+        found = self.frame[matching(self.searched, self.search.value)]
+        if column := self.order.value[1:]:
+            ascending = self.order.value.startswith("+")
+            found = found.sort_values(column, ascending=ascending, kind="stable")
+        self.shown = found.head(self.most)
+        self.body.value = self._painted(len(found))
+
+    def _painted(self, found: int | None = None) -> str:
+        count = len(self.frame) if found is None else found
+        caption = self.caption
+        if count > self.most:
+            caption += f" · the first {self.most} of {count:,}"
+        if count < len(self.frame):
+            caption += f" · {count:,} of {len(self.frame):,} match"
+        return table(self.shown, caption=caption, empty="No row matches.")
+
+    def static_html(self) -> str:
+        """Return the first rows."""
+        return sheet() + self._painted()
+
+    def in_words(self) -> str:
+        """Return the first rows as text."""
+        return f"{self.caption}\n{self.shown.to_string(index=False)}"

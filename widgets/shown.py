@@ -1,0 +1,73 @@
+"""What every widget here is: live where somebody can click, plain HTML everywhere else."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import ipywidgets
+from traitlets import HasTraits
+
+from toolkit.report.display import is_headless
+from widgets.fragments import error_notice, sheet
+
+
+class Shown(HasTraits):
+    """
+    Something that is shown by its name at the end of a cell.
+
+    `error` is what went wrong last in a callback: ipywidgets would swallow it. The live form is
+    built when it is first asked for; a headless run never does, and keeps no widget state.
+    """
+
+    error: Exception | None = None
+
+    @abstractmethod
+    def live_form(self) -> tuple[ipywidgets.Widget, ...]:
+        """Return what stands below each other in JupyterLab."""
+
+    @abstractmethod
+    def static_html(self) -> str:
+        """Return the same for a report: complete, escaped, without scripts."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """Return the same in a line of text."""
+
+    @cached_property
+    def trouble(self) -> ipywidgets.HTML:
+        """Where an error of a callback is shown, in place."""
+        return ipywidgets.HTML()
+
+    @cached_property
+    def view(self) -> ipywidgets.VBox:
+        """The live form, styled for light and dark."""
+        style = ipywidgets.HTML(sheet(), layout={"display": "none"})
+        card = ipywidgets.VBox([style, *self.live_form(), self.trouble])
+        card.add_class("ow-card")
+        return card
+
+    def guarded(self, handler: Callable[[], object]) -> Callable[[Any], None]:
+        """Return a callback that shows what goes wrong in place, and keeps it on `error`."""
+
+        def callback(_: Any) -> None:
+            self.say_error(None)
+            try:
+                handler()
+            except Exception as exc:  # noqa: BLE001 - whatever it is, somebody must see it
+                self.say_error(exc)
+
+        return callback
+
+    def say_error(self, error: Exception | None) -> None:
+        """Show an error in place, or that there is none any more."""
+        self.error = error
+        self.trouble.value = error_notice(error) if error else ""
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        static = {"text/html": self.static_html(), "text/plain": self.in_words()}
+        if is_headless():
+            return static
+        return {**(self.view._repr_mimebundle_() or {}), **static}

@@ -86,11 +86,12 @@ def forecast(cluster: Cluster, *, meanwhile: Callable[[], None] | None = None) -
         _, unread = read_log_offsets(connection, places)
     assert not problems
     told = pd.DataFrame(
-        [(g.group_id, str(g.type), str(g.state), g.protocol_type, True) for g in listed],
-        columns=["group", "type", "state", "protocol_type", "complete"],
+        [(g.group_id, str(g.type), str(g.state), g.protocol_type) for g in listed],
+        columns=["group", "type", "state", "protocol_type"],
     )
     groups = commits[["cluster", "group"]].drop_duplicates().merge(groups, "left", "group")
-    facts = commits.merge(group_facts(groups, told), "left", ["cluster", "group"])
+    known = group_facts(groups, told, complete=True)
+    facts = commits.merge(known, "left", ["cluster", "group"])
     subscribed = [
         None if why else isinstance(topics, np.ndarray) and topic in topics
         for topic, topics, why in zip(

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import kafka
 import pandas as pd
-import pyarrow as pa
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from fleet_tasks import rows_of, tasks_of
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.offsets_decode import decode_commits
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster
 from toolkit.planning.frames import offsets_frame
@@ -28,8 +26,8 @@ from toolkit.planning.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
 from toolkit.spark.fleet_history import open_history
 from toolkit.spark.session import start_session
-from toolkit.spark.sources import OffsetsReader, clusters_option
-from toolkit.spark.tasks import AdminTask, Task
+from toolkit.spark.sources import clusters_option
+from toolkit.spark.tasks import AdminTask
 
 TOPIC = "spark-orders"
 KEY = ["cluster", "group", "topic", "partition"]
@@ -113,29 +111,19 @@ def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession)
 def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Cluster) -> None:
     """The rows that Admin gives are those of the topic, less the commit time, and say so."""
     by_admin = rows_of([AdminTask(quiet, "not authorised")])
-    latest = rows_of(OffsetsReader([quiet], {})._tasks(quiet))["latest"]
-    by_log, _ = decode_commits(pa.Table.from_struct_array(pa.chunked_array(latest)))
-    commits = pa.Table.from_struct_array(pa.chunked_array(by_admin["commit"]))
+    by_log = rows_of(tasks_of(quiet))
+    problem, commits = by_admin.pop(), by_admin
 
-    assert "not authorised" in by_admin["problem"][0][0].as_py()
+    assert "not authorised" in problem["problem"]
     assert set(positions(commits)) == set(positions(by_log))
-    assert commits.num_rows == commits["committed_at"].null_count
-    assert {"admin"} == set(commits["source"].to_pylist())
+    assert {None} == {row["committed_at"] for row in commits}
+    assert None not in {row["committed_at"] for row in by_log}
+    assert {"admin"} == {row["source"] for row in commits}
 
 
-def rows_of(tasks: Sequence[Task]) -> dict[str, list[pa.Array]]:
-    """Return what tasks yield, by the column that has it."""
-    found: dict[str, list[pa.Array]] = defaultdict(list)
-    for batch in (batch for task in tasks for batch in task.batches()):
-        for name in ("latest", "commit", "problem"):
-            if batch[name].null_count < len(batch):
-                found[name].append(batch[name])
-    return found
-
-
-def positions(commits: pa.Table) -> Iterable[tuple[Any, ...]]:
-    """Return the rows of a table of commits."""
-    return zip(*commits.select([*KEY[1:], "committed"]).to_pydict().values(), strict=True)
+def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:
+    """Return what rows say is committed."""
+    return [tuple(row[name] for name in (*KEY[1:], "committed")) for row in commits]
 
 
 def test_a_second_run_reads_only_what_is_new_and_finds_the_same(

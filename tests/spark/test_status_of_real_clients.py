@@ -166,7 +166,7 @@ def with_groups(told: FromLog, listed: Sequence[Group]) -> pd.DataFrame:
     logged = names.merge(told.groups, on="group", how="left").assign(cluster="")
     states = [(g.group_id, str(g.type), str(g.state), g.protocol_type) for g in listed]
     coordinators = pd.DataFrame(states, columns=["group", "type", "state", "protocol_type"])
-    groups = group_facts(logged, coordinators.assign(complete=pd.array([True] * len(states))))
+    groups = group_facts(logged, coordinators, complete=True)
     facts = told.commits.merge(groups, on="group", how="left")
     subscribed = [
         None if why else isinstance(topics, np.ndarray) and topic in topics

@@ -25,7 +25,8 @@ WIDEST = 64  # of longer lists only the newest commits are taken: a matrix is as
 
 def age_s(times: pd.Series[Any], now: datetime) -> Floats:
     """Return how many seconds ago times were: NaN where unknown, negative where still to come."""
-    at = pd.to_datetime(times, utc=True, errors="coerce").dt.tz_localize(None)
+    # Nearly all times differ: to look for those that are the same takes longer than to convert.
+    at = pd.to_datetime(times, utc=True, errors="coerce", cache=False).dt.tz_localize(None)
     return _age_s(at.to_numpy(dtype="datetime64[ms]"), now)
 
 

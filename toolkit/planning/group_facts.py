@@ -17,18 +17,17 @@ GONE = frozenset({GroupState.EMPTY, GroupState.DEAD})
 REBALANCING = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE})
 
 
-def group_facts(logged: pd.DataFrame, listed: pd.DataFrame) -> pd.DataFrame:
+def group_facts(logged: pd.DataFrame, listed: pd.DataFrame, *, complete: bool) -> pd.DataFrame:
     """
     Return `logged` with one row for each group of one cluster, and what is known by both.
 
     `logged`: cluster, group, type, protocol_type, state, members (Int64), epoch (Int64),
     empty_since, subscribed (lists), unreadable; only cluster and group where nothing but
-    commits is known. `listed`: group, type, state, protocol_type, and `complete`: whether all
+    commits is known. `listed`: group, type, state, protocol_type; `complete` says whether all
     groups could be listed. A group that is not in a complete list is Dead; in an incomplete one its
     state is Unknown.
     """
-    complete = bool(listed["complete"].fillna(value=False).all()) and len(listed) > 0
-    told = listed[listed["group"].notna()].set_index("group")
+    told = listed.set_index("group")
     groups = logged.drop_duplicates("group").set_index("group", drop=False)
     state = groups.index.to_series().map(told["state"])
     state = state.fillna(str(GroupState.DEAD if complete else GroupState.UNKNOWN))

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -212,4 +213,9 @@ def _waiting(facts: StatusFacts, row: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    return short_duration(timedelta(seconds=max(0.0, float(seconds))))
+    return _in_words(max(0, round(seconds)))
+
+
+@lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second
+def _in_words(seconds: int) -> str:
+    return short_duration(timedelta(seconds=seconds))

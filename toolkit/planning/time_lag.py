@@ -17,7 +17,7 @@ removed, are taken for a record.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from math import ceil
 from typing import Any, NamedTuple
@@ -199,7 +199,7 @@ def _past_ends(partitions: pd.DataFrame) -> tuple[Whole, NDArray[Any], Whole]:
     ends: list[int] = []
     times: list[Any] = []
     for number, past in enumerate(partitions.get("past_ends", ())):
-        for one in past if past is not None else ():
+        for one in past if isinstance(past, Collection) else ():
             if one["log_end"] is not None:
                 rows.append(number)
                 ends.append(one["log_end"])

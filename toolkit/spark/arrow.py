@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
-
-from toolkit.spark.schemas import as_spark
-
-Rule = Callable[[pd.DataFrame], pd.DataFrame]
 
 
 def as_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
@@ -57,25 +50,3 @@ def _grained(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind):
         return pa.list_(_grained(kind.value_type))
     return kind
-
-
-def with_rule(frame: DataFrame, rule: Rule, wanted: pa.Schema) -> DataFrame:
-    """Run a rule of `planning` on each Spark partition as one pandas frame."""
-
-    def run(table: pa.Table) -> pa.Table:
-        return as_table(rule(as_frame(table)), wanted)
-
-    return on_partitions(frame, run, wanted)
-
-
-def on_partitions(
-    frame: DataFrame, work: Callable[[pa.Table], pa.Table], wanted: pa.Schema
-) -> DataFrame:
-    """Hand each Spark partition to a function as one Arrow table; empty ones are left out."""
-
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        read = [batch for batch in batches if batch.num_rows]
-        if read:
-            yield from as_columns(work(pa.Table.from_batches(read)), wanted).to_batches()
-
-    return frame.mapInArrow(run, as_spark(wanted))

@@ -6,56 +6,58 @@ Each cluster is asked once, in one task. What it does not answer is a problem in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_settings import read_expiry_settings
 from toolkit.kafka_io.listing import list_groups
 from toolkit.model import Cluster
-from toolkit.spark.schemas import CLUSTER_FACTS, as_spark, schema
+from toolkit.spark.packed import on_rows, pack
+from toolkit.spark.schemas import CLUSTER_FACTS, LISTED
 
 
-def listed_groups(session: SparkSession, clusters: Mapping[str, Cluster]) -> DataFrame:
+def a_task_each(frame: DataFrame, clusters: Mapping[str, Cluster]) -> DataFrame:
+    """Put the rows of each cluster into a task of its own, so that clusters are asked at once."""
+    number = F.array_position(F.lit([*clusters]), F.col("cluster")).cast("int") - 1
+    return frame.repartitionById(len(clusters), number)
+
+
+def cluster_facts(session: SparkSession, clusters: Mapping[str, Cluster]) -> DataFrame:
     """Return the groups and settings of each cluster: `schemas.CLUSTER_FACTS`."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for name in batch.column("cluster").to_pylist():
-                rows = list(_listed(clusters[name]))
-                yield pa.RecordBatch.from_pylist(rows, schema=schema(*CLUSTER_FACTS))
-
     names = session.createDataFrame([(name,) for name in clusters], "cluster string")
-    return names.repartition(len(clusters), "cluster").mapInArrow(
-        read, as_spark(schema(*CLUSTER_FACTS))
-    )
+    asked = a_task_each(names, clusters)
+    return on_rows(asked, lambda row: _facts(clusters[row["cluster"]]), CLUSTER_FACTS)
 
 
-def _listed(cluster: Cluster) -> Iterator[dict[str, Any]]:
+def _facts(cluster: Cluster) -> Iterator[dict[str, Any]]:
     try:
         with Connection(cluster) as connection:
             settings = read_expiry_settings(connection)
             groups, problems = list_groups(connection)
     except ToolkitError as exc:
-        yield {"cluster": cluster.name, "complete": False, "problem": str(exc)}
+        yield {"cluster": cluster.name, "problem": str(exc)}
         return
+    listed = [
+        {
+            "group": group.group_id,
+            "type": str(group.type),
+            "state": str(group.state),
+            "protocol_type": group.protocol_type,
+        }
+        for group in groups
+    ]
     yield {
         "cluster": cluster.name,
+        "listed": pack(pa.Table.from_pylist(listed, schema=pa.schema(LISTED))),
         "retention_s": settings.retention_s,
         "check_interval_s": settings.check_interval_s,
         "complete": not problems,
     }
     for problem in problems:
         yield {"cluster": cluster.name, "problem": f"{problem.what}: {problem.why}"}
-    for group in groups:
-        yield {
-            "cluster": cluster.name,
-            "group": group.group_id,
-            "type": str(group.type),
-            "state": str(group.state),
-            "protocol_type": group.protocol_type,
-        }

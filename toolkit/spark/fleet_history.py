@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
-from toolkit.spark.arrow import as_frame
+from toolkit.spark.arrow import as_columns, as_frame
 from toolkit.spark.history import History
 from toolkit.spark.incremental import (
     PartitionRead,
@@ -19,8 +20,10 @@ from toolkit.spark.incremental import (
     merged,
     save_state,
 )
-from toolkit.spark.log_facts import PLACE_KEY, Step
-from toolkit.spark.schemas import RESULTS, as_spark
+from toolkit.spark.log_facts import PLACE_KEY
+from toolkit.spark.packed import pack
+from toolkit.spark.schemas import PAST_ENDS, RESULTS, as_spark, schema
+from toolkit.spark.transforms import read_to
 
 TABLES = {name: as_spark(columns) for name, columns in RESULTS.items()}
 # How far back log ends are taken from the history, and how many: it is only a second witness.
@@ -63,10 +66,12 @@ class FleetHistory:
         """Why something that was left is not used: cluster, problem."""
         return sorted(self.state.not_used.items())
 
-    def merged(self, latest: DataFrame, read_to: DataFrame) -> DataFrame:
+    def merged(self, read: DataFrame) -> DataFrame:
         """Add what is known from former runs to what was read since."""
-        self._reads = collect_reads(read_to) if self._root else []
-        return merged(self.state, latest, self._reads) if self._reads else latest
+        if not self._root:
+            return read
+        self._reads = collect_reads(read.transform(read_to))
+        return merged(self.state, read, self._reads)
 
     @property
     def read_on(self) -> dict[str, datetime]:
@@ -78,20 +83,20 @@ class FleetHistory:
                 found[read.cluster] = max(at, found.get(read.cluster, at))
         return found
 
-    def with_past_ends(self, now: datetime) -> Step:
-        """Return the step that adds `past_ends`: where logs ended when they were looked at last."""
+    def past_ends(self, now: datetime) -> DataFrame:
+        """Return where logs ended when they were looked at last: cluster, packed `PAST_ENDS`."""
         if self._history is None:
-            return lambda positions: positions.withColumn("past_ends", F.lit(None).cast(ENDS))
+            return self._session.createDataFrame([], as_spark(PACKED_ENDS))
         rows = self._history.read("partitions", since=now - LOOK_BACK, before=now)
         looks = rows.where("log_end is not null").select(
             *PLACE_KEY, F.struct(F.col("log_read_at").alias("at"), "log_end").alias("look")
         )
         newest_first = F.sort_array(F.collect_set("look"), asc=False)
         ends = looks.groupBy(*PLACE_KEY).agg(F.slice(newest_first, 1, MOST_ENDS).alias("past_ends"))
-        return lambda positions: positions.join(ends, PLACE_KEY, "left")
+        return ends.groupBy("cluster").applyInArrow(_packed_ends, as_spark(PACKED_ENDS))
 
     def save(
-        self, run_id: str, taken_at: datetime, frames: Mapping[str, DataFrame], latest: DataFrame
+        self, run_id: str, taken_at: datetime, frames: Mapping[str, DataFrame], read: DataFrame
     ) -> None:
         """
         Leave the results of a run, unless they are there already, and where to go on reading.
@@ -101,7 +106,13 @@ class FleetHistory:
         if self._history is not None and self._root is not None:
             # In this order: what a run that dies in between has read is read again by the next.
             self._history.write(run_id or f"{taken_at:%Y%m%dT%H%M%S.%fZ}", taken_at, frames)
-            save_state(self._session, self._root, latest, self._reads)
+            save_state(self._session, self._root, read, self._reads)
 
 
-ENDS = "array<struct<at: timestamp, log_end: bigint>>"
+PACKED_ENDS = schema(pa.field("cluster", pa.string()), pa.field("past_ends", pa.binary()))
+
+
+def _packed_ends(ends: pa.Table) -> pa.Table:
+    packed = pack(as_columns(ends, PAST_ENDS))
+    row = {"cluster": ends["cluster"][0].as_py(), "past_ends": packed}
+    return pa.Table.from_pylist([row], schema=PACKED_ENDS)

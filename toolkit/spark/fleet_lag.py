@@ -27,25 +27,21 @@ from toolkit.model import Cluster
 from toolkit.planning.status_rules import StatusRules
 from toolkit.planning.trend import look_back_s
 from toolkit.spark.arrow import as_frame
-from toolkit.spark.cluster_facts import listed_groups
+from toolkit.spark.blocks import Judging
+from toolkit.spark.cluster_facts import cluster_facts
 from toolkit.spark.fleet_history import TABLES, FleetHistory
-from toolkit.spark.group_activity import Window, activity_in
-from toolkit.spark.log_facts import with_log_facts
+from toolkit.spark.log_facts import ask_brokers
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.schemas import PROBLEMS, as_spark
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import OffsetsSource, clusters_option, points_option
 from toolkit.spark.transforms import (
-    decoded_commits,
-    decoded_groups,
+    decoded,
+    found,
     judged,
-    leftovers_of,
-    log_problems_only,
-    merged_groups,
-    only,
+    most_behind_first,
     problems_only,
-    summed_by_group,
-    with_groups,
+    read_to,
 )
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
@@ -157,30 +153,22 @@ def fleet_lag(
             step("reading offsets topics")
             read = keep(job.read())
             read.count()
-            latest = past.merged(read.transform(only("latest")), read.transform(only("read_to")))
+            merged = past.merged(read)
             if options.history:
-                latest = keep(latest)  # merging takes longer than reading what is new
+                merged = keep(merged)  # merging takes longer than reading what is new
             step("asking brokers")
-            listed = keep(listed_groups(session, by_name))
-            commits = keep(_commits(read, latest))
-            groups = keep(merged_groups(commits, _groups(read, latest), listed))
-            partitions = keep(job.judged(commits, groups, listed))
-            partitions.count()
-            step("summing up")
-            result = FleetLag(
-                clusters=tuple(by_name),
-                taken_at=job.taken_at,
-                partitions=partitions,
-                groups=keep(partitions.transform(summed_by_group)),
-                activity=keep(job.activity(read, commits, groups, listed)),
-                leftovers=keep(leftovers_of(partitions, empty_days=options.empty_days)),
-                problems=keep(job.problems(read, listed, partitions)),
-                read_to=read.transform(only("read_to")),
-            )
+            blocks = keep(merged.transform(decoded))
+            facts = keep(cluster_facts(session, by_name))
+            asked = keep(job.asked(blocks))
+            asked.count()
+            step("judging")
+            told = keep(job.judged(blocks, asked, facts))
+            told.count()
+            result = job.result(told, read, keep(job.problems(read, facts, told)))
             if options.history:
                 step("writing the history")
                 frames = {name: getattr(result, name) for name in TABLES}
-                past.save(options.run_id, job.taken_at, frames, latest)
+                past.save(options.run_id, job.taken_at, frames, merged)
         yield result
     finally:
         keep.let_go()
@@ -202,48 +190,52 @@ class _Job:
         source = source.option("points", points_option(self.past.state.points))
         return source.option("clusters", clusters_option(self.clusters.values())).load()
 
-    def judged(self, commits: DataFrame, groups: DataFrame, listed: DataFrame) -> DataFrame:
-        """Add to commits what brokers tell, and judge them: `schemas.PARTITIONS`."""
-        rules = self.options.rules
-        log_facts = with_log_facts(
+    def asked(self, blocks: DataFrame) -> DataFrame:
+        """Return what brokers tell of the positions in blocks: `schemas.ASKED`."""
+        return ask_brokers(
+            blocks,
             self.clusters,
-            look_back_s=look_back_s(rules),
-            with_past_ends=self.past.with_past_ends(self.taken_at),
+            look_back_s=look_back_s(self.options.rules),
+            past_ends=self.past.past_ends(self.taken_at),
         )
-        facts = commits.transform(log_facts).transform(with_groups(groups, listed))
-        return facts.transform(judged(rules, commits_read_at=self.taken_at))
 
-    def activity(
-        self, read: DataFrame, commits: DataFrame, groups: DataFrame, listed: DataFrame
-    ) -> DataFrame:
-        """Count what groups wrote lately: `schemas.GROUP_ACTIVITY`."""
+    def judged(self, blocks: DataFrame, asked: DataFrame, facts: DataFrame) -> DataFrame:
+        """Judge what is in blocks: `schemas.JUDGED`."""
         since = self.taken_at - timedelta(seconds=self.options.activity_s)
-        window = Window(_hour(since), self.taken_at, self.past.read_on)
-        removals = read.transform(only("removal"))
-        step = activity_in(window, removals=removals, commits=commits, groups=groups, listed=listed)
-        return read.transform(only("activity")).transform(step)
+        judging = Judging(
+            self.options.rules,
+            self.taken_at,
+            self.options.empty_days,
+            _hour(since),
+            self.past.read_on,
+        )
+        return blocks.transform(judged(judging, asked=asked, cluster_facts=facts))
 
-    def problems(self, read: DataFrame, listed: DataFrame, partitions: DataFrame) -> DataFrame:
+    def result(self, told: DataFrame, read: DataFrame, problems: DataFrame) -> FleetLag:
+        """Return what is found out about blocks, by what it is about."""
+        return FleetLag(
+            clusters=tuple(self.clusters),
+            taken_at=self.taken_at,
+            partitions=told.transform(found("partitions")),
+            groups=told.transform(found("groups")).transform(most_behind_first),
+            activity=told.transform(found("activity")),
+            leftovers=told.transform(found("leftovers")),
+            problems=problems,
+            read_to=read.transform(read_to),
+        )
+
+    def problems(self, read: DataFrame, facts: DataFrame, told: DataFrame) -> DataFrame:
         """Say what could not be read: `schemas.PROBLEMS`."""
         not_used = self.session.createDataFrame(self.past.problems, as_spark(PROBLEMS))
-        found = [frame.transform(problems_only) for frame in (read, listed)]
-        every = [not_used, *found, partitions.transform(log_problems_only)]
-        return reduce(DataFrame.union, every).distinct()
+        every = [*(rows.transform(problems_only) for rows in (read, facts))]
+        return reduce(
+            DataFrame.union, [not_used, *every, told.transform(found("problems"))]
+        ).distinct()
 
 
 def _hour(at: datetime) -> datetime:
     """Return when its clock hour began: activity is counted by the hour."""
     return at.replace(minute=0, second=0, microsecond=0)
-
-
-def _commits(read: DataFrame, latest: DataFrame) -> DataFrame:
-    by_admin = read.transform(only("commit")).drop("offsets_partition")
-    return latest.transform(decoded_commits).unionByName(by_admin)
-
-
-def _groups(read: DataFrame, latest: DataFrame) -> DataFrame:
-    by_admin = read.transform(only("admin_group")).drop("offsets_partition")
-    return latest.transform(decoded_groups).unionByName(by_admin)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

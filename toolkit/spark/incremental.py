@@ -10,16 +10,16 @@ the cluster, and that is told.
 
     state = load_state(session, root, clusters)
     read = ... the source with points_option(state.points) ..., persisted
-    reads = collect_reads(read.transform(only("read_to")))
-    latest = merged(state, read.transform(only("latest")), reads)
-    save_state(session, root, latest, reads)
+    reads = collect_reads(read.transform(read_to))
+    blocks = merged(state, read, reads)
+    save_state(session, root, blocks, reads)
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import NamedTuple
 
@@ -28,10 +28,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import RecordFailed
-from toolkit.kafka_io.offsets_latest import LATEST, merge_latest
+from toolkit.kafka_io.offsets_latest import LATEST, drop_tombstones, merge_latest
 from toolkit.planning.incremental import ResumePoint
 from toolkit.spark.files import SPARK_FAILED, Files
-from toolkit.spark.schemas import as_spark
+from toolkit.spark.packed import Row, on_rows, pack, unpack
+from toolkit.spark.schemas import BLOCK, READ, as_spark, schema
 from toolkit.spark.state_versions import (
     FOLDER,
     Saved,
@@ -44,20 +45,8 @@ from toolkit.spark.state_versions import (
 
 ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
 
-KEY = ["cluster", "offsets_partition"]
-# Spark has times of microseconds only.
-_TIMES = {LATEST.field("written_at").type: pa.timestamp("us", "UTC")}
-STATE = pa.schema(
-    [
-        pa.field("cluster", pa.string()),
-        *(
-            pa.field(field.name, pa.list_(pa.timestamp("us", "UTC")))
-            if field.name == "recent_at"
-            else pa.field(field.name, _TIMES.get(field.type, field.type))
-            for field in LATEST
-        ),
-    ]
-)
+KEY = [field.name for field in BLOCK]
+STATE = schema(*BLOCK, pa.field("latest", pa.binary()))  # as in `schemas.READ`
 
 
 class PartitionRead(NamedTuple):
@@ -132,13 +121,13 @@ def collect_reads(read_to: DataFrame) -> list[PartitionRead]:
     ]
 
 
-def merged(state: State, latest: DataFrame, reads: Sequence[PartitionRead]) -> DataFrame:
+def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionRead]) -> DataFrame:
     """
-    Return the newest record of each key up to now: what was kept, and what was read since.
+    Return the blocks with the newest record of each key up to now: kept, or read since.
 
-    `latest` are the rows that were read, with at least the columns of `STATE`, which the result
-    has. Of a partition that was read in full, or not at all, nothing that was kept is used. Raises
-    RecordFailed where a reading went on from another place than where the kept one ended.
+    `blocks` are what was read: `schemas.READ`, as is the result. Of a partition that was read in
+    full, or not at all, nothing that was kept is used. Raises RecordFailed where a reading went
+    on from another place than where the kept one ended.
     """
     resumed = [read for read in reads if not read.why_full]
     for read in resumed:
@@ -148,19 +137,26 @@ def merged(state: State, latest: DataFrame, reads: Sequence[PartitionRead]) -> D
                 f"partition {read.number} of the offsets topic of cluster {read.cluster} was read "
                 f"from {read.start}, which is not where the state ends"
             )
-    new = latest.select(*(F.col(f.name).cast(f.dataType) for f in as_spark(STATE)))
     if state.latest is None or not resumed:
-        return new
-    went_on = new.sparkSession.createDataFrame(
+        return blocks
+    went_on = blocks.sparkSession.createDataFrame(
         [(read.cluster, read.number) for read in resumed], "cluster string, offsets_partition int"
     )
-    old = state.latest.join(F.broadcast(went_on), KEY, "left_semi").select(*STATE.names)
-    both = old.groupBy(*KEY).cogroup(new.groupBy(*KEY))
-    return both.applyInArrow(_merge, as_spark(STATE))
+    kept = state.latest.join(F.broadcast(went_on), KEY, "left_semi")
+    both = blocks.join(kept.withColumnRenamed("latest", "kept"), KEY, "left")
+
+    def merge(row: Row) -> Iterator[Row]:
+        if row["kept"] is None:
+            latest = row["latest"]
+        else:
+            latest = pack(merge_latest(*(unpack(row[of], LATEST) for of in ("kept", "latest"))))
+        yield {**row, "latest": latest}
+
+    return on_rows(both, merge, READ)
 
 
 def save_state(
-    session: SparkSession, root: str, latest: DataFrame, reads: Sequence[PartitionRead]
+    session: SparkSession, root: str, blocks: DataFrame, reads: Sequence[PartitionRead]
 ) -> None:
     """
     Keep what was read and merged for the next run, and remove what no run needs any more.
@@ -172,8 +168,19 @@ def save_state(
     clusters = {read.cluster for read in reads}
     if not clusters:
         return
-    wanted = latest.select(*STATE.names).where(F.col("cluster").isin(list(clusters)))
-    _without_old_tombstones(wanted, reads).write.parquet(files.url(f"{FOLDER}/{name}"))
+    before = {(read.cluster, read.number): _forget_before(read.point) for read in reads}
+
+    def without_old_tombstones(row: Row) -> Iterator[Row]:
+        at = before.get((row["cluster"], row["offsets_partition"]))
+        if at is None:
+            yield row
+        else:
+            latest = drop_tombstones(unpack(row["latest"], LATEST), before=at)
+            yield {**row, "latest": pack(latest)}
+
+    known = blocks.where("latest is not null").where(F.col("cluster").isin(list(clusters)))
+    wanted = on_rows(known.select(*STATE.names), without_old_tombstones, STATE)
+    wanted.write.parquet(files.url(f"{FOLDER}/{name}"))
     sums = _sums(_stored(session, files, name))
     saved = {
         cluster: Saved(
@@ -187,8 +194,8 @@ def save_state(
 
 
 def format_of_state() -> str:
-    """Return what the format is known by: it changes with the columns of `STATE`."""
-    return "1 " + " ".join(f"{field.name}:{field.type}" for field in STATE)
+    """Return what the format is known by: it changes with what is packed into `STATE`."""
+    return "2 " + " ".join(f"{field.name}:{field.type}" for field in LATEST)
 
 
 def _chosen(versions: Sequence[Version], clusters: Collection[str]) -> dict[str, dict[str, Saved]]:
@@ -230,26 +237,8 @@ def _sums(frame: DataFrame) -> dict[str, tuple[int, str]]:
     return {cluster: (rows, checksum) for cluster, rows, checksum in sums.collect()}
 
 
-def _without_old_tombstones(latest: DataFrame, reads: Sequence[PartitionRead]) -> DataFrame:
-    before = dict(_forget_before(reads))
-    limits = latest.sparkSession.createDataFrame(
-        list(before.items()), "cluster string, forget_before timestamp"
-    )
-    kept = "value is not null or forget_before is null or written_at >= forget_before"
-    return latest.join(F.broadcast(limits), "cluster", "left").where(kept).drop("forget_before")
-
-
-def _forget_before(reads: Sequence[PartitionRead]) -> Iterator[tuple[str, object]]:
-    for read in reads:
-        if read.point.delete_retention_ms:
-            kept = timedelta(milliseconds=read.point.delete_retention_ms)
-            yield read.cluster, read.point.read_at - kept
-
-
-def _merge(old: pa.Table, new: pa.Table) -> pa.Table:
-    """Merge what was kept and what was read of one partition of one cluster's offsets topic."""
-    cluster = (old if old.num_rows else new)["cluster"][0]
-    # Spark tells apart lists that may hold nulls and lists that may not; the merge need not.
-    found = merge_latest(*(side.select(LATEST.names).cast(LATEST) for side in (old, new)))
-    named = found.append_column("cluster", pa.repeat(cluster, found.num_rows))
-    return named.select(STATE.names).cast(STATE)
+def _forget_before(point: ResumePoint) -> datetime | None:
+    """Return until when tombstones are no longer needed, None where that is not known."""
+    if not point.delete_retention_ms:
+        return None
+    return point.read_at - timedelta(milliseconds=point.delete_retention_ms)

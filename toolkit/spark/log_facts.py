@@ -8,13 +8,14 @@ problem in its own rows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.connect import Connection
@@ -24,45 +25,69 @@ from toolkit.kafka_io.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.planning.lag import with_lag
 from toolkit.planning.time_lag import earlier_ends, with_time_lag
-from toolkit.spark.arrow import as_frame, as_table, on_partitions
-from toolkit.spark.schemas import LOG_FACTS, PLACE, schema
+from toolkit.spark.arrow import as_frame, as_table
+from toolkit.spark.cluster_facts import a_task_each
+from toolkit.spark.packed import Row, pack, rows_of, unpack
+from toolkit.spark.schemas import (
+    ASKED,
+    LOG_FACTS,
+    PAST_ENDS,
+    PLACE,
+    POSITIONS,
+    as_spark,
+    schema,
+)
 
 PLACE_KEY = [field.name for field in PLACE]
+FACT_NAMES = [field.name for field in LOG_FACTS]
 NO_LOG = LogOffsets(None, None)
 # Look-ups tell nothing of the last records of a log, which most groups are at.
 MOST_READ = 5_000
 
-Step = Callable[[DataFrame], DataFrame]
 
-
-def with_log_facts(
-    clusters: Mapping[str, Cluster], *, look_back_s: Sequence[float], with_past_ends: Step
-) -> Step:
+def ask_brokers(
+    decoded: DataFrame,
+    clusters: Mapping[str, Cluster],
+    *,
+    look_back_s: Sequence[float],
+    past_ends: DataFrame,
+) -> DataFrame:
     """
-    Return the step that adds where each commit's log starts and ends, and its lag in time.
+    Ask where the log of each position starts and ends, and its lag in time: `schemas.ASKED`.
 
-    Adds the columns of `schemas.LOG_FACTS`. A partition that could not be asked for keeps nulls
-    and says why in `log_problem`. Commits were read before, so that log ends are never behind them.
-    `with_past_ends` adds to partitions where their logs ended at earlier times (`past_ends`), which
-    tells the lag in time where brokers do not; `look_back_s` says how long ago it is asked where
-    they ended.
+    `decoded` are blocks as in `schemas.DECODED`: of each cluster one task asks for all of them
+    together. A partition that could not be asked for keeps nulls and says why in `log_problem`.
+    Commits were read before, so that log ends are never behind them. `past_ends` (cluster, and
+    packed PLACE and past_ends) tells where logs ended at earlier times, which tells the lag in time
+    where brokers do not; `look_back_s` says how long ago it is asked where they ended.
     """
+    positions = decoded.select("cluster", "offsets_partition", "positions")
+    with_ends = positions.join(F.broadcast(past_ends), "cluster", "left")
 
-    def read(table: pa.Table) -> pa.Table:
-        found = [
-            as_table(_log_facts(clusters[str(name)], part, look_back_s), schema(*LOG_FACTS))
-            for name, part in as_frame(table).groupby("cluster")
-        ]
-        return pa.concat_tables(found)
+    def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        blocks: dict[str, list[Row]] = defaultdict(list)
+        for row in rows_of(batches):
+            blocks[row["cluster"]].append(row)
+        for name, rows in blocks.items():
+            yield from _asked(clusters[name], rows, look_back_s)
 
-    def step(commits: DataFrame) -> DataFrame:
-        positions = commits.select(*PLACE_KEY, "committed").distinct()
-        # Named once, so that each cluster has one task, however few rows there are.
-        by_cluster = with_past_ends(positions).repartition(len(clusters), "cluster")
-        facts = on_partitions(by_cluster, read, schema(*LOG_FACTS))
-        return commits.join(facts, [*PLACE_KEY, "committed"], "left")
+    return a_task_each(with_ends, clusters).mapInArrow(ask, as_spark(ASKED))
 
-    return step
+
+def _asked(
+    cluster: Cluster, blocks: Sequence[Row], look_back_s: Sequence[float]
+) -> Iterator[pa.RecordBatch]:
+    """Yield for each block of a cluster what was found out about its positions."""
+    tables = [unpack(block["positions"], POSITIONS) for block in blocks]
+    positions = as_frame(pa.concat_tables(tables)).drop_duplicates(ignore_index=True)
+    ends = as_frame(unpack(blocks[0]["past_ends"], PAST_ENDS))
+    known = positions.merge(ends, on=PLACE_KEY[1:], how="left").assign(cluster=cluster.name)
+    facts = _log_facts(cluster, known, look_back_s) if len(known) else known
+    for block, table in zip(blocks, tables, strict=True):
+        mine = as_frame(table).merge(facts, on=[*PLACE_KEY[1:], "committed"], how="left")
+        row = {name: block[name] for name in ("cluster", "offsets_partition")}
+        row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
+        yield pa.RecordBatch.from_pylist([row], schema=ASKED)
 
 
 def _log_facts(
@@ -74,7 +99,8 @@ def _log_facts(
     places = [TopicPartition(topic, int(number)) for topic, number in pairs]
     offsets: dict[TopicPartition, set[int]] = defaultdict(set)
     for place, committed in zip(places, positions["committed"], strict=True):
-        offsets[place].add(int(committed))
+        if not pd.isna(committed):
+            offsets[place].add(int(committed))
     logs: Mapping[TopicPartition, LogOffsets] = {}
     times = LogTimes({}, [], [], 0, 0)
     now = _in_whole_milliseconds(datetime.now(UTC))
@@ -162,7 +188,7 @@ def _first_unread(
 ) -> list[tuple[TopicPartition, int]]:
     """Return where reading would go on from each position."""
     return [
-        (place, max(int(offset), logs.get(place, NO_LOG).log_start or 0))
+        (place, max(0 if pd.isna(offset) else int(offset), logs.get(place, NO_LOG).log_start or 0))
         for place, offset in zip(places, committed, strict=True)
     ]
 

@@ -9,11 +9,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from toolkit.kafka_io import (
-    offsets_activity,
     offsets_decode,
     offsets_groups,
-    offsets_latest,
-    offsets_removals,
 )
 
 # Spark knows microseconds only; Kafka and the readers work with milliseconds.
@@ -58,9 +55,6 @@ def _grained(kind: pa.DataType) -> pa.DataType:
     return TIME if pa.types.is_timestamp(kind) else kind
 
 
-LATEST = _told(by=offsets_latest.LATEST, but={"offsets_partition"})
-ACTIVITY = _told(by=offsets_activity.ACTIVITY)
-REMOVALS = _told(by=offsets_removals.REMOVALS)
 # How far one partition of the offsets topic was read.
 READ_TO = [
     *_whole("partitions"),  # how many the topic has
@@ -78,18 +72,21 @@ COMMITS = [
 ]
 # A group as its own records tell, or as its coordinator does.
 GROUPS = [*_text("cluster"), *_told(by=offsets_groups.GROUPS)]
-# A row has either a group as it is listed, or the settings of its cluster, or a problem.
-CLUSTER_FACTS = [
-    *_text("cluster", "group", "type", "state", "protocol_type"),
-    *_whole("retention_s", "check_interval_s"),
-    *_flag("complete"),  # whether all groups could be listed
-    *_text("problem"),
-]
+# What coordinators say of a cluster's groups.
+LISTED = _text("group", "type", "state", "protocol_type")
 LOG_FIELDS = [
     *_whole("log_start", "log_end", "last_stable"),
     *_text("log_problem"),  # why the three are null; "" where they are not
     *_time("log_read_at"),
 ]
+# What is committed, however many groups did; and where its log ended at earlier times.
+POSITIONS = pa.schema([*PLACE[1:], *_whole("committed")])
+PAST_ENDS = pa.schema(
+    [
+        *PLACE[1:],
+        pa.field("past_ends", pa.list_(pa.struct([*_time("at"), *_whole("log_end")]))),
+    ]
+)
 TIME_LAG_FIELDS = [*_number("time_lag_s", "time_lag_bound_s"), *_text("time_lag_method")]
 # One row for each committed position, which many groups may share.
 LOG_FACTS = [
@@ -154,18 +151,38 @@ def schema(*fields: pa.Field) -> pa.Schema:
     return pa.schema(list(fields))
 
 
-# A row has one of these structs, or a problem.
+def _packed(*names: str) -> list[pa.Field]:
+    """Return columns of packed tables: see `packed.py`."""
+    return _fields(pa.binary(), *names)
+
+
+# A block is what one partition of a cluster's offsets topic holds; all of a group is in one.
+BLOCK = [*_text("cluster"), pa.field("offsets_partition", pa.int32())]
+WHOLE = -1  # instead of a partition: the cluster was read as a whole
+# A row has a block, or a problem.
 READ = schema(
-    *_text("cluster"),
-    *_whole("offsets_partition"),
-    pa.field("latest", pa.struct(LATEST)),
-    pa.field("activity", pa.struct(ACTIVITY)),
-    pa.field("removal", pa.struct(REMOVALS)),
+    *BLOCK,
+    *_packed("latest"),  # kafka_io.offsets_latest.LATEST; null where it came by Admin
+    *_packed("activity"),  # kafka_io.offsets_activity.ACTIVITY
+    *_packed("removals"),  # kafka_io.offsets_removals.REMOVALS
+    *_packed("commits", "groups"),  # COMMITS and GROUPS, by Admin
     pa.field("read_to", pa.struct(READ_TO)),
-    pa.field("commit", pa.struct([field for field in COMMITS if field.name != "cluster"])),
-    pa.field("admin_group", pa.struct([field for field in GROUPS if field.name != "cluster"])),
     *_text("problem"),
 )
+# The same, understood: COMMITS, GROUPS, and each PLACE with what is committed there once.
+DECODED = schema(*BLOCK, *_packed("commits", "groups", "positions", "activity", "removals"))
+# What brokers say of the positions in a block: LOG_FACTS.
+ASKED = schema(*BLOCK, *_packed("log_facts"))
+# What coordinators say of a cluster, or why they do not.
+CLUSTER_FACTS = schema(
+    *_text("cluster"),
+    *_packed("listed"),  # LISTED
+    *_whole("retention_s", "check_interval_s"),
+    *_flag("complete"),  # whether all groups could be listed
+    *_text("problem"),
+)
+# Everything that was found out about a block: tables of RESULTS.
+JUDGED = schema(*BLOCK, *_packed("partitions", "groups", "activity", "leftovers", "problems"))
 
 PARTITIONS = schema(
     *(field for field in FACTS if field.name not in INNER),

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -26,12 +27,12 @@ from toolkit.kafka_io.offsets_topic import partition_of
 from toolkit.model import Cluster, Group, LogOffsets, Problem
 from toolkit.planning.incremental import ReadPlan
 from toolkit.spark.read_rows import (
-    commit_row,
-    group_row,
+    block_batch,
+    commits_by_admin,
+    groups_by_admin,
     problem_batches,
-    row_batches,
-    struct_batches,
 )
+from toolkit.spark.schemas import WHOLE
 
 
 @dataclass
@@ -53,9 +54,13 @@ class AdminTask(InputPartition):
             described = list(
                 describe_groups(connection, groups, topics=lambda: topic_names(connection))
             )
-        yield from row_batches(self.cluster, "commit", [commit_row(one) for one in commits])
-        known = [group_row(one) for one in described if isinstance(one, Group)]
-        yield from row_batches(self.cluster, "admin_group", known)
+        known = (one for one in described if isinstance(one, Group))
+        yield block_batch(
+            self.cluster,
+            self.only[0] if self.only else WHOLE,
+            commits=commits_by_admin(commits),
+            groups=groups_by_admin(known),
+        )
         undescribed = [one for one in described if isinstance(one, Problem)]
         for problem in (*unlisted, *unread, *undescribed):
             subject = f" of group {problem.group_id}" if problem.group_id else ""
@@ -109,13 +114,14 @@ class LogTask(InputPartition):
                 f"an open transaction hides its last {found.held_back} records"
             )
             return
-        for name, table in (
-            ("latest", found.latest),
-            ("activity", found.activity),
-            ("removal", found.removals),
-        ):
-            yield from struct_batches(self.cluster, name, table, number=self.number)
-        yield from self._read_to(found)
+        yield block_batch(
+            self.cluster,
+            self.number,
+            read_to=self._read_to(found),
+            latest=found.latest,
+            activity=found.activity,
+            removals=found.removals,
+        )
         where = f"partition {self.number} of the offsets topic"
         said = [
             f"{count} records of {where} not understood: {why}"
@@ -123,8 +129,8 @@ class LogTask(InputPartition):
         ]
         yield from problem_batches(self.cluster, said)
 
-    def _read_to(self, found: OffsetsRead) -> Iterator[pa.RecordBatch]:
-        row = {
+    def _read_to(self, found: OffsetsRead) -> dict[str, Any]:
+        return {
             "partitions": self.topic.partitions,
             "topic_id": self.topic.topic_id,
             "delete_retention_ms": self.topic.delete_retention_ms,
@@ -136,7 +142,6 @@ class LogTask(InputPartition):
             "read_at": self.topic.asked_at,
             "why_full": self.plan.why_full,
         }
-        return row_batches(self.cluster, "read_to", [row], number=self.number)
 
     def _by_admin(self, why: str) -> Iterator[pa.RecordBatch]:
         return AdminTask(self.cluster, why, (self.number, self.topic.partitions)).batches()

@@ -1,0 +1,198 @@
+"""
+What workers do with a block: all that is in one partition of a cluster's offsets topic.
+
+A coordinator keeps everything about a group in one partition, so that a block can be decoded and
+judged by itself, once the cluster has been asked about its groups and logs. Rules are not written
+again here: they are the functions of `planning`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.kafka_io.offsets_activity import ACTIVITY
+from toolkit.kafka_io.offsets_decode import decode_commits
+from toolkit.kafka_io.offsets_groups import decode_groups
+from toolkit.kafka_io.offsets_latest import LATEST
+from toolkit.kafka_io.offsets_removals import REMOVALS
+from toolkit.planning.activity import activity_by_group, with_removal_kinds
+from toolkit.planning.expiry import with_expiry
+from toolkit.planning.group_facts import group_facts
+from toolkit.planning.group_summary import group_summary
+from toolkit.planning.lag import with_lag
+from toolkit.planning.leftovers import leftovers
+from toolkit.planning.status import with_status
+from toolkit.planning.status_rules import StatusRules
+from toolkit.spark.arrow import as_columns, as_frame, as_table
+from toolkit.spark.packed import Row, pack, unpack
+from toolkit.spark.read_rows import FROM_LOG
+from toolkit.spark.schemas import (
+    COMMITS,
+    FACTS,
+    GROUPS,
+    LISTED,
+    LOG_FACTS,
+    PARTITIONS,
+    POSITIONS,
+    RESULTS,
+    schema,
+)
+
+GROUP_KEY = ["cluster", "group"]
+POSITION = [field.name for field in POSITIONS]
+OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
+
+
+@dataclass(frozen=True)
+class Judging:
+    """
+    By which rules, and for when: up to `taken_at` all commits are known.
+
+    `empty_days`: groups that have been empty for longer are leftovers. Activity is counted back to
+    `activity_since` or, in clusters that were read on, to where that began (`read_on`); what was
+    written before is in the history of an earlier run.
+    """
+
+    rules: StatusRules
+    taken_at: datetime
+    empty_days: float
+    activity_since: datetime
+    read_on: Mapping[str, datetime]
+
+
+def decoded_block(block: Row) -> Iterator[Row]:
+    """Decode a row of `schemas.READ`: yield one of `schemas.DECODED`."""
+    latest = unpack(block["latest"], LATEST)
+    found, _ = decode_commits(latest)
+    # Read up to the last stable offset, where all of it counts.
+    settled = pa.repeat(pa.scalar(value=False), found.num_rows)
+    found = found.append_column("pending", settled)
+    found = found.append_column("source", pa.repeat(FROM_LOG, found.num_rows))
+    by_log = as_columns(found, schema(*COMMITS))
+    commits = pa.concat_tables([by_log, unpack(block["commits"], schema(*COMMITS))])
+    groups = as_columns(decode_groups(latest)[0], schema(*GROUPS))
+    yield {
+        "cluster": block["cluster"],
+        "offsets_partition": block["offsets_partition"],
+        "commits": pack(commits),
+        "groups": pack(pa.concat_tables([groups, unpack(block["groups"], schema(*GROUPS))])),
+        "positions": pack(commits.select(POSITION).group_by(POSITION).aggregate([])),
+        "activity": block["activity"],
+        "removals": block["removals"],
+    }
+
+
+def judged_block(block: Row, judging: Judging) -> Iterator[Row]:
+    """
+    Judge a row of `schemas.DECODED` with the log facts of its positions and the cluster's facts.
+
+    Yields a row of `schemas.JUDGED`.
+    """
+    cluster = block["cluster"]
+    commits = as_frame(unpack(block["commits"], schema(*COMMITS))).assign(cluster=cluster)
+    groups = _groups(block, commits)
+    found = {
+        "activity": _activity(block, commits, groups, judging),
+        **_of_commits(_facts(block, commits, groups), judging),
+    }
+    yield {
+        "cluster": cluster,
+        "offsets_partition": block["offsets_partition"],
+        **{name: pack(as_table(frame, RESULTS[name])) for name, frame in found.items()},
+    }
+
+
+def _groups(block: Row, commits: pd.DataFrame) -> pd.DataFrame:
+    """Put together what the log and the coordinators tell of every group of a block."""
+    groups = as_frame(unpack(block["groups"], schema(*GROUPS))).assign(cluster=block["cluster"])
+    # Commits name groups of which the log has no record of their own.
+    logged = commits[GROUP_KEY].drop_duplicates().merge(groups, on=GROUP_KEY, how="outer")
+    listed = as_frame(unpack(block["listed"], schema(*LISTED)))
+    return group_facts(logged, listed, complete=bool(block["complete"]))
+
+
+def _facts(block: Row, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """Add to commits what is known of their groups, logs and cluster: `schemas.FACTS`."""
+    logs = as_frame(unpack(block["log_facts"], schema(*LOG_FACTS)))
+    by_group = groups.set_index("group")
+    facts = commits.merge(logs.drop(columns="cluster"), on=POSITION, how="left")
+    facts = facts.join(by_group[OF_THE_GROUP], on="group")
+    read = facts["group"].map(by_group["subscribed"])
+    facts["subscribed"] = pd.array(
+        [
+            None if why else isinstance(topics, Collection) and topic in topics
+            for why, topics, topic in zip(facts["unreadable"], read, facts["topic"], strict=True)
+        ],
+        "boolean",
+    )
+    settings = {name: block[name] for name in ("retention_s", "check_interval_s")}
+    told = {name: pd.array([value] * len(facts), "Int64") for name, value in settings.items()}
+    return facts.assign(**told)[[field.name for field in FACTS]]
+
+
+def _of_commits(facts: pd.DataFrame, judging: Judging) -> dict[str, pd.DataFrame]:
+    """Judge commits and what comes of them. Now is when the logs were read."""
+    if facts.empty:
+        return {}
+    now = facts["log_read_at"].max().to_pydatetime()
+    known = with_lag(facts).assign(commits_read_at=judging.taken_at)
+    judged = with_expiry(with_status(known, now=now, rules=judging.rules), now=now)
+    # As others will read it.
+    partitions = as_frame(as_table(judged, PARTITIONS))
+    return {
+        "partitions": judged,
+        "groups": group_summary(partitions),
+        "leftovers": leftovers(partitions, now=now, empty_days=judging.empty_days),
+        "problems": _log_problems(partitions),
+    }
+
+
+def _log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
+    """Say for each topic whose log offsets could not be read, why."""
+    unread = partitions[partitions["log_problem"] != ""]
+    unread = unread.drop_duplicates(["cluster", "topic", "log_problem"])
+    said = "log offsets of topic " + unread["topic"] + ": " + unread["log_problem"]
+    return unread[["cluster"]].assign(problem=said)
+
+
+def _activity(
+    block: Row, commits: pd.DataFrame, groups: pd.DataFrame, judging: Judging
+) -> pd.DataFrame:
+    """Count what the groups of a block wrote lately."""
+    name = block["cluster"]
+    read_on = judging.read_on.get(name)
+    written = as_frame(unpack(block["activity"], ACTIVITY)).assign(cluster=name)
+    removed = as_frame(unpack(block["removals"], REMOVALS)).assign(cluster=name)
+    if read_on:
+        removed = _with_kinds_known_before(removed, groups)
+    kinds = with_removal_kinds(
+        removed, retention_s=block["retention_s"], check_interval_s=block["check_interval_s"]
+    )
+    since = max(judging.activity_since, read_on or judging.activity_since)
+    return activity_by_group(
+        written, kinds, since=since, now=judging.taken_at, commits=commits[GROUP_KEY]
+    )
+
+
+def _with_kinds_known_before(removed: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """
+    Fill in the kind of groups whose records an earlier run has read.
+
+    A group of which nothing is known is then not simple: why its offsets went cannot be told.
+    """
+    by_group = groups.set_index("group")
+    kind = removed["group"].map(by_group["type"])
+    untold = removed["group_kind"].isna()
+    is_own = untold & kind.isin(["classic", "consumer", "streams"])
+    return removed.assign(
+        committed=removed["committed"].mask(untold & kind.isna()),
+        empty_since=removed["empty_since"].mask(
+            is_own, removed["group"].map(by_group["empty_since"])
+        ),
+        group_kind=removed["group_kind"].mask(is_own, kind),
+    )

@@ -21,12 +21,13 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"
 KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
 # The sandbox's applications and its raw members play the user's programs, which speak to Kafka.
 MAY_USE_A_CLIENT = ("toolkit/kafka_io/", "toolkit/sandbox/")
-RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.errors", "toolkit.secrets"}
+RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.record", "toolkit.errors", "toolkit.secrets"}
 
 # DESIGN, "who may import whom"; a part that is not listed may import anything in toolkit.
 MAY_IMPORT = {
     "toolkit.model": set(),
     "toolkit.plan": {"toolkit.model"},
+    "toolkit.record": {"toolkit.model"},
     "toolkit.errors": set(),
     "toolkit.secrets": set(),
     "toolkit.live": RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"},

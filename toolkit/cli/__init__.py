@@ -25,6 +25,7 @@ COMMANDS = {
     "lag": ("lag", "Show how far groups are behind, per partition or per group."),
     "fleet-lag": ("fleet_lag", "Lag, status, trend and expiry of many clusters, with history."),
     "fleet-history": ("fleet_history", "List, compact and expire what fleet-lag has kept."),
+    "peek": ("peek", "Show the records around a group's committed offsets."),
     "unsubscribed": ("unsubscribed", "Find committed offsets that no member subscribes to."),
     "reset": ("reset", "Move the committed offsets of idle groups."),
     "move": ("move", "Move the committed offsets of a live group."),

@@ -55,7 +55,10 @@ def write_report(
     shown = asdict(page) | (run_facts(result) if result else {})
     shown |= {
         "nonce": nonce,
-        "styles": style("report.css") + style("tables.css") + style("notices.css"),
+        "styles": style("report.css")
+        + style("tables.css")
+        + style("notices.css")
+        + style("trouble.css"),
         "placeholder": _SCRIPTS_HERE,
         "facts_open": bool(result and result["parameters"]),
     }

@@ -25,6 +25,7 @@ Kind = Literal["text", "number", "duration", "time"]
 MISSING = "\N{EN DASH}"
 ROW_CAP = 2000
 _TEXT_ROWS = 20
+_SENTENCE = 60  # characters
 _HEADER_ATTRIBUTES: dict[Kind, str] = {
     "text": "",
     "number": ' class="number" data-type="num"',
@@ -146,7 +147,10 @@ def _cell(value: Any, kind: Kind) -> str:
     """One cell; the page sorts by `data-order`, which all cells of a column have or none."""
     missing = _is_missing(value)
     if kind == "text":
-        return f"<td>{MISSING if missing else in_html(_text(value))}</td>"
+        text = MISSING if missing else _text(value)
+        # Without room of its own a sentence becomes a tower of words.
+        room = ' class="sentence"' if len(text) > _SENTENCE else ""
+        return f"<td{room}>{in_html(text)}</td>"
     if kind == "time":
         return f'<td class="moment">{MISSING if missing else _text(value)}</td>'
     if kind == "duration":

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+from toolkit.sandbox.seed import POISON, POISON_OFFSET
+
+Command = Callable[..., "CompletedProcess[str]"]
+SCOPE = f"{POISON.topic}:{POISON.partition}"
+
+
+def test_the_poison_record_is_what_is_read_next(offsetbook_here: Command, fleet: Path) -> None:
+    """The record that the stuck group cannot read is marked, and shown as the bytes it is."""
+    words = ("peek", "--group", "fraud-check", "--topic", SCOPE, "--output", "json")
+    done = offsetbook_here(*words, fleet=fleet)
+    rows = json.loads(done.stdout)
+
+    assert 0 == done.returncode, done.stderr
+    assert ["before", "next", "after"] == [row["place"] for row in rows]
+    assert (POISON_OFFSET, "hex") == (rows[1]["offset"], rows[1]["value_form"])
+    assert "JSON" == rows[0]["value_form"]
+    assert json.loads(rows[0]["value"])["id"]
+
+
+def test_what_waits_is_looked_at_where_nothing_is_named(
+    offsetbook_here: Command, fleet: Path
+) -> None:
+    """Without a topic the partition where most records wait comes along."""
+    done = offsetbook_here("peek", "--group", "fraud-check", "--output", "json", fleet=fleet)
+    marked = [row for row in json.loads(done.stdout) if row["place"] == "next"]
+
+    assert (POISON.partition, POISON_OFFSET) in {(r["partition"], r["offset"]) for r in marked}
+
+
+def test_as_a_table_for_people(offsetbook: Command, fleet: Path) -> None:
+    """As a table each record is one line, without what only programs need."""
+    done = offsetbook("peek", "--group", "fraud-check", "--topic", SCOPE, fleet=fleet)
+    heading, *lines = done.stdout.splitlines()
+
+    assert (0, 3) == (done.returncode, len(lines)), done.stderr
+    assert "value_bytes" not in heading
+    assert "next" in lines[1]
+
+
+def test_what_is_not_there_is_said(offsetbook: Command, fleet: Path) -> None:
+    """A group or topic that is not there is one line of error; a pattern is no name."""
+    for words in (("--group", "fraud-*"), ("--group", "fraud-check", "--topic", "orders.created")):
+        done = offsetbook("peek", *words, fleet=fleet)
+
+        assert (1, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
+        assert "Try:" in done.stderr
+
+
+def test_a_cut_log_is_no_failure(offsetbook_here: Command, fleet: Path) -> None:
+    """Where the log was cut the records that are left are shown."""
+    done = offsetbook_here("peek", "--group", "archiver", "--output", "json", fleet=fleet)
+
+    assert 0 == done.returncode, done.stderr
+    assert all(row["offset"] > 50 for row in json.loads(done.stdout))

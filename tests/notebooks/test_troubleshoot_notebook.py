@@ -1,0 +1,102 @@
+"""The notebook about one group in trouble, on the seeded sandbox."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster
+from toolkit.runbook import (
+    RunResult,
+    check_parameters,
+    find_notebook,
+    parse_parameters,
+    read_parameters,
+    run_notebook,
+)
+from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.seed import POISON, POISON_OFFSET
+
+NOTEBOOK = next(Path(__file__).parents[2].glob("notebooks/90_*.ipynb"))
+SCOPE = f"{POISON.topic}:{POISON.partition}"
+Troubleshoot = Callable[..., tuple[RunResult, str]]
+
+
+@pytest.fixture
+def troubleshoot(sandbox: Sandbox, tmp_path: Path) -> Troubleshoot:
+    """Return a function that runs the notebook for a group, and returns its result and report."""
+
+    def run(group: str, **more: Any) -> tuple[RunResult, str]:
+        given = {
+            "group": group,
+            "look_for": "2s",
+            "patience": "2s",
+            "fleet_file": str(sandbox.fleet_file),
+            "state": str(tmp_path / "state"),
+            **more,
+        }
+        result = run_notebook(NOTEBOOK, parameters=given, output_dir=tmp_path / "runs")
+        return result, unescape((result.folder / "report.html").read_text("utf-8"))
+
+    return run
+
+
+def test_a_stuck_partition_and_its_record(troubleshoot: Troubleshoot, cluster: Cluster) -> None:
+    """It names the stuck partition, shows the record, and the commands that help can be run."""
+    before = read_snapshot(cluster).groups
+    result, report = troubleshoot("fraud-check")
+
+    assert ("done", 1) == (result.status, result.counts["findings"]), result
+    assert f"stuck: {SCOPE}" in result.summary
+    assert f"Offset {POISON_OFFSET:,}" in report
+    assert "00 ff fe" in report
+    commands = [line for line in report.split("<pre><code>") if line.startswith("offsetbook run")]
+    assert ["40", "50", "40"] == [command.split()[2][:2] for command in commands]
+    for command in commands:
+        _, _, name, *words = shlex.split(command.split("</code>")[0])
+        declared = read_parameters(find_notebook(name))
+        pairs = [word.partition("=") for word in words if word != "-p"]
+        given = [(name, value) for name, _, value in pairs]
+        values = parse_parameters(declared, given, notebook=name)
+        check_parameters(declared, values, notebook=name)
+        assert "fraud-check" in {values.get("group"), *values.get("groups", [])}
+        assert [SCOPE] == values["topics"]
+    after = read_snapshot(cluster).groups
+    assert {group.group_id for group in before} == {group.group_id for group in after}
+
+
+@pytest.mark.parametrize(
+    ("group", "verdict", "notebook"),
+    [
+        ("billing", "left over", "60_delete_offsets"),
+        ("settlement", "open transaction", "find-hanging"),
+        ("archiver", "outside its log", "61_delete_groups"),
+        ("share-pickers", "it has committed nothing", "10_fleet_lag"),
+    ],
+)
+def test_other_troubles_lead_elsewhere(
+    troubleshoot: Troubleshoot, group: str, verdict: str, notebook: str
+) -> None:
+    """What stands still for another reason is called that, and leads to the notebook that helps."""
+    result, report = troubleshoot(group, after=0)
+
+    assert ("done", 0) == (result.status, result.counts["findings"]), result
+    assert verdict in report
+    assert notebook in report.split("What next")[-1]
+    assert "No records are shown, as asked." in report
+
+
+def test_a_group_that_is_not_there(troubleshoot: Troubleshoot) -> None:
+    """A name that no group has fails with what to try, also if it looks like a pattern."""
+    result, _ = troubleshoot("fraud-*")
+
+    assert "failed" == result.status
+    assert result.error
+    assert "no group is named 'fraud-*'" in result.error.reason
+    assert "offsetbook groups list" in result.error.reason

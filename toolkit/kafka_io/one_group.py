@@ -1,0 +1,34 @@
+"""Read one group by exactly its name."""
+
+from __future__ import annotations
+
+import glob
+from typing import NamedTuple
+
+from toolkit.errors import NotFound
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, Group, Snapshot
+
+
+class OneGroup(NamedTuple):
+    """One group, and the facts that were read of it."""
+
+    facts: Snapshot
+    group: Group
+
+
+def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -> OneGroup:
+    """
+    Read the group of exactly this name, which may look like a pattern, as `read_snapshot` does.
+
+    Raises NotFound where there is none, and says so where not every group could be listed.
+    """
+    facts = read_snapshot(cluster, groups=[glob.escape(name)], commit_times=commit_times)
+    for group in facts.groups:
+        if group.group_id == name:
+            return OneGroup(facts, group)
+    why = f", of which not every group could be listed ({facts.why_unlisted})"
+    raise NotFound(
+        f"no group is named {name!r} in cluster {cluster.name}{why if facts.why_unlisted else ''}",
+        hint=f"'offsetbook groups list --cluster {cluster.name}' shows the names",
+    )

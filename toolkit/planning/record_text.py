@@ -1,0 +1,230 @@
+"""
+What the bytes of a record say, for whoever has to tell what is wrong with it.
+
+Bytes are JSON, text, hex, or nothing, by what they are and not by what anybody calls them. Text is
+returned as it is, so it has yet to be escaped for wherever it is shown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.model import TopicPartition
+from toolkit.record import Excerpt, Header, Record
+
+MOST_CHARACTERS = 2_000
+MOST_HEX_BYTES = 256
+CONFLUENT_MAGIC = 0  # first byte of what a schema registry's serializers write, then a 4 byte id
+_JSON_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_OPENING, _CLOSING = ("{", "["), ("}", "]")
+_DEEPEST = 20  # indented further, the text would leave the page
+MOST_SCHEMAS = 10_000_000  # a higher number is not taken for the id of a schema
+HEX_LETTERS = 64
+RECORD_COLUMNS = (
+    *("topic", "partition", "offset", "place", "at", "key", "key_form", "key_bytes"),
+    *("value", "value_form", "value_bytes", "headers", "notes"),
+)
+
+
+class Form(StrEnum):
+    """What some bytes turned out to be."""
+
+    NULL = "null"
+    EMPTY = "empty"
+    JSON = "JSON"
+    TEXT = "text"
+    HEX = "hex"
+
+
+class Place(StrEnum):
+    """Where a record lies, seen from the committed offset."""
+
+    BEFORE = "before"
+    NEXT = "next"  # what the group reads next
+    AFTER = "after"
+
+
+class Decoded(NamedTuple):
+    """Bytes made legible: in which form, the text, how large, and what else is to be known."""
+
+    form: Form
+    text: str
+    size_bytes: int | None  # None: null has no size
+    note: str = ""
+
+    @property
+    def in_words(self) -> str:
+        """The form, and the size where there is any."""
+        if not self.size_bytes:
+            return str(self.form)
+        return f"{self.form}, {self.size_bytes:,} {'byte' if self.size_bytes == 1 else 'bytes'}"
+
+
+def decode(field: Excerpt | None, *, most_characters: int = MOST_CHARACTERS) -> Decoded:
+    """
+    Return what a key, value or header holds.
+
+    Valid UTF-8 without control characters (but for tabs and line ends) is text, and JSON where it
+    is an object or a list as a whole; everything else is hex. What is longer than `most_characters`
+    is cut, which the note says.
+    """
+    if field is None:
+        return Decoded(Form.NULL, "", None)
+    if not field.size_bytes:
+        return Decoded(Form.EMPTY, "", 0)
+    is_whole = len(field.start) == field.size_bytes
+    text = _text(field.start, is_whole=is_whole)
+    if text is None:
+        return _hex(field)
+    form = Form.JSON if is_whole and _is_json(text) else Form.TEXT
+    shown = text[:most_characters]
+    is_cut = len(shown) < len(text) or not is_whole
+    shown_bytes = len(shown.encode())
+    note = f"cut: the first {shown_bytes:,} of {field.size_bytes:,} bytes" if is_cut else ""
+    return Decoded(form, shown, field.size_bytes, note)
+
+
+def _text(start: bytes, *, is_whole: bool) -> str | None:
+    """Return the text that bytes stand for, None where they stand for none."""
+    # The last character of an excerpt may be cut in the middle: at most three bytes of it.
+    for dropped in range(1 if is_whole else 4):
+        try:
+            text = start[: len(start) - dropped].decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        return text if all(c.isprintable() or _is_writing(c) for c in text) else None
+    return None
+
+
+def _is_writing(character: str) -> bool:
+    """Whether a character that Python does not print belongs into a text all the same."""
+    # Invisible ones are spelt out where the text is shown; only control characters tell of bytes.
+    return character in "\t\n\r" or not (character < " " or "\x7f" <= character <= "\x9f")
+
+
+def _is_json(text: str) -> bool:
+    if not text.lstrip().startswith(("{", "[")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _hex(field: Excerpt) -> Decoded:
+    shown = field.start[:MOST_HEX_BYTES]
+    notes = []
+    if len(shown) < field.size_bytes:
+        notes.append(f"cut: the first {len(shown):,} of {field.size_bytes:,} bytes")
+    schema_id = int.from_bytes(field.start[1:5], "big")
+    if field.size_bytes in {4, 8}:
+        number = int.from_bytes(field.start, "big", signed=True)
+        notes.append(f"as a whole number: {number}")
+    elif (
+        field.size_bytes > 5 and field.start[0] == CONFLUENT_MAGIC and 0 < schema_id < MOST_SCHEMAS
+    ):
+        notes.append(f"begins as with a schema registry, schema id {schema_id}")
+    letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in shown[:HEX_LETTERS])
+    if any(letter.isalnum() for letter in letters):
+        notes.append(f"as letters: {letters}")
+    return Decoded(Form.HEX, shown.hex(" "), field.size_bytes, "; ".join(notes))
+
+
+def indented(text: str) -> str:
+    """
+    Return JSON with a line for each member; nothing but white space between tokens is changed.
+
+    Numbers, repeated names and escapes stay as they were written, which parsing would not keep.
+    """
+    out: list[str] = []
+    depth, before = 0, ""
+    for part in _JSON_PARTS.findall(text):
+        depth -= part in _CLOSING
+        is_empty = before in _OPENING and part in _CLOSING  # stays together
+        if not is_empty and (before in (*_OPENING, ",") or part in _CLOSING):
+            out.append(_line(depth))
+        out.append(": " if part == ":" else part)
+        depth += part in _OPENING
+        before = part
+    return "".join(out)
+
+
+def _line(depth: int) -> str:
+    return "\n" + "  " * min(depth, _DEEPEST)
+
+
+def places(records: Iterable[Record], positions: Mapping[TopicPartition, int]) -> list[Place]:
+    """Return where each record lies; records are in order of partition and offset."""
+    found = []
+    had_next: set[TopicPartition] = set()
+    for record in records:
+        if record.offset < positions[record.partition]:
+            found.append(Place.BEFORE)
+        else:
+            found.append(Place.AFTER if record.partition in had_next else Place.NEXT)
+            had_next.add(record.partition)
+    return found
+
+
+def records_frame(
+    records: Iterable[Record],
+    positions: Mapping[TopicPartition, int],
+    *,
+    most_characters: int = MOST_CHARACTERS,
+) -> pd.DataFrame:
+    """
+    One row for each record around the offsets of `positions`.
+
+    Columns: topic, partition, offset, place (before, next, after), at (UTC, null where it has
+    none), key and value (text, null for Kafka's null), key_form and value_form (null, empty, JSON,
+    text, hex), key_bytes and value_bytes (Int64), headers (`name: value`, one a line), notes.
+    """
+    listed = list(records)
+    rows = []
+    for record, place in zip(listed, places(listed, positions), strict=True):
+        key, value = (
+            decode(field, most_characters=most_characters) for field in (record.key, record.value)
+        )
+        rows.append(
+            (
+                *(*record.partition, record.offset, str(place), record.at),
+                *(_or_null(key), str(key.form), key.size_bytes),
+                *(_or_null(value), str(value.form), value.size_bytes),
+                "\n".join(header_lines(record)),
+                _notes(key, value),
+            )
+        )
+    frame = pd.DataFrame(rows, columns=list(RECORD_COLUMNS), dtype="object")
+    numbers = ("partition", "offset", "key_bytes", "value_bytes")
+    return frame.astype({**dict.fromkeys(numbers, "Int64"), "at": "datetime64[ms, UTC]"})
+
+
+def header_lines(record: Record) -> list[str]:
+    """Return each header as `name: value`, and how many are left out."""
+    lines = [_header(header) for header in record.headers]
+    return lines + ([f"and {record.headers_left_out:,} more"] if record.headers_left_out else [])
+
+
+def _header(header: Header) -> str:
+    value = decode(header.value, most_characters=200)
+    shown = value.text or f"({value.form})"
+    if value.form is Form.HEX:
+        shown += " (hex)"
+    return f"{header.name}: {shown}" + (f" ({value.note})" if value.note else "")
+
+
+def _notes(key: Decoded, value: Decoded) -> str:
+    """Return what is to be known about key and value beside their text."""
+    fields = (("key", key), ("value", value))
+    return "; ".join(f"{name}: {field.note}" for name, field in fields if field.note)
+
+
+def _or_null(field: Decoded) -> str | None:
+    return None if field.form is Form.NULL else field.text

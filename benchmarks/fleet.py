@@ -22,12 +22,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from statistics import median
+from statistics import linear_regression, median
 from typing import Any, NamedTuple, Self
 
 import psutil
@@ -346,6 +346,32 @@ def _growth(found: dict[Shape, list[Turn]]) -> Iterator[str]:
             f"| {_spread([turn.wall_s for turn in turns[1:]])} | {warm / millions:.2f} "
             f"| {max(turn.peak_mib for turn in turns):,.0f} |"
         )
+    more_records = {shape: turns for shape, turns in found.items() if shape.clusters == 4}
+    more_clusters = {shape: turns for shape, turns in found.items() if shape not in MORE_RECORDS}
+    yield from _plot("M records in 4 clusters", more_records, lambda s: s.records / 1e6)
+    yield from _plot("clusters of 2 M records", more_clusters, lambda s: float(s.clusters))
+
+
+def _plot(
+    title: str, found: dict[Shape, list[Turn]], place: Callable[[Shape], float]
+) -> Iterator[str]:
+    """Draw warm seconds as Mermaid, which GitHub shows, with the line that fits them best."""
+    at = [place(shape) for shape in found]
+    took = [median(turn.wall_s for turn in turns[1:]) for turns in found.values()]
+    slope, base = linear_regression(at, took)
+    line = [base + slope * one for one in at]
+    off = max(abs(one - fit) / one for one, fit in zip(took, line, strict=True))
+    yield ""
+    yield f"{base:.1f} s and {slope:.2f} s for each of {title}; at most {off:.0%} off that line."
+    yield ""
+    yield "```mermaid"
+    yield "xychart-beta"
+    yield f'    title "Warm run against {title}"'
+    yield f"    x-axis [{', '.join(f'{one:g}' for one in at)}]"
+    yield f'    y-axis "seconds" 0 --> {max(took) * 1.1:.0f}'
+    yield f"    bar [{', '.join(f'{one:.1f}' for one in took)}]"
+    yield f"    line [{', '.join(f'{one:.1f}' for one in line)}]"
+    yield "```"
 
 
 def _beside_tool(rounds: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from kafka.admin import KafkaAdminClient
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 
 from toolkit.kafka_io.connect import Connection
@@ -76,6 +77,9 @@ def classic_member(cluster: Cluster, group: str) -> Iterator[None]:
             consumer.poll(0.1)
         consumer.commit(offsets=[TopicPartition(SUBSCRIBED, 0, 1)], asynchronous=False)
         yield
+    # Others who are handed this cluster find the groups that were seeded, and no more.
+    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
+        assert {group: "OK"} == admin.delete_groups([group])
 
 
 @contextmanager

@@ -19,7 +19,8 @@ def outcome_html(outcome: Outcome) -> str:
     whys = [f"{s.group_id}: {s.status}: {s.why}" for s in outcome.steps if s.why][:MOST]
     lines = [outcome.interrupted, *whys, f"Run {outcome.run_id}. {NEXT}"]
     tone = Tone.GOOD if outcome.is_done else Tone.BAD
-    html = notice(f"{said}, read back from the cluster".capitalize(), lines, tone=tone)
+    of = "change" if sum(counts.values()) == 1 else "changes"
+    html = notice(f"{said} of {sum(counts.values()):,} {of}, read back", lines, tone=tone)
     frame = outcome_frame(outcome)
     failed = frame[frame["status"] != str(Status.DONE)].head(MOST)
     return html + (table(failed, caption="What was not done") if len(failed) else "")

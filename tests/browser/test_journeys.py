@@ -1,0 +1,150 @@
+"""Journeys clicked through in a real JupyterLab, on a real cluster that is looked at afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab import Lab, Open, loopback_context, open_notebook, running_lab
+from playwright.sync_api import Browser, BrowserContext, expect
+
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, Group, TopicPartition
+from toolkit.sandbox.fleet import Sandbox
+from toolkit.storage import audit
+
+APPLIED_WITHIN_MS = 60_000
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where an operator sits: a browser, a JupyterLab, and a cluster that can be looked at."""
+
+    lab: Lab
+    context: BrowserContext
+    cluster: Cluster
+    fleet_file: Path
+    state: Path
+
+    def open(self, number: int, name: str, **parameters: Any) -> Open:
+        """Open a notebook with parameters."""
+        where = {
+            "cluster": self.cluster.name,
+            "fleet_file": str(self.fleet_file),
+            "state": str(self.state),
+        }
+        return open_notebook(
+            self.context, self.lab, self.lab.copy(number, name, **where, **parameters)
+        )
+
+    def group(self, name: str) -> Group:
+        """Return a group as the brokers show it."""
+        (group,) = read_snapshot(self.cluster, groups=[name]).groups
+        return group
+
+    def committed(self, name: str) -> dict[TopicPartition, int]:
+        """Return what a group has committed."""
+        commits = read_snapshot(self.cluster, groups=[name]).commits
+        return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
+
+    def changes(self, word: str) -> list[str]:
+        """Return what was begun of one kind of change, with its reason, by the audit log."""
+        log = [entry for entry in audit.read(self.state) if entry.event == "intent"]
+        return [entry.run.reason for entry in log if entry.request.startswith(word)]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Lab, Cluster]]:
+    """Start a seeded cluster, of which the problems are solved here, and a JupyterLab."""
+    sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
+    try:
+        (cluster,) = sandbox.up(["eu"])
+        with running_lab(tmp_path_factory.mktemp("lab")) as lab:
+            yield sandbox, lab, cluster
+    finally:
+        sandbox.down()
+
+
+@pytest.fixture
+def desk(browser: Browser, house: tuple[Sandbox, Lab, Cluster], tmp_path: Path) -> Iterator[Desk]:
+    """Return a desk with a browser and a state folder of its own."""
+    sandbox, lab, cluster = house
+    context = loopback_context(browser, lab)
+    yield Desk(lab, context, cluster, sandbox.fleet_file, tmp_path / "state")
+    context.close()
+
+
+def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
+    """Run All is a dry run; a wrong name applies nothing, the right one and two clicks once."""
+    group = "nightly-export"
+    before = desk.committed(group)
+    notebook = desk.open(50, "reset", groups=[group], mode="to-earliest")
+
+    notebook.run_all()
+    expect(notebook.review).to_contain_text("waits for approval")
+    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+
+    notebook.approve("a replay", "nightly-exports")
+    expect(notebook.review).to_contain_text("That is not its name.")
+    notebook.force_click()
+    expect(notebook.review).to_contain_text("Not applied.")
+    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+
+    notebook.approve("a replay", group)
+    expect(notebook.apply).to_be_enabled()
+    notebook.screenshot("review_ready")
+    notebook.apply.dblclick()
+    notebook.force_click()
+    expect(notebook.review.locator(".ob-notice.ob-good")).to_contain_text(
+        "4 done of 4 changes", timeout=APPLIED_WITHIN_MS
+    )
+    assert dict.fromkeys(before, 0) == desk.committed(group)
+    assert ["a replay"] == desk.changes("reset")
+
+    notebook.run_from("applying.finish()")
+    expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
+    assert ["a replay"] == desk.changes("reset")
+    notebook.screenshot("review_applied")
+
+
+def test_a_kernel_that_is_restarted_forgets_the_approval(desk: Desk) -> None:
+    """What was typed before a restart applies nothing after it; the cells make a new review."""
+    group = "archiver"
+    before = desk.committed(group)
+    notebook = desk.open(50, "restarted", groups=[group], mode="to-earliest")
+    notebook.run_all()
+    notebook.approve("too early", group)
+    expect(notebook.apply).to_be_enabled()
+
+    notebook.restart()
+    notebook.force_click()
+    notebook.screenshot("review_restarted")
+    notebook.run_all()
+    expect(notebook.apply).to_be_disabled()
+    assert (before, []) == (desk.committed(group), desk.changes("reset"))
+
+    notebook.approve("once more", group)
+    notebook.apply.click()
+    expect(notebook.review.locator(".ob-notice.ob-good")).to_be_visible(timeout=APPLIED_WITHIN_MS)
+    assert before != desk.committed(group)
+    assert ["once more"] == desk.changes("reset")
+
+
+def test_leftovers_are_deleted_while_the_group_lives(desk: Desk) -> None:
+    """J3: the offsets of a topic that a live group no longer reads go, and all others stay."""
+    group, leftover = "billing", "invoices.draft"
+    members = desk.group(group).members
+    notebook = desk.open(60, "leftovers", groups=[group], topics=[leftover])
+    notebook.run_all()
+
+    notebook.approve("left over", group)
+    notebook.apply.click()
+    expect(notebook.review.locator(".ob-notice.ob-good")).to_be_visible(timeout=APPLIED_WITHIN_MS)
+
+    assert {"invoices.issued"} == {partition.topic for partition in desk.committed(group)}
+    assert members == desk.group(group).members
+    assert ["left over"] == desk.changes("delete")
+    notebook.screenshot("leftovers_deleted")

@@ -61,6 +61,11 @@ def test_bytes_are_what_they_are(field: bytes, form: Form, text: str) -> None:
     assert (form, text, len(field)) == (found.form, found.text, found.size_bytes)
 
 
+def test_json_is_said_only_of_the_whole() -> None:
+    """Bytes that are JSON as far as they are known may go on as anything."""
+    assert Form.TEXT is decode(Excerpt(b"[1]", 4)).form
+
+
 def test_null_is_not_empty() -> None:
     """Kafka's null and a field of no bytes are told apart."""
     assert (Form.NULL, None) == (decode(None).form, decode(None).size_bytes)

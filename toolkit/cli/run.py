@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.errors import UsageError
+
 if TYPE_CHECKING:
     from toolkit.runbook import Parameter, RunResult, Step
 
@@ -87,6 +89,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
         output_dir=output_dir,
         on_step=_ignore if quiet else _print_step,
     )
+    _refresh_index(output_dir)
     _print_result(result, output)
     context.exit(result.exit_code)
 
@@ -97,6 +100,16 @@ def _ignore(_step: Step) -> None:
 
 def _print_step(step: Step) -> None:
     click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
+
+
+def _refresh_index(output_dir: Path) -> None:
+    """Bring the list of runs up to date; a run is no worse where that cannot be done."""
+    from toolkit.runbook.past_runs import refresh_index
+
+    try:
+        refresh_index(output_dir)
+    except UsageError as exc:
+        click.echo(f"note: {exc.problem}", err=True)
 
 
 def _print_result(result: RunResult, output: str) -> None:

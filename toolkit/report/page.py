@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from toolkit.report.display import ROLE_KEY, Role
@@ -26,6 +26,8 @@ _STATUS_TEXT = {
     "incomplete": "Incomplete: not everything could be read",
     "interrupted": "Interrupted",
     "kernel-died": "The kernel died",
+    "ran": "Every step ran",
+    "unfinished": "Not run to the end",
 }
 _COUNT_TONES = {"problems": "warn", "refused": "bad"}
 _MOVED = '<p class="ob-empty">Shown at the top of this page.</p>'
@@ -65,36 +67,45 @@ def arrange(notebook: Any, *, title: str) -> Page:
 
 
 def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a `result.json` tells, in words for the top of the page."""
+    """What a `result.json`, or as much as is known of one, tells in words for the top of a page."""
     status = result.get("status", "")
     error = result.get("error")
-    started, finished = (datetime.fromisoformat(result[key]) for key in ("started", "finished"))
     where = f"Stopped at: {error['step']}" if error and error["step"] else "Why"
     facts = {
-        "Started": f"{started:%Y-%m-%d %H:%M:%S} UTC",
-        "Took": _seconds((finished - started).total_seconds()),
-        "By": result["who"],
-        "Undo record": result["undo"],
+        **_when(result),
+        "By": result.get("who"),
+        "Undo record": result.get("undo"),
         "Version": f"offsetbook {result['version']}",
     }
     return {
         "status": status,
-        "status_text": _status_text(result),
-        "summary": visible(result["summary"]),
+        "status_text": status_text(result),
+        "summary": visible(result.get("summary", "")),
         "error": error and {"where": visible(where), "reason": visible(error["reason"])},
-        "counts": [_count(name, value) for name, value in result["counts"].items()],
-        "clusters": visible(", ".join(result["clusters"])),
+        "counts": [_count(name, value) for name, value in result.get("counts", {}).items()],
+        "clusters": visible(", ".join(result.get("clusters", ()))),
         "facts": [{"name": n, "value": visible(value)} for n, value in facts.items() if value],
         "parameters": [
-            {"name": name, "value": _parameter(value)}
+            {"name": visible(name), "value": _parameter(value)}
             for name, value in result["parameters"].items()
         ],
-        "footer": f"Made by offsetbook {result['version']} from the notebook {result['notebook']}. "
-        "This file is complete: it asks the network for nothing.",
+        "footer": f"Made by offsetbook {result['version']} from the notebook "
+        f"{visible(result['notebook'])}. This file is complete: it asks the network for nothing.",
     }
 
 
-def _status_text(result: Mapping[str, Any]) -> str:
+def _when(result: Mapping[str, Any]) -> dict[str, str]:
+    if "started" not in result or "finished" not in result:
+        return {}
+    started, finished = (datetime.fromisoformat(result[key]) for key in ("started", "finished"))
+    return {
+        "Started": f"{started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        "Took": seconds_text((finished - started).total_seconds()),
+    }
+
+
+def status_text(result: Mapping[str, Any]) -> str:
+    """Say how a run ended, as people do."""
     status = str(result.get("status", ""))
     if status == "done" and result["parameters"].get("dry_run") is True:
         return "Dry run: nothing was changed"
@@ -173,7 +184,8 @@ def _parameter(value: object) -> str:
     return visible(", ".join(map(str, value)) if isinstance(value, list) else value)
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
+    """Write how long something took, to what matters."""
     if seconds < 90:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -8,19 +8,21 @@ from toolkit.plan import Outcome, Status
 from toolkit.planning.outcomes import outcome_frame
 from widgets.fragments import Tone, notice, table
 
-NEXT = "Now run the cells below: they verify, record and say how it is undone."
+NEXT = "Now run the cells below: they verify, record, and say how to go back."
 MOST = 50
 
 
 def outcome_html(outcome: Outcome) -> str:
     """Return how it ended, in words, and every change that was not done."""
     counts = Counter(r.status for s in outcome.steps for r in s.results or (s,))
-    said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common()) or "nothing"
+    total = sum(counts.values())
+    said = f"{total:,} change{'' if total == 1 else 's'} made"
+    if not outcome.is_done:
+        said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     whys = [f"{s.group_id}: {s.status}: {s.why}" for s in outcome.steps if s.why][:MOST]
     lines = [outcome.interrupted, *whys, f"Run {outcome.run_id}. {NEXT}"]
     tone = Tone.GOOD if outcome.is_done else Tone.BAD
-    of = "change" if sum(counts.values()) == 1 else "changes"
-    html = notice(f"{said} of {sum(counts.values()):,} {of}, read back", lines, tone=tone)
+    html = notice(f"{said}, read back from the cluster", lines, tone=tone)
     frame = outcome_frame(outcome)
     failed = frame[frame["status"] != str(Status.DONE)].head(MOST)
     return html + (table(failed, caption="What was not done") if len(failed) else "")

@@ -181,6 +181,7 @@ class PlanReview(Shown):
         for control in (self.button, self.reason, self.typed):
             control.disabled = True
         self.background.start(self._work, then=self._tell)
+        self.head.value = head_html(self)
 
     def _work(self, job: Job) -> Outcome | None:
         """Apply it and count the steps."""

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from toolkit.plan import Finding
 from toolkit.planning.preview import summary
+from widgets.background import FAILED, RUNNING
 from widgets.fragments import in_html, sheet
 
 if TYPE_CHECKING:
     from widgets.plan_review import PlanReview
 
 SHOWN_FINDINGS = 12
+AT_WORK = {RUNNING: ("note", "being applied"), FAILED: ("block", "not applied")}
 
 
 def head_html(review: PlanReview) -> str:
@@ -33,7 +35,9 @@ def findings_html(review: PlanReview) -> str:
     ordered = sorted(review.findings, key=lambda f: (f not in blocking, not f.blocks))
     if not ordered:
         return '<p class="ow-soft">No guard-rail objects.</p>'
-    items = [_finding(f, is_blocking=f in blocking) for f in ordered[:SHOWN_FINDINGS]]
+    one = len(review.plan.group_ids) == 1
+    shown = ordered[:SHOWN_FINDINGS]
+    items = [_finding(f, is_blocking=f in blocking, tells_group=not one) for f in shown]
     more = len(ordered) - len(items)
     rest = (
         f'<li class="ow-note">and {more:,} more findings, in the table above</li>' if more else ""
@@ -67,24 +71,25 @@ def _standing(review: PlanReview) -> tuple[str, str]:
     """Return how the plan stands: a tone and a few words."""
     if review.outcome is not None:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
+    if review.background.state in AT_WORK:
+        return AT_WORK[review.background.state]
     if review.blocked_by:
         return "block", "blocked"
     if not review.plan.steps:
         return "good", "nothing to do"
-    if review.apply is None:
-        return "good", "approved by the parameters"
-    return "passed", "waits for approval"
+    by_hand = review.apply is not None
+    return ("passed", "waits for approval") if by_hand else ("good", "approved by the parameters")
 
 
-def _finding(finding: Finding, *, is_blocking: bool) -> str:
+def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
     kind = "block" if is_blocking else "passed" if finding.blocks else "note"
     word = {"block": "Blocks", "passed": "Passed over", "note": "Note"}[kind]
-    about = [finding.group_id, finding.topic, finding.partition]
+    about = [finding.group_id if tells_group else None, finding.topic, finding.partition]
     place = in_html(" ".join(str(part) for part in about if part is not None))
     where = f' <span class="ow-soft">{place}</span>' if place else ""
     return (
         f'<li class="ow-{kind}"><b>{word} · {in_html(finding.rule)}</b>{where}<br>'
-        f"{in_html(_capital(finding.why))}</li>"
+        f"{in_html(finding.why)}</li>"
     )
 
 

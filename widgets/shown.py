@@ -53,7 +53,6 @@ class Shown(HasTraits):
         """Return a callback that shows what goes wrong in place, and keeps it on `error`."""
 
         def callback(_: Any) -> None:
-            self.say_error(None)
             try:
                 handler()
             except Exception as exc:  # noqa: BLE001 - whatever it is, somebody must see it

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import Lab, Open, loopback_context, open_notebook, running_lab
+from lab import DARK, Lab, Open, loopback_context, open_notebook, running_lab
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
-
-APPLIED_WITHIN_MS = 60_000
 
 
 @dataclass(frozen=True)
@@ -98,9 +97,7 @@ def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
     notebook.screenshot("review_ready")
     notebook.apply.dblclick()
     notebook.force_click()
-    expect(notebook.review.locator(".ob-notice.ob-good")).to_contain_text(
-        "4 done of 4 changes", timeout=APPLIED_WITHIN_MS
-    )
+    notebook.told("4 changes made")
     assert dict.fromkeys(before, 0) == desk.committed(group)
     assert ["a replay"] == desk.changes("reset")
 
@@ -127,8 +124,7 @@ def test_a_kernel_that_is_restarted_forgets_the_approval(desk: Desk) -> None:
     assert (before, []) == (desk.committed(group), desk.changes("reset"))
 
     notebook.approve("once more", group)
-    notebook.apply.click()
-    expect(notebook.review.locator(".ob-notice.ob-good")).to_be_visible(timeout=APPLIED_WITHIN_MS)
+    notebook.applied("made")
     assert before != desk.committed(group)
     assert ["once more"] == desk.changes("reset")
 
@@ -141,10 +137,78 @@ def test_leftovers_are_deleted_while_the_group_lives(desk: Desk) -> None:
     notebook.run_all()
 
     notebook.approve("left over", group)
-    notebook.apply.click()
-    expect(notebook.review.locator(".ob-notice.ob-good")).to_be_visible(timeout=APPLIED_WITHIN_MS)
+    notebook.applied("made")
 
     assert {"invoices.issued"} == {partition.topic for partition in desk.committed(group)}
     assert members == desk.group(group).members
     assert ["left over"] == desk.changes("delete")
     notebook.screenshot("leftovers_deleted")
+
+
+def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]) -> None:
+    """J1: choose the stuck tile, pause it, move its offset on, resume it; the others flow."""
+    group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
+    pause = desk.open(40, "pause", group=group)
+    pause.run_all()
+    stuck = pause.board.locator(".ow-tile").nth(POISON.partition)
+    expect(stuck).to_contain_text("lagging")
+    # By keyboard alone.
+    stuck.focus()
+    pause.page.keyboard.press("Space")
+    expect(pause.board.get_by_role("button", name="Plan to pause 1 partition")).to_be_enabled()
+    pause.screenshot("board_chosen")
+    pause.board.get_by_role("button", name="Plan to pause").press("Enter")
+    expect(pause.board).to_contain_text(f"To be paused: {scope}")
+    assert {} == desk.group(group).paused
+
+    pause.run_from("if board.wish")
+    pause.approve("a poison record", group)
+    pause.applied("1 change made")
+    assert {POISON} == {*desk.group(group).paused}
+
+    move = desk.open(
+        50,
+        "move",
+        groups=[group],
+        topics=[scope],
+        mode="to-offset",
+        value=str(POISON_OFFSET + 1),
+        overrides=["skips-unread-records"],
+    )
+    move.run_all()
+    expect(move.review).to_contain_text("Passed over · skips-unread-records")
+    move.approve("a poison record", group)
+    move.applied("1 change made")
+    assert POISON_OFFSET + 1 == desk.committed(group)[POISON]
+
+    pause.board.get_by_role("button", name="Look again").click()
+    expect(stuck).to_contain_text("held")
+    pause.board.get_by_role("button", name="Plan to resume 1 partition").click()
+    pause.run_from("if board.wish")
+    pause.approve("it is past it", group)
+    pause.applied("1 change made")
+    assert {} == desk.group(group).paused
+    eventually(lambda: desk.committed(group)[POISON] > POISON_OFFSET + 1)
+    requests = [entry.request.split()[0] for entry in audit.read(desk.state)]
+    assert ["pause", "reset", "resume"] == list(dict.fromkeys(requests))
+
+
+def test_hostile_names_are_text_everywhere(desk: Desk) -> None:
+    """A group that is called by HTML is shown and typed as what it is called, in the dark."""
+    group = "<img src=x onerror=alert(1)>"
+    desk.lab.set(**DARK)
+    board = desk.open(40, "hostile_board", group=group)
+    alarms: list[str] = []
+    board.page.on("dialog", lambda dialog: (alarms.append("dialog"), dialog.dismiss()))
+    board.run_all()
+
+    expect(board.board).to_contain_text(group)
+    assert 0 == board.page.locator(".jp-OutputArea img").count()
+    board.board.locator(".ow-tile").first.click()
+    board.board.get_by_role("button", name="Plan to pause").click()
+    board.run_from("if board.wish")
+    board.approve("nothing will come of it", group)
+    expect(board.apply).to_be_enabled()
+    board.screenshot("hostile_dark")
+    assert 0 == board.page.locator(".jp-OutputArea img").count()
+    assert [] == alarms

@@ -13,7 +13,7 @@ from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot
 from toolkit.operate.background import read_background
 from toolkit.operate.operator import Operator
-from toolkit.plan import Action, Outcome, Plan
+from toolkit.plan import Action, Intent, Outcome, Plan
 from toolkit.planning.by_time import ToDatetime
 from toolkit.planning.hold_case import HoldTerms
 from toolkit.planning.move import MoveRequest, PlannedMove, plan_move
@@ -21,8 +21,10 @@ from toolkit.planning.pause import plan_pause, plan_resume
 from toolkit.planning.paused import paused_frame
 from toolkit.planning.scope import parse_topics
 from toolkit.planning.targets import Target
+from toolkit.report.display import is_headless
 from toolkit.report.notices import show_notice
 from toolkit.report.tables import show_table
+from toolkit.runbook.board import Watch
 from toolkit.runbook.changes import NOTHING, run_command
 from toolkit.storage.hold_files import hold_path, is_kept
 
@@ -53,6 +55,10 @@ class HoldRequest:
         HoldTerms.read(self.prefer, self.hold_for)
         parse_topics(self.topics)
 
+    def watch(self, cluster: Cluster, *, state: Path) -> Watch:
+        """Return what looks at the group's partitions, each time that it is called."""
+        return Watch(cluster, self.group, state)
+
 
 class HoldPlan(NamedTuple):
     """The facts that were read, and the plan that was made of them."""
@@ -62,7 +68,12 @@ class HoldPlan(NamedTuple):
 
 
 def plan_hold(cluster: Cluster, request: HoldRequest) -> HoldPlan:
-    """Read the group and what is to be known beside, and plan a pause or a resume of it."""
+    """
+    Read the group and what is to be known beside, and plan a pause or a resume of it.
+
+    Where somebody may still choose partitions on a board, a pause without any is a plan without
+    steps; a run that nobody looks at refuses it with UsageError.
+    """
     group, topics = request.group, tuple(request.topics)
     names = sorted({scope.topic for scope in parse_topics(topics)})
     if request.action == RESUME:
@@ -72,6 +83,9 @@ def plan_hold(cluster: Cluster, request: HoldRequest) -> HoldPlan:
     terms = HoldTerms.read(request.prefer, request.hold_for)
     beside = read_background(cluster, group, prefer=terms.prefer)
     facts = read_plan_facts(cluster, groups=[group], topics=names)
+    if not topics and not is_headless():
+        asked, place = f"pause nothing of {group} yet", (facts.cluster, facts.cluster_id)
+        return HoldPlan(facts, Plan(Intent.PAUSE, asked, *place, facts.taken_at, ()))
     plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
     return HoldPlan(facts, plan)
 

@@ -1,0 +1,190 @@
+"""The review of a plan, without a browser."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from plans_for_review import outcome_of, plan_for
+
+from toolkit.errors import Blocked
+from toolkit.plan import Finding, Outcome, Plan, Severity
+from widgets.plan_review import Asked, PlanReview, plan_review
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+SKIPS = Finding("skips-unread-records", Severity.BLOCK, f"5 records of {HOSTILE}", "payments")
+
+
+@dataclass
+class Hand:
+    """Applies a plan, and counts how often."""
+
+    plan: Plan
+    cancellable: bool = True
+    reasons: list[str] = field(default_factory=list)
+    go_on: threading.Event = field(default_factory=threading.Event)
+    error: Exception | None = None
+
+    def __call__(
+        self, reason: str, *, on_step: Callable[[object], None], stopped: Callable[[], str]
+    ) -> Outcome:
+        """Wait until the test lets it go on."""
+        self.reasons.append(reason)
+        assert self.go_on.wait(10)
+        if self.error:
+            raise self.error
+        on_step(stopped())
+        return outcome_of(self.plan)
+
+
+def reviewed(plan: Plan, *findings: Finding, **asked: Any) -> tuple[PlanReview, Hand]:
+    """Return a live review and the hand that applies."""
+    hand = Hand(plan)
+    review = plan_review(plan, findings, apply=hand, asked=Asked(**asked))
+    assert review.view
+    return review, hand
+
+
+def fill(review: PlanReview, reason: str, typed: str) -> None:
+    """Type as somebody in the browser does."""
+    review.reason.set_state({"value": reason})
+    review.typed.set_state({"value": typed})
+
+
+@pytest.mark.parametrize(
+    ("reason", "typed"),
+    [("", "payments"), ("...", "payments"), ("why", ""), ("why", "Payments"), ("why", "payments ")],
+)
+def test_nothing_is_applied_without_reason_and_name(plan: Plan, reason: str, typed: str) -> None:
+    """A click on the button, which fires though it looks disabled, says what is missing."""
+    review, hand = reviewed(plan)
+    fill(review, reason, typed)
+
+    review.button.click()
+
+    assert ([], None, None) == (hand.reasons, review.outcome, review.error)
+    assert review.button.disabled
+    assert "Not applied." in review.said.value
+
+
+def test_one_approval_is_one_run(plan: Plan) -> None:
+    """Clicks while it runs, and afterwards, apply nothing more; the outcome is on the widget."""
+    review, hand = reviewed(plan)
+    fill(review, "why", "payments")
+    assert not review.button.disabled
+
+    for _ in range(3):
+        review.button.click()
+    hand.go_on.set()
+    assert review.background.wait(10)
+    review.button.click()
+
+    assert ["why"] == hand.reasons
+    assert outcome_of(plan) == review.outcome
+    assert "1 change made" in review.said.value
+    assert review.error is None
+
+
+def test_clicks_at_the_same_moment(plan: Plan) -> None:
+    """Ten threads that click at once apply the plan once."""
+    review, hand = reviewed(plan)
+    fill(review, "why", "payments")
+    hand.go_on.set()
+    together = threading.Barrier(10)
+
+    def click() -> None:
+        together.wait(10)
+        review.click()
+
+    threads = [threading.Thread(target=click) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert review.background.wait(10)
+    assert ["why"] == hand.reasons
+
+
+def test_a_refusal_is_shown_in_place_and_uses_the_approval_up(plan: Plan) -> None:
+    """What applying raises is on the widget, escaped, and the plan is not tried again."""
+    review, hand = reviewed(plan)
+    hand.error = Blocked(f"facts moved: {HOSTILE}", hint="make a new plan")
+    hand.go_on.set()
+    fill(review, "why", "payments")
+
+    review.button.click()
+    assert review.background.wait(10)
+    review.button.click()
+
+    assert ["why"] == hand.reasons
+    assert (None, hand.error) == (review.outcome, review.error)
+    assert "make a new plan" in review.background.trouble.value
+    assert "<img" not in review.background.trouble.value
+
+
+def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:
+    """A finding that blocks leaves nothing to type or click; called all the same, it refuses."""
+    review, hand = reviewed(plan, SKIPS)
+    fill(review, "why", "payments")
+
+    review.click()
+
+    assert [] == hand.reasons
+    assert review.button not in review.view.children
+    assert "Blocks" in "".join(getattr(child, "value", "") for child in review.view.children)
+
+
+def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
+    """With the override the plan can be approved, and it is said that a rule is passed over."""
+    review, hand = reviewed(plan, SKIPS, overrides=["skips-unread-records"], reason="why")
+    hand.go_on.set()
+    fill(review, "why", "payments")
+    review.button.click()
+
+    assert review.background.wait(10)
+    assert ["why"] == hand.reasons
+    assert "Passed over" in review.static_html()
+
+
+def test_of_many_groups_the_number_is_typed() -> None:
+    """Where there are several groups, how many there are stands for their names."""
+    plan = plan_for("payments", "billing", HOSTILE)
+    review, _ = reviewed(plan)
+    assert "3" == review.wanted
+    fill(review, "why", "payments")
+    assert review.missing()
+    fill(review, "why", "3")
+    assert not review.missing()
+
+
+def test_what_nobody_can_type_is_typed_as_it_is_shown() -> None:
+    """A name with an invisible character may be typed with that spelt out."""
+    review, _ = reviewed(plan_for("pay\u202ements"))
+    fill(review, "why", "pay\\u202ements")
+    assert not review.missing()
+
+
+def test_names_are_text_in_both_forms() -> None:
+    """A group that is called by HTML, and findings about it, are escaped wherever they stand."""
+    review, _ = reviewed(plan_for(HOSTILE), SKIPS, overrides=["skips-unread-records"])
+    live = [getattr(widget, "value", "") for widget in (review.head, *review.view.children)]
+
+    for html in (*live[:-1], review.rows.body.value, review.static_html()):
+        assert "<img" not in str(html)
+    assert "&lt;img src=x onerror=alert(1)&gt;" in review.head.value
+
+
+def test_a_report_gets_the_static_form_only(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headless there is no widget at all; in JupyterLab there are both."""
+    review = plan_review(plan, ())
+    monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
+    assert {"text/html", "text/plain"} == set(review._repr_mimebundle_())
+    assert "view" not in vars(review)
+
+    monkeypatch.delenv("OFFSETBOOK_HEADLESS")
+    bundle = review._repr_mimebundle_()
+    assert review.view.model_id == bundle["application/vnd.jupyter.widget-view+json"]["model_id"]
+    assert "orders" in bundle["text/html"]

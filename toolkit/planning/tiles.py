@@ -1,0 +1,50 @@
+"""How each partition of one group stands, in one word: flowing, lagging, held or unknown."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import pandas as pd
+
+TILE_COLUMNS = (
+    *("topic", "partition", "state", "lag", "committed", "owner"),
+    *("stands_still", "who", "host", "until", "reason"),
+)
+LAGGING_FROM = 20  # records; fewer are on their way in every busy partition
+
+
+class Tile(StrEnum):
+    """How a partition stands."""
+
+    FLOWING = "flowing"  # nothing waits, or what waits is little and goes on
+    LAGGING = "lagging"  # many records wait, or some do and the commit stands still
+    HELD = "held"  # a member of ours keeps it from all others
+    UNKNOWN = "unknown"  # nothing is committed, or its log could not be read
+
+
+def tiles_frame(
+    offsets: pd.DataFrame, paused: pd.DataFrame, *, earlier: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """
+    One row for each partition of a group that is committed, owned or held, in order.
+
+    Takes what `with_lag` and `paused_frame` give for one group, and this frame as it was at an
+    earlier look. Columns: topic, partition (Int64), state (see `Tile`), lag, committed (Int64),
+    owner, stands_still (records waited at the earlier look, and the commit is where it was), who,
+    host, until (UTC), reason (of a hold; null where there is none).
+    """
+    keys = ["topic", "partition"]
+    rows = offsets[[*keys, "lag", "committed", "owner"]].astype({"partition": "Int64"})
+    holds = paused[[*keys, "who", "host", "until", "reason"]]
+    rows = rows.merge(holds, on=keys, how="outer")
+    still = pd.Series(data=False, index=rows.index)
+    if earlier is not None:
+        before = earlier[[*keys, "committed", "lag"]]
+        then = rows[keys].merge(before, on=keys, how="left")
+        waits = (then["lag"] > 0) & (rows["lag"] > 0)
+        still = (waits & (then["committed"] == rows["committed"])).fillna(value=False)
+    state = pd.Series(str(Tile.FLOWING), rows.index, dtype="object")
+    state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), Tile.LAGGING)
+    state = state.mask(rows["lag"].isna(), Tile.UNKNOWN).mask(rows["who"].notna(), Tile.HELD)
+    told = rows.assign(state=state.map(str), stands_still=still.astype("bool"))
+    return told.sort_values(keys)[list(TILE_COLUMNS)].reset_index(drop=True)

@@ -1,0 +1,192 @@
+"""Find groups among very many: words, a state and a type looked for in all, the first painted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
+import ipywidgets
+import pandas as pd
+from traitlets import Tuple
+
+from toolkit.report.names import visible
+from widgets.fragments import in_html, sheet, table
+from widgets.rows import matching, texts
+from widgets.shown import Shown
+
+MOST = 200
+ANY = ""
+NAME_WIDTH = 48
+# What is told of a group besides its name, as far as the frame has it.
+TOLD = ("state", "type", "members", "lag")
+
+
+def group_picker(
+    groups: pd.DataFrame, *, on_pick: Callable[[tuple[str, ...]], object] = lambda _: None
+) -> GroupPicker:
+    """
+    Return a picker of groups; `on_pick` is told the names when the button is pressed.
+
+    Takes a `groups_frame`, or any frame with group and some of state, type, members and lag.
+    """
+    return GroupPicker(groups, on_pick)
+
+
+class GroupPicker(Shown):
+    """A list to choose groups from; `picked` are the names that are chosen, in order."""
+
+    picked = Tuple(read_only=True)
+
+    def __init__(self, groups: pd.DataFrame, on_pick: Callable[[tuple[str, ...]], object]) -> None:
+        """Take the groups, by name."""
+        super().__init__()
+        self.groups = groups.sort_values("group", kind="stable").reset_index(drop=True)
+        self.on_pick = on_pick
+        self.searched = texts(self.groups, ["group"])
+        self.shown: list[str] = []
+        self.found = len(self.groups)
+        self._is_painting = False
+
+    @cached_property
+    def search(self) -> ipywidgets.Text:
+        """Words of the name."""
+        return ipywidgets.Text(placeholder="Search in all names", description="Search")
+
+    def _choice(self, column: str) -> ipywidgets.Dropdown:
+        there: Iterable[object] = self.groups[column].dropna() if column in self.groups else ()
+        options = [(f"any {column}", ANY)]
+        options += [(visible(value), value) for value in sorted({str(value) for value in there})]
+        return ipywidgets.Dropdown(options=options, value=ANY, description=column.capitalize())
+
+    @cached_property
+    def state(self) -> ipywidgets.Dropdown:
+        """A state to be looked for."""
+        return self._choice("state")
+
+    @cached_property
+    def kind(self) -> ipywidgets.Dropdown:
+        """A type to be looked for."""
+        return self._choice("type")
+
+    @cached_property
+    def order(self) -> ipywidgets.Dropdown:
+        """What the groups are sorted by."""
+        options = [("name", "group")]
+        options += [(f"most {c}", c) for c in ("lag", "members") if c in self.groups]
+        return ipywidgets.Dropdown(options=options, value="group", description="Order")
+
+    @cached_property
+    def listing(self) -> ipywidgets.SelectMultiple:
+        """The first of the groups that match."""
+        found = ipywidgets.SelectMultiple(rows=12)
+        found.add_class("ow-list")
+        return found
+
+    @cached_property
+    def count(self) -> ipywidgets.HTML:
+        """How many match, how many are shown, and what is chosen."""
+        return ipywidgets.HTML()
+
+    @cached_property
+    def use(self) -> ipywidgets.Button:
+        """Hands the chosen names over."""
+        button = ipywidgets.Button(button_style="primary")
+        button.on_click(self.guarded(self.hand_over))
+        return button
+
+    @cached_property
+    def clear(self) -> ipywidgets.Button:
+        """Chooses nothing any more."""
+        button = ipywidgets.Button(description="Choose none")
+        button.on_click(self.guarded(lambda: self.choose(())))
+        return button
+
+    def live_form(self) -> tuple[ipywidgets.Widget, ...]:
+        """Return what to look for, the list, and what is done with it."""
+        filters = (self.search, self.state, self.kind, self.order)
+        for control in filters:
+            control.observe(self.guarded(self.paint), "value")
+        self.listing.observe(self.guarded(self._take), "index")
+        self.paint()
+        bar, buttons = ipywidgets.HBox(filters), ipywidgets.HBox([self.use, self.clear])
+        for box in (bar, buttons):
+            box.add_class("ow-bar")
+        return (bar, self.listing, self.count, buttons)
+
+    def matches(self) -> pd.DataFrame:
+        """Return all groups that match, in the order that is wanted."""
+        found = matching(self.searched, self.search.value)
+        for column, wanted in (("state", self.state.value), ("type", self.kind.value)):
+            if wanted:
+                found &= self.groups[column].astype("str") == wanted
+        rows = self.groups[found]
+        by = self.order.value
+        return rows if by == "group" else rows.sort_values(by, ascending=False, kind="stable")
+
+    def paint(self) -> None:
+        """Show the first of the groups that match; what is chosen stays chosen."""
+        rows = self.matches()
+        self.found, first = len(rows), rows.head(MOST)
+        self.shown = [*first["group"]]
+        self._is_painting = True
+        try:
+            self.listing.options = [(line, n) for n, line in enumerate(_lines(first))]
+            self.listing.index = [n for n, name in enumerate(self.shown) if name in self.picked]
+        finally:
+            self._is_painting = False
+        self._tell()
+
+    def _take(self) -> None:
+        """Take over what was chosen in the list; what it does not show stays as it was."""
+        if self._is_painting:
+            return
+        here = [self.shown[n] for n in self.listing.index]
+        shown = set(self.shown)
+        self.choose((*(name for name in self.picked if name not in shown), *here), paint=False)
+
+    def choose(self, names: Iterable[str], *, paint: bool = True) -> None:
+        """Choose exactly these groups."""
+        self.set_trait("picked", tuple(names))
+        self.paint() if paint else self._tell()
+
+    def hand_over(self) -> None:
+        """Tell whoever wants to know what is chosen."""
+        if self.picked:
+            self.on_pick(self.picked)
+
+    def _tell(self) -> None:
+        cut = f"; the first {MOST:,} are listed" if self.found > MOST else ""
+        names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.picked[:10])
+        more = f" and {len(self.picked) - 10:,} more" if len(self.picked) > 10 else ""
+        chosen = f"<p>Chosen: {names}{more}</p>" if self.picked else ""
+        self.count.value = (
+            f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
+            f"match{cut}.</p>{chosen}"
+        )
+        one = len(self.picked) == 1
+        self.use.description = f"Use {len(self.picked):,} group{'' if one else 's'}"
+        self.use.disabled = self.clear.disabled = not self.picked
+
+    def static_html(self) -> str:
+        """Return the first groups as a table, and how many there are."""
+        cut = f", of which the first {MOST:,} are shown" if len(self.groups) > MOST else ""
+        caption = f"{len(self.groups):,} groups{cut}"
+        shown = self.groups[["group", *(c for c in TOLD if c in self.groups)]].head(MOST)
+        return f'{sheet()}<div class="ow-static">{table(shown, caption=caption)}</div>'
+
+    def in_words(self) -> str:
+        """Return how many groups there are."""
+        return f"{len(self.groups):,} groups"
+
+
+def _lines(rows: pd.DataFrame) -> Iterable[str]:
+    """Yield one line a group, its columns below each other in letters of one width."""
+    told = [column for column in TOLD if column in rows]
+    for row in rows[["group", *told]].itertuples(index=False):
+        name, *values = row
+        words = [
+            (f"{value:,} {column}" if column in {"lag", "members"} else str(value)).ljust(16)
+            for column, value in zip(told, values, strict=True)
+            if not pd.isna(value)
+        ]
+        yield f"{visible(name).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()

@@ -1,0 +1,263 @@
+"""The partitions of a group as tiles: what flows, what lags, what is held, and what to do next."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import ipywidgets
+import pandas as pd
+from traitlets import Any as AnyTrait
+
+from toolkit.model import TopicPartition
+from toolkit.planning.scope import scopes_of
+from toolkit.planning.tiles import LAGGING_FROM, Tile
+from toolkit.report.names import visible
+from widgets.background import Background
+from widgets.fragments import in_html, sheet
+from widgets.shown import Shown
+
+PAUSE, RESUME = "pause", "resume"
+MOST = 200
+EVERY_S, LIVE_FOR_S = 5, 600
+NEXT = "Now run the cells below: they show what it costs, and ask for approval."
+
+
+class Wish(NamedTuple):
+    """What was chosen: to pause or resume which partitions, as in `topic:0-2,5`."""
+
+    action: str
+    topics: list[str]
+
+
+def pause_board(
+    look: Callable[[], pd.DataFrame],
+    *,
+    title: str,
+    on_plan: Callable[[Wish], object] = lambda _: None,
+) -> PauseBoard:
+    """
+    Return a board of the partitions of one group.
+
+    `look` returns a `tiles_frame` each time; it is called at once, and in the background for every
+    later look. `on_plan` is told what was chosen.
+    """
+    return PauseBoard(look, title, on_plan)
+
+
+class PauseBoard(Shown):
+    """Tiles to choose partitions by; `wish` is what to do with them, None until that was said."""
+
+    wish = AnyTrait(None, allow_none=True, read_only=True)
+
+    def __init__(
+        self, look: Callable[[], pd.DataFrame], title: str, on_plan: Callable[[Wish], object]
+    ) -> None:
+        """Look for the first time."""
+        super().__init__()
+        self.look, self.title, self.on_plan = look, title, on_plan
+        self.frame = look()
+        self.tiles: dict[TopicPartition, ipywidgets.ToggleButton] = {}
+        self.background = Background("Looking", cancellable=False, lasting=False)
+        self._end_live = threading.Event()
+
+    def live_form(self) -> tuple[ipywidgets.Widget, ...]:
+        """Return the tiles and what can be done with them."""
+        self.paint()
+        for control in (self.pause, self.resume):
+            control.add_class("ow-apply")
+        bar = ipywidgets.HBox(
+            [self.pause, self.resume, self.again, self.live, self.background.view]
+        )
+        bar.add_class("ow-bar")
+        return (self.head, self.board, bar, self.said)
+
+    @cached_property
+    def head(self) -> ipywidgets.HTML:
+        """Whose partitions, and how many are how."""
+        return ipywidgets.HTML()
+
+    @cached_property
+    def board(self) -> ipywidgets.VBox:
+        """The tiles, by topic."""
+        return ipywidgets.VBox(layout={"overflow": "visible"})
+
+    @cached_property
+    def said(self) -> ipywidgets.HTML:
+        """What was chosen, and what comes next."""
+        return ipywidgets.HTML()
+
+    @cached_property
+    def pause(self) -> ipywidgets.Button:
+        """Plans a pause of what is chosen."""
+        return self._button(lambda: self.plan(PAUSE))
+
+    @cached_property
+    def resume(self) -> ipywidgets.Button:
+        """Plans a resume of what is chosen."""
+        return self._button(lambda: self.plan(RESUME))
+
+    @cached_property
+    def again(self) -> ipywidgets.Button:
+        """Looks once more."""
+        button = self._button(self.refresh)
+        button.description = "Look again"
+        return button
+
+    @cached_property
+    def live(self) -> ipywidgets.ToggleButton:
+        """Looks again and again."""
+        button = ipywidgets.ToggleButton(description=f"Look every {EVERY_S} s")
+        button.observe(self.guarded(self.follow), "value")
+        return button
+
+    def _button(self, handler: Callable[[], object]) -> ipywidgets.Button:
+        button = ipywidgets.Button()
+        button.on_click(self.guarded(handler))
+        return button
+
+    @property
+    def chosen(self) -> tuple[TopicPartition, ...]:
+        """The partitions that are chosen."""
+        return tuple(partition for partition, tile in self.tiles.items() if tile.value)
+
+    def scope(self, action: str) -> list[TopicPartition]:
+        """Return the chosen ones that can be paused, or resumed."""
+        held = set(_partitions(self.frame[self.frame["state"] == Tile.HELD]))
+        return [p for p in self.chosen if (p in held) == (action == RESUME)]
+
+    def plan(self, action: str) -> None:
+        """Tell what was chosen to be paused or resumed."""
+        topics = [str(scope) for scope in scopes_of(self.scope(action))]
+        if not topics:
+            self.said.value = f"<p>No partition is chosen that could be {action}d.</p>"
+            return
+        self.set_trait("wish", Wish(action, topics))
+        self.on_plan(self.wish)
+        words = in_html(", ".join(topics))
+        self.said.value = f"<p><b>To be {action}d: {words}.</b> {NEXT}</p>"
+
+    def refresh(self) -> bool:
+        """Look once more in the background; False while a look is under way."""
+        return self.background.start(lambda _: self.look(), then=self._take)
+
+    def _take(self) -> None:
+        self.error = self.background.error
+        if self.background.result is not None:
+            self.frame = self.background.result
+            self.paint()
+            if self.wish and not self.scope(self.wish.action):
+                self.said.value = ""  # that is so by now
+
+    def follow(self) -> None:
+        """Look again and again until told otherwise, or for ten minutes."""
+        self._end_live.set()
+        if self.live.value:
+            self._end_live = threading.Event()
+            threading.Thread(target=self._follow, args=(self._end_live,), daemon=True).start()
+
+    def _follow(self, end: threading.Event) -> None:
+        for _ in range(LIVE_FOR_S // EVERY_S):
+            self.refresh()
+            if end.wait(EVERY_S):
+                return
+        self.live.value = False
+
+    def paint(self) -> None:
+        """Show what the last look saw; what is chosen stays chosen."""
+        shown = self.frame.head(MOST)
+        rows = dict(zip(_partitions(shown), shown.itertuples(index=False), strict=True))
+        if list(rows) != list(self.tiles):
+            self._lay_out(rows)
+        for partition, row in rows.items():
+            tile = self.tiles[partition]
+            tile.description = tile.tooltip = "\n".join(_words(row))
+            for state in Tile:
+                tile.remove_class(f"ow-{state}")
+            tile.add_class(f"ow-{row.state}")
+        self.head.value = self._head_html()
+        self._count()
+
+    def _lay_out(self, rows: Iterable[TopicPartition]) -> None:
+        """Make tiles, those that were there before as they were."""
+        chosen = set(self.chosen)
+        self.tiles = {p: ipywidgets.ToggleButton(value=p in chosen) for p in rows}
+        by_topic: dict[str, list[ipywidgets.ToggleButton]] = {}
+        for partition, tile in self.tiles.items():
+            tile.add_class("ow-tile")
+            tile.observe(self.guarded(self._count), "value")
+            by_topic.setdefault(partition.topic, []).append(tile)
+        parts: list[ipywidgets.Widget] = []
+        for topic, tiles in by_topic.items():
+            name = ipywidgets.HTML(f'<b class="ow-topic">{in_html(topic)}</b>')
+            parts += [name, box := ipywidgets.HBox(tiles)]
+            box.add_class("ow-tiles")
+        self.board.children = parts
+
+    def _count(self) -> None:
+        """Say on the buttons how many partitions they are about."""
+        for action, button in ((PAUSE, self.pause), (RESUME, self.resume)):
+            count = len(self.scope(action))
+            what = f"{count:,} partition{'' if count == 1 else 's'}" if count else "…"
+            button.description = f"Plan to {action} {what}"
+            button.disabled = not count
+
+    def _head_html(self) -> str:
+        counts = Counter(self.frame["state"])
+        told = "".join(
+            f'<span class="ow-{state}">{counts[state]:,} {state}</span>'
+            for state in map(str, Tile)
+            if counts[state]
+        )
+        cut = f" The first {MOST:,} of {len(self.frame):,} are shown." * (len(self.frame) > MOST)
+        rule = (
+            f"Lagging: {LAGGING_FROM} records or more wait, or some do and no commit came between "
+            f"two looks.{cut}"
+        )
+        return (
+            f'<div class="ow-head"><span class="ow-title">Partitions of {in_html(self.title)}'
+            f'</span></div><p class="ow-legend">{told or "It has none."}</p>'
+            f'<p class="ow-soft">{rule}</p>'
+        )
+
+    def static_html(self) -> str:
+        """Return the tiles as they were at the last look."""
+        shown = self.frame.head(MOST)
+        tiles = "".join(
+            f'<li class="ow-{row.state}">{in_html(row.topic)} '
+            + "\n".join(map(in_html, _words(row)))
+            + "</li>"
+            for row in shown.itertuples(index=False)
+        )
+        board = f'<ul class="ow-tiles">{tiles}</ul>'
+        return f'{sheet()}<div class="ow-static">{self._head_html()}{board}</div>'
+
+    def in_words(self) -> str:
+        """Return how many partitions are how."""
+        counts = Counter(self.frame["state"])
+        told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
+        return f"Partitions of {visible(self.title)}: {told}"
+
+
+def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
+    pairs = zip(frame["topic"], frame["partition"], strict=True)
+    return [TopicPartition(topic, int(partition)) for topic, partition in pairs]
+
+
+def _words(row: Any) -> list[str]:
+    """Return what a tile says, the number and the word first."""
+    lines = [f"{row.partition} · {row.state}"]
+    stuck = row.stands_still and row.state != Tile.HELD
+    if not pd.isna(row.lag):
+        behind = f"{row.lag:,} behind" if row.lag > 0 else "nothing waits"
+        lines.append(behind + (" · stands still" if stuck else ""))
+    if row.state == Tile.HELD:
+        until = "until it is resumed" if pd.isna(row.until) else f"until {row.until:%H:%M:%S} UTC"
+        lines += [f"by {visible(row.who)}, {until}"]
+        lines += [f"“{visible(row.reason)}”"] if row.reason else []
+    elif isinstance(row.owner, str) and row.owner:
+        lines.append(visible(row.owner))
+    return lines

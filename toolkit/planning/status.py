@@ -213,7 +213,7 @@ def _waiting(facts: StatusFacts, row: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    return _in_words(max(0, round(seconds)))
+    return _in_words(int(max(0.0, float(seconds)) + 0.5))
 
 
 @lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second

@@ -8,9 +8,10 @@ again here: they are the functions of `planning`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -43,6 +44,7 @@ from toolkit.spark.schemas import (
     schema,
 )
 
+COMMITS_AT_ONCE = 50_000
 GROUP_KEY = ["cluster", "group"]
 POSITION = [field.name for field in POSITIONS]
 OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
@@ -65,8 +67,8 @@ class Judging:
     read_on: Mapping[str, datetime]
 
 
-def decoded_block(block: Row) -> Iterator[Row]:
-    """Decode a row of `schemas.READ`: yield one of `schemas.DECODED`."""
+def decoded_block(block: Row) -> Row:
+    """Decode a row of `schemas.READ`: return one of `schemas.DECODED`."""
     latest = unpack(block["latest"], LATEST)
     found, _ = decode_commits(latest)
     # Read up to the last stable offset, where all of it counts.
@@ -76,7 +78,7 @@ def decoded_block(block: Row) -> Iterator[Row]:
     by_log = as_columns(found, schema(*COMMITS))
     commits = pa.concat_tables([by_log, unpack(block["commits"], schema(*COMMITS))])
     groups = as_columns(decode_groups(latest)[0], schema(*GROUPS))
-    yield {
+    return {
         "cluster": block["cluster"],
         "offsets_partition": block["offsets_partition"],
         "commits": pack(commits),
@@ -87,40 +89,95 @@ def decoded_block(block: Row) -> Iterator[Row]:
     }
 
 
-def judged_block(block: Row, judging: Judging) -> Iterator[Row]:
+def judged_blocks(rows: Iterable[Row], judging: Judging) -> Iterator[Row]:
     """
-    Judge a row of `schemas.DECODED` with the log facts of its positions and the cluster's facts.
+    Judge rows of `schemas.DECODED`, with the log facts of their positions and cluster facts.
 
-    Yields a row of `schemas.JUDGED`.
+    Yields rows of `schemas.JUDGED`. Blocks of a cluster are judged together up to some size: most
+    are small, and the rules take longer to begin than to judge a thousand commits.
     """
-    cluster = block["cluster"]
-    commits = as_frame(unpack(block["commits"], schema(*COMMITS))).assign(cluster=cluster)
+    waiting: list[Block] = []
+    for row in rows:
+        block = Block.of(row)
+        size = sum(len(one.commits) for one in waiting)
+        if waiting and (block.cluster != waiting[0].cluster or size > COMMITS_AT_ONCE):
+            yield _judged(_together(waiting), judging)
+            waiting = []
+        waiting.append(block)
+    if waiting:
+        yield _judged(_together(waiting), judging)
+
+
+class Block(NamedTuple):
+    """A row of `schemas.DECODED` with all that was asked about it."""
+
+    cluster: str
+    retention_s: int | None
+    check_interval_s: int | None
+    complete: bool  # whether all groups could be listed
+    listed: pd.DataFrame
+    commits: pa.Table
+    groups: pa.Table
+    activity: pa.Table
+    removals: pa.Table
+    log_facts: pa.Table
+
+    @classmethod
+    def of(cls, row: Row) -> Block:
+        """Unpack it."""
+        return cls(
+            row["cluster"],
+            row["retention_s"],
+            row["check_interval_s"],
+            bool(row["complete"]),
+            as_frame(unpack(row["listed"], schema(*LISTED))),
+            *(unpack(row[name], of) for name, of in TABLES.items()),
+        )
+
+    def frame(self, name: str) -> pd.DataFrame:
+        """Return one of its tables."""
+        return as_frame(getattr(self, name)).assign(cluster=self.cluster)
+
+
+TABLES = {
+    "commits": schema(*COMMITS),
+    "groups": schema(*GROUPS),
+    "activity": ACTIVITY,
+    "removals": REMOVALS,
+    "log_facts": schema(*LOG_FACTS),
+}
+
+
+def _together(blocks: Sequence[Block]) -> Block:
+    """Return the blocks of a cluster as one."""
+    tables = {name: pa.concat_tables([getattr(one, name) for one in blocks]) for name in TABLES}
+    return blocks[0]._replace(**tables)
+
+
+def _judged(block: Block, judging: Judging) -> Row:
+    commits = block.frame("commits")
     groups = _groups(block, commits)
     found = {
         "activity": _activity(block, commits, groups, judging),
         **_of_commits(_facts(block, commits, groups), judging),
     }
-    yield {
-        "cluster": cluster,
-        "offsets_partition": block["offsets_partition"],
-        **{name: pack(as_table(frame, RESULTS[name])) for name, frame in found.items()},
-    }
+    packed = {name: pack(as_table(frame, RESULTS[name])) for name, frame in found.items()}
+    return {"cluster": block.cluster, **packed}
 
 
-def _groups(block: Row, commits: pd.DataFrame) -> pd.DataFrame:
+def _groups(block: Block, commits: pd.DataFrame) -> pd.DataFrame:
     """Put together what the log and the coordinators tell of every group of a block."""
-    groups = as_frame(unpack(block["groups"], schema(*GROUPS))).assign(cluster=block["cluster"])
     # Commits name groups of which the log has no record of their own.
-    logged = commits[GROUP_KEY].drop_duplicates().merge(groups, on=GROUP_KEY, how="outer")
-    listed = as_frame(unpack(block["listed"], schema(*LISTED)))
-    return group_facts(logged, listed, complete=bool(block["complete"]))
+    named = commits[GROUP_KEY].drop_duplicates()
+    logged = named.merge(block.frame("groups"), on=GROUP_KEY, how="outer")
+    return group_facts(logged, block.listed, complete=block.complete)
 
 
-def _facts(block: Row, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+def _facts(block: Block, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
     """Add to commits what is known of their groups, logs and cluster: `schemas.FACTS`."""
-    logs = as_frame(unpack(block["log_facts"], schema(*LOG_FACTS)))
+    logs = block.frame("log_facts").drop(columns="cluster").drop_duplicates(POSITION)
     by_group = groups.set_index("group")
-    facts = commits.merge(logs.drop(columns="cluster"), on=POSITION, how="left")
+    facts = commits.merge(logs, on=POSITION, how="left")
     facts = facts.join(by_group[OF_THE_GROUP], on="group")
     read = facts["group"].map(by_group["subscribed"])
     facts["subscribed"] = pd.array(
@@ -130,9 +187,9 @@ def _facts(block: Row, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFr
         ],
         "boolean",
     )
-    settings = {name: block[name] for name in ("retention_s", "check_interval_s")}
-    told = {name: pd.array([value] * len(facts), "Int64") for name, value in settings.items()}
-    return facts.assign(**told)[[field.name for field in FACTS]]
+    for name in ("retention_s", "check_interval_s"):
+        facts[name] = pd.array([getattr(block, name)] * len(facts), "Int64")
+    return facts[[field.name for field in FACTS]]
 
 
 def _of_commits(facts: pd.DataFrame, judging: Judging) -> dict[str, pd.DataFrame]:
@@ -161,21 +218,22 @@ def _log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
 
 
 def _activity(
-    block: Row, commits: pd.DataFrame, groups: pd.DataFrame, judging: Judging
+    block: Block, commits: pd.DataFrame, groups: pd.DataFrame, judging: Judging
 ) -> pd.DataFrame:
     """Count what the groups of a block wrote lately."""
-    name = block["cluster"]
-    read_on = judging.read_on.get(name)
-    written = as_frame(unpack(block["activity"], ACTIVITY)).assign(cluster=name)
-    removed = as_frame(unpack(block["removals"], REMOVALS)).assign(cluster=name)
+    read_on = judging.read_on.get(block.cluster)
+    removed = block.frame("removals")
     if read_on:
         removed = _with_kinds_known_before(removed, groups)
     kinds = with_removal_kinds(
-        removed, retention_s=block["retention_s"], check_interval_s=block["check_interval_s"]
+        removed, retention_s=block.retention_s, check_interval_s=block.check_interval_s
     )
-    since = max(judging.activity_since, read_on or judging.activity_since)
     return activity_by_group(
-        written, kinds, since=since, now=judging.taken_at, commits=commits[GROUP_KEY]
+        block.frame("activity"),
+        kinds,
+        since=max(judging.activity_since, read_on or judging.activity_since),
+        now=judging.taken_at,
+        commits=commits[GROUP_KEY],
     )
 
 

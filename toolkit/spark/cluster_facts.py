@@ -7,7 +7,6 @@ Each cluster is asked once, in one task. What it does not answer is a problem in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -18,7 +17,7 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_settings import read_expiry_settings
 from toolkit.kafka_io.listing import list_groups
 from toolkit.model import Cluster
-from toolkit.spark.packed import on_rows, pack
+from toolkit.spark.packed import Row, on_rows, pack
 from toolkit.spark.schemas import CLUSTER_FACTS, LISTED
 
 
@@ -32,10 +31,15 @@ def cluster_facts(session: SparkSession, clusters: Mapping[str, Cluster]) -> Dat
     """Return the groups and settings of each cluster: `schemas.CLUSTER_FACTS`."""
     names = session.createDataFrame([(name,) for name in clusters], "cluster string")
     asked = a_task_each(names, clusters)
-    return on_rows(asked, lambda row: _facts(clusters[row["cluster"]]), CLUSTER_FACTS)
+
+    def facts(rows: Iterator[Row]) -> Iterator[Row]:
+        for row in rows:
+            yield from _facts(clusters[row["cluster"]])
+
+    return on_rows(asked, facts, CLUSTER_FACTS)
 
 
-def _facts(cluster: Cluster) -> Iterator[dict[str, Any]]:
+def _facts(cluster: Cluster) -> Iterator[Row]:
     try:
         with Connection(cluster) as connection:
             settings = read_expiry_settings(connection)

@@ -17,7 +17,7 @@ the cluster, and that is told.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
@@ -145,14 +145,7 @@ def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionRead]) -> D
     kept = state.latest.join(F.broadcast(went_on), KEY, "left_semi")
     both = blocks.join(kept.withColumnRenamed("latest", "kept"), KEY, "left")
 
-    def merge(row: Row) -> Iterator[Row]:
-        if row["kept"] is None:
-            latest = row["latest"]
-        else:
-            latest = pack(merge_latest(*(unpack(row[of], LATEST) for of in ("kept", "latest"))))
-        yield {**row, "latest": latest}
-
-    return on_rows(both, merge, READ)
+    return on_rows(both, lambda rows: map(_merged, rows), READ)
 
 
 def save_state(
@@ -170,16 +163,16 @@ def save_state(
         return
     before = {(read.cluster, read.number): _forget_before(read.point) for read in reads}
 
-    def without_old_tombstones(row: Row) -> Iterator[Row]:
+    def without_old_tombstones(row: Row) -> Row:
         at = before.get((row["cluster"], row["offsets_partition"]))
         if at is None:
-            yield row
-        else:
-            latest = drop_tombstones(unpack(row["latest"], LATEST), before=at)
-            yield {**row, "latest": pack(latest)}
+            return row
+        return {**row, "latest": pack(drop_tombstones(unpack(row["latest"], LATEST), before=at))}
 
     known = blocks.where("latest is not null").where(F.col("cluster").isin(list(clusters)))
-    wanted = on_rows(known.select(*STATE.names), without_old_tombstones, STATE)
+    wanted = on_rows(
+        known.select(*STATE.names), lambda rows: map(without_old_tombstones, rows), STATE
+    )
     wanted.write.parquet(files.url(f"{FOLDER}/{name}"))
     sums = _sums(_stored(session, files, name))
     saved = {
@@ -235,6 +228,14 @@ def _sums(frame: DataFrame) -> dict[str, tuple[int, str]]:
     of_row = F.xxhash64(*frame.columns).cast("decimal(38,0)")
     sums = frame.groupBy("cluster").agg(F.count("*"), F.sum(of_row).cast("string"))
     return {cluster: (rows, checksum) for cluster, rows, checksum in sums.collect()}
+
+
+def _merged(block: Row) -> Row:
+    """Add to a block what was kept of its partition."""
+    if block["kept"] is None:
+        return block
+    both = (unpack(block[name], LATEST) for name in ("kept", "latest"))
+    return {**block, "latest": pack(merge_latest(*both))}
 
 
 def _forget_before(point: ResumePoint) -> datetime | None:

@@ -36,12 +36,14 @@ def unpack(packed: bytes | None, of: pa.Schema) -> pa.Table:
     return pa.ipc.open_stream(pa.py_buffer(packed)).read_all()
 
 
-def on_rows(frame: DataFrame, work: Callable[[Row], Iterable[Row]], wanted: pa.Schema) -> DataFrame:
-    """Hand each row to a function in a worker, and collect the rows that it returns."""
+def on_rows(
+    frame: DataFrame, work: Callable[[Iterator[Row]], Iterable[Row]], wanted: pa.Schema
+) -> DataFrame:
+    """Hand the rows of each Spark partition to a function, and collect the rows that it returns."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for row in rows_of(batches):
-            yield pa.RecordBatch.from_pylist(list(work(row)), schema=wanted)
+        for row in work(rows_of(batches)):
+            yield pa.RecordBatch.from_pylist([row], schema=wanted)
 
     return frame.mapInArrow(run, as_spark(wanted))
 
@@ -61,3 +63,9 @@ def unpacked(frame: DataFrame, column: str, of: pa.Schema) -> DataFrame:
             yield from unpack(row[column], of).to_batches()
 
     return frame.select(column).mapInArrow(run, as_spark(of))
+
+
+def collected(frame: DataFrame, column: str, of: pa.Schema) -> pa.Table:
+    """Return the same here at once, without making Spark's rows of them."""
+    rows = rows_of(frame.select(column).toArrow().to_batches())
+    return pa.concat_tables([of.empty_table(), *(unpack(row[column], of) for row in rows)])

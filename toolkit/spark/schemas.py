@@ -181,8 +181,10 @@ CLUSTER_FACTS = schema(
     *_flag("complete"),  # whether all groups could be listed
     *_text("problem"),
 )
-# Everything that was found out about a block: tables of RESULTS.
-JUDGED = schema(*BLOCK, *_packed("partitions", "groups", "activity", "leftovers", "problems"))
+# Everything that was found out about some blocks of a cluster: tables of RESULTS.
+JUDGED = schema(
+    *_text("cluster"), *_packed("partitions", "groups", "activity", "leftovers", "problems")
+)
 
 PARTITIONS = schema(
     *(field for field in FACTS if field.name not in INNER),

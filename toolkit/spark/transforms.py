@@ -13,12 +13,11 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
-from toolkit.spark.blocks import Judging, decoded_block, judged_block
+from toolkit.spark.blocks import Judging, decoded_block, judged_blocks
 from toolkit.spark.packed import on_rows, unpacked
 from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, RESULTS
 
 Step = Callable[[DataFrame], DataFrame]
-AT_ONCE = 8  # to begin a task takes longer than to unpack a block
 BLOCK_KEY = [field.name for field in BLOCK]
 
 
@@ -32,30 +31,39 @@ def read_to(read: DataFrame) -> DataFrame:
     return read.where("read_to is not null").select(*BLOCK_KEY, "read_to.*")
 
 
-def decoded(read: DataFrame) -> DataFrame:
-    """Decode each block: `schemas.DECODED`."""
-    return on_rows(read.where("problem is null").drop("read_to"), decoded_block, DECODED)
+def decoded(tasks: int) -> Step:
+    """
+    Return the step that decodes each block: `schemas.DECODED`.
+
+    From here on there are so many tasks: to begin one takes longer than to decode a block.
+    """
+
+    def step(read: DataFrame) -> DataFrame:
+        blocks = read.where("problem is null").drop("read_to").coalesce(tasks)
+        return on_rows(blocks, lambda rows: map(decoded_block, rows), DECODED)
+
+    return step
 
 
 def judged(judging: Judging, *, asked: DataFrame, cluster_facts: DataFrame) -> Step:
     """
     Return the step that adds lag, status and expiry, and sums up: `schemas.JUDGED`.
 
-    All rules run in one pass over a block.
+    All rules run in one pass over the blocks.
     """
     facts = cluster_facts.where("listed is not null").drop("problem")
 
     def step(blocks: DataFrame) -> DataFrame:
         known = blocks.drop("positions").join(F.broadcast(asked), BLOCK_KEY)
         known = known.join(F.broadcast(facts), "cluster", "left")
-        return on_rows(known, lambda block: judged_block(block, judging), JUDGED)
+        return on_rows(known, lambda rows: judged_blocks(rows, judging), JUDGED)
 
     return step
 
 
 def found(name: str) -> Step:
     """Return the step that gives the rows of one of the results: `schemas.RESULTS`."""
-    return lambda blocks: unpacked(blocks.coalesce(AT_ONCE), name, RESULTS[name])
+    return lambda blocks: unpacked(blocks, name, RESULTS[name])
 
 
 def most_behind_first(groups: DataFrame) -> DataFrame:

@@ -1,7 +1,9 @@
 """Tiny notebooks, each made for the one behaviour that it provokes."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -29,3 +31,14 @@ def make_notebook(tmp_path: Path) -> MakeNotebook:
         return path
 
     return make
+
+
+@pytest.fixture
+def in_a_thread() -> Callable[[Callable[[], Any]], Any]:
+    """Return a function that calls another one outside of the main thread."""
+
+    def call(work: Callable[[], Any]) -> Any:
+        with ThreadPoolExecutor(1) as one:
+            return one.submit(work).result(timeout=60)
+
+    return call

@@ -1,0 +1,115 @@
+"""Finding groups among very many, without a browser."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from widgets.group_picker import MOST, GroupPicker, group_picker
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+COUNT = 20_000
+
+
+@pytest.fixture
+def groups() -> pd.DataFrame:
+    """Return very many groups, one of them hostile and one of them Dead."""
+    names = [f"service-{number:05}-reader" for number in range(COUNT - 1)]
+    return pd.DataFrame(
+        {
+            "group": [*names, HOSTILE],
+            "type": ["classic", "consumer"] * (COUNT // 2),
+            "state": ["Stable"] * (COUNT - 1) + ["Dead"],
+            "members": pd.array([None, *range(COUNT - 1)], "Int64"),
+        }
+    )
+
+
+@pytest.fixture
+def picker(groups: pd.DataFrame) -> GroupPicker:
+    """Return a live picker."""
+    picker = group_picker(groups)
+    assert picker.view
+    return picker
+
+
+def test_the_first_are_listed_and_all_are_searched(picker: GroupPicker) -> None:
+    """The list is short, the count says of how many, and a search finds the very last group."""
+    assert MOST == len(picker.listing.options)
+    assert f"20,000 of 20,000 groups match; the first {MOST} are listed" in picker.count.value
+
+    picker.search.set_state({"value": "READER 19998"})
+    assert ["service-19998-reader"] == picker.shown
+    assert "1 of 20,000" in picker.count.value
+
+
+def test_filters_are_over_all_rows(picker: GroupPicker) -> None:
+    """A state that only the last group has, and a type with a search, are found."""
+    picker.state.value = "Dead"
+    assert [HOSTILE] == picker.shown
+    picker.state.value = ""
+    picker.kind.value = "consumer"
+    picker.search.value = "0000"
+    matching = list(picker.matches()["group"])
+    assert matching
+    assert all(int(name.split("-")[1]) % 2 for name in matching)
+
+
+def test_the_order_is_of_all_rows(picker: GroupPicker) -> None:
+    """Sorted by members the largest of all comes first, wherever it stood by name."""
+    picker.order.value = "members"
+    assert HOSTILE == picker.shown[0]
+    assert "service-19998-reader" == picker.shown[1]
+
+
+def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
+    """A choice outlives the next search, and a second one adds to it."""
+    picker.search.value = "00017"
+    picker.listing.set_state({"index": [0]})
+    picker.search.value = "00018"
+    picker.listing.set_state({"index": [0]})
+    assert ("service-00017-reader", "service-00018-reader") == picker.picked
+    picker.listing.set_state({"index": []})
+    assert ("service-00017-reader",) == picker.picked
+    picker.search.value = "00017"
+    assert (0,) == tuple(picker.listing.index)
+    picker.clear.click()
+    assert ((), ()) == (picker.picked, tuple(picker.listing.index))
+
+
+def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
+    """The callable gets the exact names, once the button is pressed and not before."""
+    told: list[tuple[str, ...]] = []
+    picker = group_picker(groups, on_pick=told.append)
+    assert picker.view
+    picker.use.click()
+    picker.state.value = "Dead"
+    picker.listing.set_state({"index": [0]})
+    assert [] == told
+    picker.use.click()
+    assert [(HOSTILE,)] == told
+    assert "<img" not in picker.count.value
+
+
+def test_an_error_of_the_callable_is_seen(groups: pd.DataFrame) -> None:
+    """What `on_pick` raises is shown in place and kept, and not swallowed."""
+
+    def fail(names: tuple[str, ...]) -> None:
+        raise ValueError(f"no {names[0]}")
+
+    picker = group_picker(groups, on_pick=fail)
+    assert picker.view
+    picker.choose([HOSTILE])
+    picker.use.click()
+    assert f"no {HOSTILE}" == str(picker.error)
+    assert "<img" not in picker.trouble.value
+
+
+def test_a_report_has_the_first_groups_as_a_table(
+    picker: GroupPicker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Headless it is a table that says how many there are."""
+    monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
+    html = picker._repr_mimebundle_()["text/html"]
+    assert f"20,000 groups, of which the first {MOST} are shown" in html
+    assert "<img" not in html

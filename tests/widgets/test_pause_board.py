@@ -1,0 +1,137 @@
+"""The board of a group's partitions, without a browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from toolkit.errors import ClusterUnreachable
+from widgets.pause_board import MOST, PauseBoard, Wish, pause_board
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
+    """Return a frame of partitions in these states."""
+    rows = {
+        "topic": topic,
+        "partition": pd.array(range(len(states)), "Int64"),
+        "state": list(states),
+        "lag": pd.array([5] * len(states), "Int64"),
+        "committed": pd.array([1] * len(states), "Int64"),
+        "owner": HOSTILE,
+        "stands_still": False,
+        "who": [HOSTILE if state == "held" else None for state in states],
+        "host": None,
+        "until": pd.Timestamp("2026-11-22T10:00:00Z"),
+        "reason": f"because of {HOSTILE}",
+    }
+    return pd.DataFrame(rows | columns)
+
+
+def opened(*states: str) -> tuple[PauseBoard, list[Wish]]:
+    """Return a live board and what it was told to plan."""
+    wishes: list[Wish] = []
+    board = pause_board(lambda: tiles(*states), title="payments", on_plan=wishes.append)
+    assert board.view
+    return board, wishes
+
+
+def choose(board: PauseBoard, *numbers: int) -> None:
+    """Press tiles as somebody in the browser does."""
+    for number in numbers:
+        list(board.tiles.values())[number].set_state({"value": True})
+
+
+def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
+    """Chosen partitions that flow or lag can be paused, held ones resumed; the rest is left."""
+    board, wishes = opened("flowing", "lagging", "held", "flowing")
+    choose(board, 0, 1, 2)
+    assert "Plan to pause 2 partitions" == board.pause.description
+
+    board.pause.click()
+    assert Wish("pause", ["orders:0-1"]) == board.wish
+    board.resume.click()
+
+    assert [Wish("pause", ["orders:0-1"]), Wish("resume", ["orders:2"])] == wishes
+    assert board.error is None
+
+
+def test_nothing_chosen_plans_nothing() -> None:
+    """The buttons look disabled, and a click that comes all the same only says so."""
+    board, wishes = opened("flowing", "held")
+    assert board.pause.disabled
+    board.pause.click()
+    assert ([], None) == (wishes, board.wish)
+    assert "No partition is chosen" in board.said.value
+
+
+def test_colour_and_word_say_how_a_partition_stands() -> None:
+    """Every tile has the word, and of a held one who holds it, until when and why."""
+    board, _ = opened("flowing", "lagging", "held")
+    for state, tile in zip(("flowing", "lagging", "held"), board.tiles.values(), strict=True):
+        assert f"ow-{state}" in tile._dom_classes
+        assert f"· {state}" in tile.description
+    held = list(board.tiles.values())[2].description
+    assert all(word in held for word in (HOSTILE, "until 10:00:00 UTC", "because of"))
+
+
+def test_a_later_look_keeps_what_is_chosen() -> None:
+    """A look in the background repaints the tiles, new ones too, and leaves the choice alone."""
+    now = [tiles("flowing", "lagging")]
+    board = pause_board(lambda: now[0], title="payments")
+    assert board.view
+    choose(board, 1)
+
+    now[0] = tiles("flowing", "held", "lagging")
+    assert board.refresh()
+    assert board.background.wait(10)
+
+    assert ["orders:1"] == [f"{p.topic}:{p.partition}" for p in board.chosen]
+    assert "ow-held" in list(board.tiles.values())[1]._dom_classes
+    assert 3 == len(board.tiles)
+
+
+def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
+    """What was seen before stays, and in place stands why nothing newer is there."""
+    board, _ = opened("flowing")
+
+    def fail() -> pd.DataFrame:
+        raise ClusterUnreachable(f"nobody answered at {HOSTILE}")
+
+    board.look = fail
+    assert board.refresh()
+    assert board.background.wait(10)
+
+    assert isinstance(board.error, ClusterUnreachable)
+    assert "nobody answered" in board.background.trouble.value.lower()
+    assert "<img" not in board.background.trouble.value
+    assert 1 == len(board.tiles)
+
+
+def test_names_are_text_in_html() -> None:
+    """What stands in HTML is escaped; tiles are text by themselves."""
+    board = pause_board(lambda: tiles("held", "flowing"), title=HOSTILE)
+    assert board.view
+    for html in (board.static_html(), board.head.value):
+        assert "<img" not in html
+    assert "&lt;img" in board.head.value
+
+
+def test_the_cut_is_said() -> None:
+    """Of very many partitions the first are shown, and it is said of how many."""
+    board, _ = opened(*["flowing"] * (MOST + 1))
+    assert MOST == len(board.tiles)
+    assert f"The first {MOST} of {MOST + 1}" in board.head.value
+
+
+def test_a_report_has_the_tiles_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Headless there is no widget, and the same words."""
+    monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
+    board = pause_board(lambda: tiles("held", "lagging"), title="payments")
+    bundle = board._repr_mimebundle_()
+    assert {"text/html", "text/plain"} == set(bundle)
+    assert "until 10:00:00 UTC" in bundle["text/html"]
+    assert "1 held, 1 lagging" in bundle["text/plain"]

@@ -1,0 +1,35 @@
+"""Tables that are filtered and sorted over all rows."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from widgets.rows import Rows
+
+FRAME = pd.DataFrame({"topic": [f"t{n}" for n in range(500)], "lag": range(500)})
+
+
+def test_the_order_is_over_all_rows_and_the_cut_is_said() -> None:
+    """The largest of all comes first, though only some are painted."""
+    rows = Rows(FRAME, caption="Changes", most=50)
+    assert rows.view
+    assert "the first 50 of 500" in rows.body.value
+    rows.order.value = "-lag"
+    assert [499, 498] == [*rows.shown["lag"][:2]]
+
+
+def test_the_filter_is_over_all_rows() -> None:
+    """A row that was not painted is found, and how many match is said."""
+    rows = Rows(FRAME, caption="Changes", most=50)
+    assert rows.view
+    rows.search.set_state({"value": "T499"})
+    assert ["t499"] == [*rows.shown["topic"]]
+    assert "1 of 500 match" in rows.body.value
+    rows.search.value = "nothing like it"
+    assert "No row matches." in rows.body.value
+
+
+def test_a_short_table_has_no_controls() -> None:
+    """Ten rows are looked through by eye."""
+    rows = Rows(FRAME.head(10))
+    assert [rows.body] == [*rows.live_form()]

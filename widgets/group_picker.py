@@ -164,7 +164,8 @@ class GroupPicker(Shown):
             f"match{cut}.</p>{chosen}"
         )
         one = len(self.picked) == 1
-        self.use.description = f"Use {len(self.picked):,} group{'' if one else 's'}"
+        count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else "…"
+        self.use.description = f"Use {count}"
         self.use.disabled = self.clear.disabled = not self.picked
 
     def static_html(self) -> str:

@@ -10,8 +10,16 @@ from typing import Any
 import ipywidgets
 from traitlets import HasTraits
 
-from toolkit.report.display import is_headless
+from toolkit.report.display import Role, is_headless, put
 from widgets.fragments import error_notice, sheet
+
+# JupyterLab takes the arrow keys, and letters such as x (cut this cell), also from a list or a
+# button that has the focus; one that bears this attribute gets its keys itself.
+OWN_KEYS = """<script type="module">
+window.offsetbookOwnKeys ??= document.addEventListener("focusin", ({ target }) => {
+  if (target.closest?.(".ow-card")) target.setAttribute("data-lm-suppress-shortcuts", "true");
+}) ?? true;
+</script>"""
 
 
 class Shown(HasTraits):
@@ -69,4 +77,5 @@ class Shown(HasTraits):
         static = {"text/html": self.static_html(), "text/plain": self.in_words()}
         if is_headless():
             return static
+        put({"text/html": OWN_KEYS, "text/plain": ""}, role=Role.LIVE_ONLY)
         return {**(self.view._repr_mimebundle_() or {}), **static}

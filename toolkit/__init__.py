@@ -1,8 +1,7 @@
 """
 offsetbook: walk Kafka consumer groups from a question to a verified answer.
 
-These are the public names. Each is loaded when it is first used, so that importing the package
-loads no Spark, Jupyter or Kafka client.
+The public names; each is loaded at its first use, so that this loads no Spark or Kafka client.
 """
 
 from __future__ import annotations
@@ -74,6 +73,7 @@ if TYPE_CHECKING:
     from toolkit.runbook.rescue import plan_expiry_rescue
     from toolkit.runbook.review import Applying
     from toolkit.runbook.trouble import examine_group, show_next_steps, show_records
+    from toolkit.sandbox.only import require_sandbox
     from toolkit.spark.fleet_history import read_fleet_history
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
     from toolkit.spark.session import start_session
@@ -159,6 +159,7 @@ _HOME = {
     "read_times_of": "runbook.look",
     "read_undo_record": "storage.runs",
     "record_sightings": "storage.sightings:record",
+    "require_sandbox": "sandbox.only",
     "resume_partitions": "operate.pause",
     "review_frame": "planning.preview",
     "run_command": "runbook.changes",
@@ -260,6 +261,7 @@ __all__ = [
     "read_times_of",
     "read_undo_record",
     "record_sightings",
+    "require_sandbox",
     "resume_partitions",
     "review_frame",
     "run_command",

@@ -1,0 +1,94 @@
+"""The tour: every journey once on a sandbox of its own, and nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from toolkit.errors import Blocked
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, TopicPartition
+from toolkit.runbook import RunResult, run_notebook
+from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.only import require_sandbox
+from toolkit.sandbox.seed import LEFT_AT, POISON, POISON_OFFSET
+from toolkit.storage import audit
+
+NOTEBOOK = next(Path(__file__).parents[2].glob("notebooks/00_*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Return a sandbox whose problems may be solved."""
+    sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
+    try:
+        sandbox.up(["eu"])
+        yield sandbox
+    finally:
+        sandbox.down()
+
+
+def committed(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
+    """Return what a group has committed."""
+    commits = read_snapshot(cluster, groups=[group]).commits
+    return {TopicPartition(c.topic, c.partition): c.offset for c in commits}
+
+
+def tour(fleet_file: Path, folder: Path) -> RunResult:
+    """Run the notebook."""
+    given = {"fleet_file": str(fleet_file), "state": str(folder / "state")}
+    return run_notebook(NOTEBOOK, parameters=given, output_dir=folder / "runs")
+
+
+def test_every_journey_ends_well_and_again(
+    own_sandbox: Sandbox, tmp_path: Path, eventually: Callable[..., Any]
+) -> None:
+    """The poison record is passed, leftovers are gone, the dead group is back; twice is no harm."""
+    (status,) = own_sandbox.status()
+    cluster = Cluster(status.name, status.address)
+    result = tour(own_sandbox.fleet_file, tmp_path)
+
+    assert ("done", 0) == (result.status, result.counts["problems"]), result
+    eventually(lambda: committed(cluster, "fraud-check")[POISON] > POISON_OFFSET + 1)
+    assert {"invoices.issued"} == {p.topic for p in committed(cluster, "billing")}
+    assert {LEFT_AT} == {*committed(cluster, "nightly-export").values()}
+    assert not [g.group_id for g in read_snapshot(cluster).groups if g.paused]
+    requests = [e.request.split()[0] for e in audit.read(tmp_path / "state") if e.event == "intent"]
+    fraud, replay = ["pause", "reset", "resume"], ["pause", "move", "resume"]
+    assert [*fraud, *replay, "delete", "delete", "undo"] == requests
+    assert [] == audit.verify(tmp_path / "state")
+
+    again = tour(own_sandbox.fleet_file, tmp_path)
+    assert "done" == again.status, again
+    assert {LEFT_AT} == {*committed(cluster, "nightly-export").values()}
+
+
+def test_it_refuses_any_other_cluster(bare_cluster: Cluster, tmp_path: Path) -> None:
+    """On loopback, too, a cluster that the sandbox did not start is left alone."""
+    fleet_file = tmp_path / "fleet.yaml"
+    clusters = {"eu": {"bootstrap.servers": bare_cluster.bootstrap_servers}}
+    fleet_file.write_text(yaml.safe_dump({"clusters": clusters}))
+    result = tour(fleet_file, tmp_path)
+
+    assert ("blocked", 3) == (result.status, result.exit_code), result
+    assert result.error
+    assert "is not one of the sandbox" in result.error.reason
+    assert not (tmp_path / "state").exists()
+
+
+def test_an_address_proves_nothing(
+    own_sandbox: Sandbox, bare_cluster: Cluster, tmp_path: Path
+) -> None:
+    """What counts is the id that the cluster gives itself, whatever the fleet file calls it."""
+    (status,) = own_sandbox.status()
+    mine = Cluster("eu", status.address)
+
+    require_sandbox(mine, own_sandbox.fleet_file)
+    with pytest.raises(Blocked):
+        require_sandbox(Cluster("eu", bare_cluster.bootstrap_servers), own_sandbox.fleet_file)
+    with pytest.raises(Blocked):
+        require_sandbox(mine, tmp_path / "fleet.yaml")

@@ -25,11 +25,13 @@ def sheet() -> str:
     return f"<style>{style('tables.css')}{style('notices.css')}{own}</style>"
 
 
-def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "") -> str:
-    """Return a frame as a table, as the reports have it."""
+def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "", is_live: bool = False) -> str:
+    """Return a frame as a table, as the reports have it; the rows of a live one stay in order."""
     with collected() as taken:
         show_table(frame, caption_text=caption, empty_text=empty)
-    return str(taken[0]["text/html"])
+    html = str(taken[0]["text/html"])
+    # The page would sort what is painted, where a widget sorts all there is.
+    return html.replace("<table ", '<table data-sortable="no" ') if is_live else html
 
 
 def notice(title: str, lines: Sequence[str] = (), *, tone: Tone = Tone.NOTE) -> str:

@@ -50,7 +50,9 @@ class GroupPicker(Shown):
     @cached_property
     def search(self) -> ipywidgets.Text:
         """Words of the name."""
-        return ipywidgets.Text(placeholder="Search in all names", description="Search")
+        search = ipywidgets.Text(placeholder="Search in all names", description="Search")
+        search.add_class("ow-wide")
+        return search
 
     def _choice(self, column: str) -> ipywidgets.Dropdown:
         there: Iterable[object] = self.groups[column].dropna() if column in self.groups else ()
@@ -185,9 +187,12 @@ def _lines(rows: pd.DataFrame) -> Iterable[str]:
     told = [column for column in TOLD if column in rows]
     for row in rows[["group", *told]].itertuples(index=False):
         name, *values = row
-        words = [
-            (f"{value:,} {column}" if column in {"lag", "members"} else str(value)).ljust(16)
-            for column, value in zip(told, values, strict=True)
-            if not pd.isna(value)
-        ]
+        known = zip(told, values, strict=True)
+        words = [_told(column, value).ljust(16) for column, value in known if not pd.isna(value)]
         yield f"{visible(name).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()
+
+
+def _told(column: str, value: object) -> str:
+    if column == "members":
+        return f"{value:,} member{'' if value == 1 else 's'}"
+    return f"lag {value:,}" if column == "lag" else visible(value)

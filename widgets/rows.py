@@ -60,7 +60,7 @@ class Rows(Shown):
     @cached_property
     def body(self) -> ipywidgets.HTML:
         """The rows."""
-        body = ipywidgets.HTML(self._painted())
+        body = ipywidgets.HTML(self._painted(len(self.frame)))
         body.add_class("ow-rows")
         return body
 
@@ -90,7 +90,8 @@ class Rows(Shown):
             caption += f" · the first {self.most} of {count:,}"
         if count < len(self.frame):
             caption += f" · {count:,} of {len(self.frame):,} match"
-        return table(self.shown, caption=caption, empty="No row matches.")
+        empty = "No row matches."
+        return table(self.shown, caption=caption, empty=empty, is_live=found is not None)
 
     def static_html(self) -> str:
         """Return the first rows."""

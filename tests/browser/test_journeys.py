@@ -94,7 +94,7 @@ def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
 
     notebook.approve("a replay", group)
     expect(notebook.apply).to_be_enabled()
-    notebook.screenshot("review_ready")
+    notebook.screenshot("review_ready", of=notebook.review)
     notebook.apply.dblclick()
     notebook.force_click()
     notebook.told("4 changes made")
@@ -142,7 +142,7 @@ def test_leftovers_are_deleted_while_the_group_lives(desk: Desk) -> None:
     assert {"invoices.issued"} == {partition.topic for partition in desk.committed(group)}
     assert members == desk.group(group).members
     assert ["left over"] == desk.changes("delete")
-    notebook.screenshot("leftovers_deleted")
+    notebook.screenshot("leftovers_deleted", of=notebook.review)
 
 
 def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]) -> None:
@@ -193,10 +193,44 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     assert ["pause", "reset", "resume"] == list(dict.fromkeys(requests))
 
 
+LOOK = """\
+import toolkit, widgets
+from pathlib import Path
+(eu,) = toolkit.choose_clusters(toolkit.load_fleet(Path({fleet_file!r})), ["eu"])
+groups = toolkit.groups_frame(toolkit.read_snapshot(eu))
+picker = widgets.group_picker(groups)
+picker"""
+
+
+def test_groups_are_found_by_keyboard_alone(desk: Desk) -> None:
+    """Search, list and button work with keys, which JupyterLab does not take for its own."""
+    look = LOOK.format(fleet_file=str(desk.fleet_file))
+    name = desk.lab.write("picker", look, "print(picker.picked)", "None")
+    notebook = open_notebook(desk.context, desk.lab, name)
+    notebook.run_all()
+    card, keys = notebook.page.locator(".ow-card").first, notebook.page.keyboard
+    expect(card).to_contain_text("<img src=x onerror=alert(1)>")
+    assert 0 == card.locator("img").count()
+
+    card.locator("input[type=text]").focus()
+    keys.type("bill")
+    expect(card.locator(".ow-list option")).to_have_count(2)
+    for key in (*["Tab"] * 4, "ArrowDown", "Shift+ArrowDown"):
+        keys.press(key)
+    expect(card.get_by_role("button", name="Use 2 groups")).to_be_enabled()
+    keys.press("x")  # to JupyterLab: cut the cell
+    notebook.screenshot("picker", of=card)
+    notebook.run_from("picker.picked")
+
+    expect(notebook.page.locator(".jp-OutputArea-output").last).to_have_text(
+        "('billing', 'billing-v2')"
+    )
+
+
 def test_hostile_names_are_text_everywhere(desk: Desk) -> None:
     """A group that is called by HTML is shown and typed as what it is called, in the dark."""
     group = "<img src=x onerror=alert(1)>"
-    desk.lab.set(**DARK)
+    desk.lab.set(DARK)
     board = desk.open(40, "hostile_board", group=group)
     alarms: list[str] = []
     board.page.on("dialog", lambda dialog: (alarms.append("dialog"), dialog.dismiss()))
@@ -209,6 +243,7 @@ def test_hostile_names_are_text_everywhere(desk: Desk) -> None:
     board.run_from("if board.wish")
     board.approve("nothing will come of it", group)
     expect(board.apply).to_be_enabled()
-    board.screenshot("hostile_dark")
+    board.screenshot("hostile_dark", of=board.review)
+    board.screenshot("hostile_board_dark", of=board.board)
     assert 0 == board.page.locator(".jp-OutputArea img").count()
     assert [] == alarms

@@ -25,7 +25,7 @@ Kind = Literal["text", "number", "duration", "time"]
 MISSING = "\N{EN DASH}"
 ROW_CAP = 2000
 _TEXT_ROWS = 20
-_SENTENCE = 60  # characters
+_SENTENCE = 30  # characters
 _HEADER_ATTRIBUTES: dict[Kind, str] = {
     "text": "",
     "number": ' class="number" data-type="num"',

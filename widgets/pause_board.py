@@ -225,15 +225,14 @@ class PauseBoard(Shown):
 
     def static_html(self) -> str:
         """Return the tiles as they were at the last look."""
-        shown = self.frame.head(MOST)
-        tiles = "".join(
-            f'<li class="ow-{row.state}">{in_html(row.topic)} '
-            + "\n".join(map(in_html, _words(row)))
-            + "</li>"
-            for row in shown.itertuples(index=False)
-        )
-        board = f'<ul class="ow-tiles">{tiles}</ul>'
-        return f'{sheet()}<div class="ow-static">{self._head_html()}{board}</div>'
+        boards = []
+        for topic, rows in self.frame.head(MOST).groupby("topic", sort=False):
+            tiles = "".join(
+                f'<li class="ow-{row.state}">' + "\n".join(map(in_html, _words(row))) + "</li>"
+                for row in rows.itertuples(index=False)
+            )
+            boards.append(f'<b>{in_html(topic)}</b><ul class="ow-tiles">{tiles}</ul>')
+        return f'{sheet()}<div class="ow-static">{self._head_html()}{"".join(boards)}</div>'
 
     def in_words(self) -> str:
         """Return how many partitions are how."""

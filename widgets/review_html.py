@@ -18,13 +18,18 @@ AT_WORK = {RUNNING: ("note", "being applied"), FAILED: ("block", "not applied")}
 
 def head_html(review: PlanReview) -> str:
     """Return what the plan is for, where, how much it changes, and how it stands."""
-    plan = review.plan
     tone, word = _standing(review)
-    told = summary(plan)
     return (
-        f'<div class="ow-head"><span class="ow-title">{in_html(_capital(plan.request))}</span>'
-        f'<span class="ow-badge ow-{tone}">{word}</span></div>'
-        f"<p>{in_html(_capital(told))}, on cluster <b>{in_html(plan.cluster)}</b>. "
+        f'<div class="ow-head"><span class="ow-title">{in_html(_capital(review.plan.request))}'
+        f'</span><span class="ow-badge ow-{tone}">{word}</span></div>{_told_html(review)}'
+    )
+
+
+def _told_html(review: PlanReview) -> str:
+    """Return how much the plan changes, where, and its fingerprint."""
+    plan = review.plan
+    return (
+        f"<p>{in_html(_capital(summary(plan)))}, on cluster <b>{in_html(plan.cluster)}</b>. "
         f'<span class="ow-soft">Fingerprint {plan.fingerprint}</span></p>'
     )
 
@@ -60,10 +65,11 @@ def static_review(review: PlanReview) -> str:
     """Return the whole review, folded away."""
     tone, word = _standing(review)
     title = f"Review: {in_html(review.plan.request)}"
+    rows = review.rows.static_html() if len(review.rows.frame) else ""
     return (
         f'{sheet()}<details class="ow-static"><summary>{title} '
         f'<span class="ow-badge ow-{tone}">{word}</span></summary>'
-        f"{head_html(review)}{findings_html(review)}{review.rows.static_html()}</details>"
+        f"{_told_html(review)}{findings_html(review)}{rows}</details>"
     )
 
 

@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help env demo test lab lint lock clean
+.PHONY: help env demo test lab lint lock screenshots clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 env: .venv/.installed  ## Make .venv with the offsetbook command in it
 
@@ -27,6 +27,9 @@ lint: env  ## Ruff and mypy
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
+
+screenshots: env  ## Take the pictures of the README anew, from the sandbox
+	@$(RUN) python scripts/screenshots.py
 
 lock:  ## Resolve the dependencies anew (for maintainers)
 	@scripts/lock_dependencies

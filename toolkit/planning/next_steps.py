@@ -22,9 +22,7 @@ class NextStep:
     title: str
     why: str
     notebook: str = ""
-    parameters: Mapping[str, object] = field(
-        default_factory=dict
-    )  # besides where it is done
+    parameters: Mapping[str, object] = field(default_factory=dict)  # besides where it is done
 
 
 def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple[NextStep, ...]:

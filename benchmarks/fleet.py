@@ -94,7 +94,7 @@ def main() -> None:
     elif options.grow:
         shapes = [*MORE_CLUSTERS, *MORE_RECORDS, WHOLE]
         found = {shape: measure(shape, options.rounds)[0] for shape in shapes}
-        print("\n".join(_growth(found)))
+        print("\n".join([*_growth(found), "", *_whole(WHOLE, found[WHOLE])]))
     else:
         turns, _ = measure(WHOLE, options.rounds)
         print("\n".join(_whole(WHOLE, turns)))

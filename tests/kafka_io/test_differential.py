@@ -94,10 +94,7 @@ def make_groups(apps: Any, producer: Producer) -> None:
         # Partitions of tb stay without a commit.
         offsets = [apps.position(TopicPartition("ta", n), 10 * n) for n in range(3)]
         member.commit(offsets=offsets, asynchronous=False)
-    left = apps.consumer("left-modern", **{"group.protocol": "consumer"})
-    left.subscribe(["tb"])
-    left.poll(0.1)
-    left.close()
+    apps.join("left-modern", ["tb"], protocol="consumer").close()
     apps.commit("left-modern", {TopicPartition("tb", 1): 7})
     producer.produce("txn", b"open", partition=0)
     producer.flush()

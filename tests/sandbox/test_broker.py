@@ -30,6 +30,29 @@ def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
     assert find_broker(tmp_path / "eu").pid is None
 
 
+def test_a_port_that_is_taken_at_the_last_moment_costs_a_second_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between our look and the broker's own bind anybody may come; other ports are taken then."""
+    ports = broker_module._free_ports
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        answers = iter([(port, ports(None)[1])])
+        monkeypatch.setattr(
+            broker_module, "_free_ports", lambda known: next(answers, None) or ports(known)
+        )
+
+        broker = start_broker(tmp_path / "eu")
+        try:
+            assert port != broker.port
+            assert broker.answers()
+            assert broker == find_broker(tmp_path / "eu")
+        finally:
+            broker.stop()
+
+
 def test_taken_port_shows_the_brokers_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

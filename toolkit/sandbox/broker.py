@@ -22,6 +22,8 @@ from toolkit.sandbox.jars import kafka_jars
 from toolkit.sandbox.process import end, running, spawn
 
 VERSION = "4.3.1"
+ATTEMPTS = 3
+PORT_TAKEN = "Address already in use"
 START_TIMEOUT_S = 60
 
 # Small and quick to start; a client compiler of its own would cost more than it saves here.
@@ -143,10 +145,17 @@ def start_broker(
         return known
     kafka_jars(version, on_step=on_step)
     directory.mkdir(parents=True, exist_ok=True)
-    broker = Broker(directory.resolve(), version, *_free_ports(known))
-    _write_properties(broker, properties or {})
-    _format(broker)
-    _run(broker)
+    for attempts_left in reversed(range(ATTEMPTS)):
+        broker = Broker(directory.resolve(), version, *_free_ports(known))
+        _write_properties(broker, properties or {})
+        _format(broker)
+        try:
+            _run(broker)
+            break
+        except SandboxFailed as exc:
+            # Between our look and its own bind anybody may have taken a port.
+            if not attempts_left or PORT_TAKEN not in str(exc):
+                raise
     return broker
 
 

@@ -273,7 +273,7 @@ class _Watch:
         self.cpu_s = self._cpu_s() - self._before
 
     def _look(self) -> None:
-        while not self._ended.wait(1):
+        while not self._ended.wait(2):
             held = 0
             for process in _family():
                 try:

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
@@ -33,15 +32,15 @@ from toolkit.spark.fleet_history import TABLES, FleetHistory
 from toolkit.spark.log_facts import ask_brokers
 from toolkit.spark.packed import collected
 from toolkit.spark.progress import OnStep, following
-from toolkit.spark.schemas import PROBLEMS, RESULTS, as_spark
+from toolkit.spark.schemas import RESULTS
 from toolkit.spark.session import start_session
 from toolkit.spark.sources import OffsetsSource, clusters_option, points_option
 from toolkit.spark.transforms import (
+    all_problems,
     decoded,
     found,
     judged,
     most_behind_first,
-    problems_only,
     read_to,
 )
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
@@ -179,7 +178,9 @@ def fleet_lag(
             step("judging")
             told = keep(job.judged(blocks, asked, facts))
             told.count()
-            result = job.result(told, read, keep(job.problems(read, facts, told)))
+            result = job.result(
+                told, read, all_problems(session, past.problems, [read, facts], told)
+            )
             if options.history:
                 step("writing the history")
                 frames = {name: getattr(result, name) for name in TABLES}
@@ -239,14 +240,6 @@ class _Job:
             read_to=read.transform(read_to),
             blocks=told,
         )
-
-    def problems(self, read: DataFrame, facts: DataFrame, told: DataFrame) -> DataFrame:
-        """Say what could not be read: `schemas.PROBLEMS`."""
-        not_used = self.session.createDataFrame(self.past.problems, as_spark(PROBLEMS))
-        every = [*(rows.transform(problems_only) for rows in (read, facts))]
-        return reduce(
-            DataFrame.union, [not_used, *every, told.transform(found("problems"))]
-        ).distinct()
 
 
 def _hour(at: datetime) -> datetime:

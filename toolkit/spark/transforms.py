@@ -8,22 +8,17 @@ Up to the last step a row is a block, whose tables are packed: see `packed.py` a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.spark.blocks import Judging, decoded_block, judged_blocks
-from toolkit.spark.packed import on_rows, unpacked
-from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, RESULTS
+from toolkit.spark.packed import collected, on_rows, unpacked
+from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, PROBLEMS, RESULTS, as_spark
 
 Step = Callable[[DataFrame], DataFrame]
 BLOCK_KEY = [field.name for field in BLOCK]
-
-
-def problems_only(rows: DataFrame) -> DataFrame:
-    """Keep the rows that say what could not be read: cluster, problem."""
-    return rows.where("problem is not null").select("cluster", "problem").distinct()
 
 
 def read_to(read: DataFrame) -> DataFrame:
@@ -69,3 +64,22 @@ def found(name: str) -> Step:
 def most_behind_first(groups: DataFrame) -> DataFrame:
     """Order groups by their lag, in one task: of a whole fleet there are not too many."""
     return groups.coalesce(1).sortWithinPartitions(F.desc_nulls_last("lag"))
+
+
+def all_problems(
+    session: SparkSession,
+    known: Iterable[tuple[str, str]],
+    rows: Iterable[DataFrame],
+    judged_blocks: DataFrame,
+) -> DataFrame:
+    """
+    Say once what could not be read: `schemas.PROBLEMS`.
+
+    They are few, and put together here: Spark would shuffle them several times.
+    """
+    every = [
+        *(one.where("problem is not null").select(*PROBLEMS.names).toArrow() for one in rows),
+        collected(judged_blocks, "problems", PROBLEMS),
+    ]
+    told = [tuple(row.values()) for table in every for row in table.to_pylist()]
+    return session.createDataFrame([*dict.fromkeys([*known, *told])], as_spark(PROBLEMS))

@@ -105,7 +105,7 @@ def test_it_is_a_dry_run_until_told_otherwise(number: int) -> None:
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
     defaults = {p.name: p.default for p in read_parameters(path)}
 
-    safe = {"dry_run": True, "approve": "", "overrides": [], "max_groups": 0, "max_partitions": 0}
+    safe = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
     assert safe == {name: defaults[name] for name in safe}
 
 
@@ -134,8 +134,7 @@ def test_a_reset_from_dry_run_to_undo(room: Room) -> None:
         dry_run=False,
         approve="within limits",
         reason="a mistake",
-        max_groups=1,
-        max_partitions=2,
+        limits=["max_groups=1", "max_partitions=2"],
     )
 
     assert ("done", before) == (undone.status, room.desk.held(group))
@@ -205,16 +204,18 @@ def test_offsets_that_a_live_group_left_are_deleted(room: Room) -> None:
     read = room.apps.create_topic(room.apps.name("read"))
     room.apps.commit(group, {TopicPartition(read, 0): 0})
     room.apps.join(group, [read])
-    standing = {"dry_run": False, "approve": "within limits", "reason": "nightly", "max_groups": 1}
+    standing = {"dry_run": False, "approve": "within limits", "reason": "nightly"}
 
-    over = room.run("60_delete_offsets", groups=[group], **standing, max_partitions=1)
+    limits = ["max_groups=1", "max_partitions=1"]
+    over = room.run("60_delete_offsets", groups=[group], **standing, limits=limits)
 
     assert ("blocked", 3) == (over.status, over.exit_code)
     assert over.error is not None
     assert "too-many-partitions" in over.error.reason
     assert {*before[group], (read, 0)} == set(room.desk.held(group)[group])
 
-    done = room.run("60_delete_offsets", groups=[group], **standing, max_partitions=2)
+    limits = ["max_groups=1", "max_partitions=2"]
+    done = room.run("60_delete_offsets", groups=[group], **standing, limits=limits)
 
     assert ("done", 2) == (done.status, done.counts["changed"])
     assert {(read, 0)} == set(room.desk.held(group)[group])

@@ -72,7 +72,7 @@ def test_it_is_a_look_until_told_otherwise() -> None:
     """As it comes the notebook rescues nobody, approves nothing, and passes over no rule."""
     defaults = {p.name: p.default for p in read_parameters(NOTEBOOK)}
 
-    safe = {"rescue": False, "dry_run": True, "approve": "", "overrides": [], "max_groups": 0}
+    safe = {"rescue": False, "dry_run": True, "approve": "", "overrides": [], "limits": []}
     assert safe == {name: defaults[name] for name in safe}
 
 

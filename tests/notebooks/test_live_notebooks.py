@@ -25,7 +25,8 @@ from toolkit.storage import audit
 
 NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
 SHOWN_COMMAND = re.compile(r"<pre><code>(offsetbook run .*?)</code></pre>", re.DOTALL)
-STANDING = {"dry_run": False, "approve": "within limits", "max_groups": 1, "max_partitions": 3}
+STANDING = {"dry_run": False, "approve": "within limits"}
+LIMITS = ["max_groups=1", "max_partitions=3"]
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def test_a_pause_is_a_dry_run_until_told_otherwise() -> None:
     (path,) = NOTEBOOKS.glob("40_*.ipynb")
     defaults = {p.name: p.default for p in read_parameters(path)}
 
-    safe = {"dry_run": True, "approve": "", "overrides": [], "max_partitions": 0}
+    safe = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
     assert safe == {name: defaults[name] for name in safe}
     assert defaults["hold_for"]
 
@@ -122,14 +123,15 @@ def test_past_a_poison_record(room: Room, eventually: Callable[..., Any]) -> Non
         value=str(POISON_OFFSET + 1),
         overrides=["skips-unread-records"],
         reason="a poison record",
+        limits=[*LIMITS, "max_records_skipped=1"],
         **STANDING,
-        max_records_skipped=1,
     )
     assert ("done", 1) == (moved.status, moved.counts["changed"]), moved
     assert POISON_OFFSET + 1 == room.committed(group)[POISON]
 
     before = room.committed(group)
-    resumed = room.run("40", action="resume", group=group, reason="it is past it", **STANDING)
+    standing = {"limits": LIMITS, **STANDING}
+    resumed = room.run("40", action="resume", group=group, reason="it is past it", **standing)
     assert ("done", {}) == (resumed.status, room.group(group).paused), resumed
     eventually(lambda: all(at > before[p] for p, at in room.committed(group).items()))
     assert ["pause", "reset", "resume"] == [request.split()[0] for request, _ in room.requests]

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from facts import NOON, live, member
@@ -26,7 +26,7 @@ from guardrail_cases import (
 )
 
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem
+from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem, Snapshot
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Finding, Intent, Severity
 from toolkit.planning import scope
 from toolkit.planning.guardrails import (
@@ -38,7 +38,9 @@ from toolkit.planning.guardrails import (
     check,
     check_overrides,
 )
-from toolkit.planning.guardrails.policy import narrowed
+from toolkit.planning.guardrails.case import Seen
+from toolkit.planning.guardrails.limits import Limits
+from toolkit.storage.series import Sighting
 
 HOUR = timedelta(hours=1)
 READER = live("g", member("orders"))
@@ -48,6 +50,8 @@ DELETION = plan(TOMBSTONE, intent=Intent.DELETE_OFFSETS)
 NEWCOMER = step(change(None, 5), state=None, group_id="new", type=GroupType.SIMPLE)
 COPY = plan(NEWCOMER, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
 JUST_NOW = (commit(age=0),)
+DAY = 24 * HOUR
+LEFT = Seen(unsubscribed={("g", "orders"): Sighting(NOON - 14 * DAY, 3, NOON - DAY)})
 TWO_COMMITS = (commit(), commit(at=BILLS))
 
 
@@ -55,6 +59,18 @@ def holding(group: Group) -> Case:
     """Return the case of pausing a partition of a group."""
     made = plan(step(change(None, None), action=Action.HOLD), intent=Intent.PAUSE)
     return case(made, facts(group))
+
+
+def empty_since(days: int) -> Snapshot:
+    """Return the facts of a group that has been Empty for so many days, with an old commit."""
+    old = commit(age=90 * 24 * 3600)
+    return facts(replace(IDLE, empty_since=NOON - days * DAY), commits=(old,))
+
+
+def standing(now: Snapshot | None = None, *, seen: Seen = Seen(), **limits: Any) -> Case:  # noqa: B008 - it is frozen
+    """Return the case of an ordinary change under a standing approval with such limits."""
+    given = Limits(**{"max_groups": 9, "max_partitions": 9, "max_records_repeated": 99, **limits})
+    return case(now=now, limits=given, seen=seen)
 
 
 class Example(NamedTuple):
@@ -248,6 +264,24 @@ EXAMPLES = {
         case(plan(step(change(), action=Action.RELEASE)), facts(live("g", member(unreadable="?")))),
         ("g", None, None),
     ),
+    "group-not-allowed": Example(
+        standing(groups=("pay-*", "h")),
+        "the standing approval is for pay-*, h",
+        standing(groups=("[fg]",)),
+        ("g", None, None),
+    ),
+    "empty-too-briefly": Example(
+        standing(empty_since(30), empty_for_days=31),
+        "unused for 30.0 days by its own record; empty_for_days is 31",
+        standing(empty_since(30), empty_for_days=30),
+        ("g", None, None),
+    ),
+    "unsubscribed-too-briefly": Example(
+        standing(seen=LEFT, unsubscribed_for_days=15),
+        "seen unsubscribed for 14.0 days; unsubscribed_for_days is 15",
+        standing(seen=LEFT, unsubscribed_for_days=14),
+        ("g", "orders", None),
+    ),
 }
 
 
@@ -408,17 +442,6 @@ def test_clocks_may_differ_a_little() -> None:
     assert [] == found("stale-plan", case(plan(made_at=NOON + timedelta(minutes=5))))
 
 
-def test_limits_of_an_approval_only_narrow_those_of_the_cluster() -> None:
-    """An approval cannot allow more than the fleet file, nor limit what nobody knows."""
-    policy = Policy(max_groups=10, max_partitions=10)
-
-    assert replace(policy, max_groups=2) == narrowed(
-        policy, {"max_groups": 2, "max_partitions": 99}
-    )
-    with pytest.raises(UsageError, match="there is no limit 'max_group'"):
-        narrowed(policy, {"max_group": 2})
-
-
 def test_what_is_found_twice_is_told_once() -> None:
     """Two planners that ran into the same thing make one finding."""
     finding = Finding("past-end", Severity.BLOCK, "too late", "g", "bills", 0)
@@ -466,3 +489,27 @@ def test_a_rule_that_lacks_a_fact_blocks(rule: str, about: Case, lacking: str) -
     why = f"cannot be judged without knowing: {lacking}"
 
     assert [Finding(rule, Severity.BLOCK, why)] == found(rule, about)
+
+
+@pytest.mark.parametrize(
+    ("about", "says"),
+    [
+        (standing(empty_for_days=1), "since when nobody has used g"),
+        (standing(unsubscribed_for_days=1), "since when g does not subscribe to orders"),
+        (standing(unsubscribed_in_runs=1), "since when g does not subscribe to orders"),
+    ],
+)
+def test_a_limit_that_cannot_be_judged_blocks(about: Case, says: str) -> None:
+    """Without a record or a sighting of ours, how long it was so is not known, and it blocks."""
+    assert [f"cannot be judged without knowing: {says}"] == [
+        finding.why for finding in check(about)
+    ]
+
+
+def test_how_often_it_must_have_been_seen() -> None:
+    """Days alone are not enough where the approval asks for runs as well."""
+    few = standing(seen=LEFT, unsubscribed_for_days=14, unsubscribed_in_runs=4)
+    enough = standing(seen=LEFT, unsubscribed_for_days=14, unsubscribed_in_runs=3)
+
+    assert ["seen unsubscribed by 3 runs; unsubscribed_in_runs is 4"] == [f.why for f in check(few)]
+    assert () == check(enough)

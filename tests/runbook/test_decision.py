@@ -10,6 +10,7 @@ from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.operate import Approval
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.guardrails.limits import Limits
 from toolkit.runbook import Ending
 from toolkit.runbook.decision import Consent
 
@@ -21,7 +22,7 @@ EMPTY = Plan(Intent.RESET, "reset payments to-current", "eu", "c1", NOW, ())
 SKIPS = Finding("skips-unread-records", Severity.BLOCK, "5 records", "payments")
 LIVE = Finding("group-live", Severity.BLOCK, "it is Stable", "payments")
 NOTE = Finding("no-commit", Severity.NOTE, "nothing is committed", "payments")
-LIMITS = {"max_groups": 1, "max_partitions": 5}
+LIMITS = ("max_groups=1", "max_partitions=5")
 
 
 def test_the_fingerprint_of_the_plan_approves_it() -> None:
@@ -100,5 +101,5 @@ def test_a_standing_approval_carries_its_limits() -> None:
     """Within limits, any plan is approved by its own fingerprint together with the limits."""
     consent = Consent(dry_run=False, approve="within limits", reason="nightly", limits=LIMITS)
 
-    expected = Approval(PLAN.fingerprint, "nightly", (), limits=LIMITS)
+    expected = Approval(PLAN.fingerprint, "nightly", (), limits=Limits(1, 5))
     assert expected == consent.decide(PLAN, ()).approval

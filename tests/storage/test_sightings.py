@@ -8,7 +8,8 @@ import pytest
 
 from toolkit.errors import RecordFailed
 from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
-from toolkit.storage.sightings import Sighting, empty_since, record
+from toolkit.storage.series import Sighting
+from toolkit.storage.sightings import empty_since, record
 
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

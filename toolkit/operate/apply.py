@@ -42,6 +42,7 @@ from toolkit.operate.history import (
 from toolkit.operate.holds import HOLDS, Holds
 from toolkit.operate.interrupts import held_back
 from toolkit.operate.operator import Operator
+from toolkit.operate.seen import seen_before
 from toolkit.operate.settle import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
@@ -53,7 +54,6 @@ from toolkit.planning.guardrails import (
     check,
     check_overrides,
 )
-from toolkit.planning.guardrails.policy import narrowed
 from toolkit.storage import audit
 from toolkit.storage.runs import new_run_id, write_undo_record
 from toolkit.storage.state_dir import locked
@@ -108,7 +108,7 @@ def apply_tied(
         runs = last_runs(plan, state)
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
-        case = look_again(plan, cluster, approval, finishing=finishing)
+        case = look_again(plan, cluster, approval, state=state, finishing=finishing)
         if stopping := blocking(check(case), approval.overrides):
             raise _blocked(stopping)
         run_id = new_run_id(case.now, plan.fingerprint)
@@ -178,7 +178,7 @@ def _carry_out_on_record(case: Case, run: audit.Run, here: _Here) -> Outcome:
 
 
 def look_again(
-    plan: Plan, cluster: Cluster, approval: Approval, *, finishing: bool = False
+    plan: Plan, cluster: Cluster, approval: Approval, *, state: Path, finishing: bool = False
 ) -> Case:
     """Read the facts of now for the rules, not before an idle group can have been watched."""
     early = plan.made_at + approval.watch - datetime.now(UTC)
@@ -187,15 +187,18 @@ def look_again(
         time.sleep(min(early, approval.watch).total_seconds())
     # A topic that a group has not committed yet is not among the facts about the group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
+    limits = approval.limits
     return Case(
         plan=plan,
         facts=read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics)),
-        policy=narrowed(cluster.policy, approval.limits),
+        policy=limits.narrow(cluster.policy) if limits else cluster.policy,
         now=datetime.now(UTC),
         reason=approval.reason,
         applying=True,
         finishing=finishing,
         watch=approval.watch,
+        limits=limits,
+        seen=seen_before(plan.cluster_id, limits, state),
     )
 
 

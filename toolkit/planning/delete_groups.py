@@ -1,37 +1,20 @@
 """
 Delete whole groups (KIP-229): named ones, or all that have been empty for a while.
 
-How long a group has been empty is never guessed. The group's own record in the offsets topic says
-since when it has no members; without it, our own sightings do. A commit that is younger than that
-means that somebody used the group without joining it, so the age counts from there.
+How long a group has been empty is never guessed: see `toolkit.planning.unused`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
 
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.idle import choose_groups
 from toolkit.planning.members import members_of
 from toolkit.planning.steps import Facts, Part, block, in_words, note, plan_of
-
-
-class Sighting(Protocol):
-    """Since when every look of ours found a group Empty."""
-
-    @property
-    def since(self) -> datetime:
-        """The first of those looks."""
-
-
-class Unused(NamedTuple):
-    """Since when nobody has used a group, and how that is known."""
-
-    since: datetime
-    source: str
+from toolkit.planning.unused import Sighting, Unused, unused_since
 
 
 def plan_delete_groups(
@@ -54,7 +37,8 @@ def plan_delete_groups(
         chosen, findings = choose_groups(facts.index, groups)
         yield from findings
         for group in chosen:
-            unused = _unused(facts, group, (sightings or {}).get(group.group_id))
+            sighting = (sightings or {}).get(group.group_id)
+            unused = unused_since(group, facts.commits(group.group_id).values(), sighting)
             if empty_for is None:
                 yield from _deleted(facts, group, _told(unused, snapshot.taken_at))
             elif group.is_live and group.group_id not in groups:
@@ -82,27 +66,6 @@ def _if_old_enough(
     else:
         yield note("empty-for", told, group.group_id)
         yield from _deleted(facts, group, told)
-
-
-def _unused(facts: Facts, group: Group, sighting: Sighting | None) -> Unused | None:
-    """
-    Return since when nobody has used a group; None where that is not known.
-
-    A simple group has no members at any time, so that only its commits tell of its use.
-    """
-    commits = facts.commits(group.group_id).values()
-    newest = facts.newest_commit_at(group.group_id)
-    found = None
-    if group.empty_since:
-        found = Unused(group.empty_since, "its own record")
-    elif commits and group.type is GroupType.SIMPLE:
-        all_known = all(commit.committed_at for commit in commits)
-        return Unused(newest, "its newest commit") if newest and all_known else None
-    elif sighting:
-        found = Unused(sighting.since, "our own sightings since then, the first")
-    if found and newest and newest > found.since:
-        return Unused(newest, "its newest commit")
-    return found
 
 
 def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:

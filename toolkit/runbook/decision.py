@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from toolkit.operate import Approval
 from toolkit.plan import Finding, Plan
 from toolkit.planning.guardrails import blocking, check_overrides
+from toolkit.planning.guardrails.limits import Limits
 from toolkit.runbook.conclusion import Ending
 
 WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
@@ -32,19 +33,21 @@ class Consent:
     What the parameters of a notebook consent to.
 
     `approve` is the plan's fingerprint, or "within limits": then `limits` say how much may be
-    changed, by the names of `Policy`, and 0 allows none. Raises UsageError for an override that is
-    no rule or cannot be overridden.
+    changed, in texts such as "max_groups=5", see `Limits`. Raises UsageError for an override that
+    is no rule or cannot be overridden, and for limits that are none.
     """
 
     dry_run: bool
     approve: str = ""
     reason: str = ""
     overrides: Sequence[str] = ()
-    limits: Mapping[str, int] = field(default_factory=dict)
+    limits: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check the overrides."""
+        """Check the overrides and the limits."""
         check_overrides(self.overrides)
+        if self.limits or self.approve == WITHIN_LIMITS:
+            Limits.parse(self.limits)
 
     def decide(self, plan: Plan, findings: Sequence[Finding]) -> Decision:
         """Return whether a plan is applied of which the guard-rails found these findings."""
@@ -81,7 +84,6 @@ class Consent:
     def _approval(self, plan: Plan) -> Approval:
         overrides = tuple(self.overrides)
         if self.approve == WITHIN_LIMITS:
-            return Approval.standing(
-                plan, reason=self.reason, limits=self.limits, overrides=overrides
-            )
+            limits = Limits.parse(self.limits)
+            return Approval.standing(plan, reason=self.reason, limits=limits, overrides=overrides)
         return Approval(self.approve, self.reason, overrides)

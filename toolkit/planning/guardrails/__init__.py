@@ -13,13 +13,14 @@ from functools import partial
 
 from toolkit.errors import UsageError
 from toolkit.plan import Finding, Severity
-from toolkit.planning.guardrails import loss, policy, state
+from toolkit.planning.guardrails import loss, policy, standing, state
 from toolkit.planning.guardrails.case import WATCH, CannotTell, Case, Rule
 from toolkit.planning.guardrails.state import QUIET_AFTER
 from toolkit.planning.hold_rules import GROUP_RULES
 
 __all__ = [
     "FINAL",
+    "LIMITING",
     "OVERRIDABLE",
     "QUIET_AFTER",
     "RULES",
@@ -53,6 +54,9 @@ RULES: dict[str, Rule] = {
     "too-many-groups": policy.too_many_groups,
     "too-many-partitions": policy.too_many_partitions,
     "too-many-records": loss.too_many_records,
+    "group-not-allowed": standing.group_not_allowed,
+    "empty-too-briefly": standing.empty_too_briefly,
+    "unsubscribed-too-briefly": standing.unsubscribed_too_briefly,
     "unreadable": state.unreadable,
     **{rule: partial(state.not_holdable, why_not=why) for rule, why in GROUP_RULES.items()},
 }
@@ -80,8 +84,11 @@ FINAL = frozenset(
         *GROUP_RULES,
         *("streams-share", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
         *("group-size", "another-hold"),
+        *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
     }
 )
+# What the limits of an approval are about: who sets them cannot pass over them in one breath.
+LIMITING = frozenset({"too-many-groups", "too-many-partitions", "too-many-records"})
 OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.plan import Change, Intent, Plan, Position, Step
+from toolkit.planning.guardrails.limits import Limits
+from toolkit.planning.unused import Sighting
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
@@ -54,6 +56,14 @@ class Jump(NamedTuple):
     end: int
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What earlier looks of ours saw: groups that stayed Empty, and topics that stayed left."""
+
+    empty: Mapping[str, Sighting] = field(default_factory=dict)  # by group
+    unsubscribed: Mapping[tuple[str, str], Sighting] = field(default_factory=dict)  # group, topic
+
+
 @dataclass(frozen=True)
 class Case:
     """
@@ -61,7 +71,8 @@ class Case:
 
     While a plan is only being made or reviewed, `applying` is False and `facts` are those it was
     made from. `finishing` says that an earlier run of the same plan was cut off, so that a part of
-    it may be done already. `watch` is how far apart two looks at an idle group must be.
+    it may be done already. `watch` is how far apart two looks at an idle group must be. `limits`
+    are those of a standing approval, and `seen` is what they may need to be judged by.
     """
 
     plan: Plan
@@ -72,6 +83,8 @@ class Case:
     applying: bool = False
     finishing: bool = False
     watch: timedelta = WATCH
+    limits: Limits | None = None
+    seen: Seen = Seen()
 
     @cached_property
     def groups(self) -> dict[str, Group]:

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from toolkit.errors import UsageError
-from toolkit.model import Policy
 from toolkit.planning.guardrails.case import CannotTell, Case, Objection
 
-LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 MAX_PLAN_AGE = timedelta(hours=1)
 CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan and who apply
-
-
-def narrowed(policy: Policy, limits: Mapping[str, int]) -> Policy:
-    """Return a policy with limits that are stricter where given; UsageError for an unknown one."""
-    for name in limits:
-        if name not in LIMITS:
-            raise UsageError(f"there is no limit {name!r}", hint=f"one of: {', '.join(LIMITS)}")
-    stricter = {name: min(most, getattr(policy, name)) for name, most in limits.items()}
-    return replace(policy, **stricter)
 
 
 def read_only(case: Case) -> Iterator[Objection]:

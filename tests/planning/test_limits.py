@@ -1,0 +1,73 @@
+"""The limits of a standing approval, as they are written and as they narrow a policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import UsageError
+from toolkit.model import Policy
+from toolkit.planning.guardrails.limits import Limits
+
+NEEDED = ["max_groups=1", "max_partitions=2"]
+
+
+def test_what_is_not_given_is_not_allowed() -> None:
+    """Records that are not spoken of may be neither skipped nor repeated; any group may change."""
+    assert Limits(1, 2) == Limits.parse(NEEDED)
+    assert Policy(
+        max_groups=1, max_partitions=2, max_records_skipped=0, max_records_repeated=0
+    ) == (Limits.parse(NEEDED).narrow(Policy()))
+
+
+def test_every_limit_can_be_written() -> None:
+    """A number for each but the groups, which may be named one after the other."""
+    texts = [
+        *("max_groups=1", "max_partitions=2_000", "max_records_skipped=3"),
+        *("max_records_repeated=4", "groups=pay=*", "empty_for_days=30", "groups=search-*"),
+        *("unsubscribed_for_days=14", "unsubscribed_in_runs=2"),
+    ]
+
+    assert Limits(1, 2000, 3, 4, ("pay=*", "search-*"), 30, 14, 2) == Limits.parse(texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "says"),
+    [
+        ([], "a standing approval needs a limit for max_groups, max_partitions"),
+        (["max_groups=1"], "a standing approval needs a limit for max_partitions"),
+        ([*NEEDED, "max_group=1"], "there is no limit 'max_group'"),
+        ([*NEEDED, "zeal=1"], "there is no limit 'zeal'"),
+        ([*NEEDED, ""], "there is no limit ''"),
+        ([*NEEDED, "max_records_skipped"], "limit 'max_records_skipped' has no value"),
+        ([*NEEDED, "max_records_skipped="], "limit 'max_records_skipped=' has no value"),
+        ([*NEEDED, "max_groups=9"], "limit max_groups is there twice"),
+        (["max_groups=-1"], "limit 'max_groups=-1' must be a whole number from 0"),
+        (["max_groups=1.5"], "limit 'max_groups=1.5' must be a whole number from 0"),
+        (["max_groups=٣"], "limit 'max_groups=٣' must be a whole number from 0"),
+        (["max_groups=01"], "limit 'max_groups=01' must be a whole number from 0"),
+    ],
+)
+def test_a_limit_that_is_none_is_refused(texts: list[str], says: str) -> None:
+    """The text that is wrong is named; nothing is guessed."""
+    with pytest.raises(UsageError) as caught:
+        Limits.parse(texts)
+
+    assert says == caught.value.problem
+
+
+counts = st.integers(0, 5)
+
+
+@given(st.tuples(counts, counts, counts, counts), st.tuples(counts, counts, counts, counts))
+def test_limits_only_narrow(ours: tuple[int, ...], fleets: tuple[int, ...]) -> None:
+    """No approval allows more than the fleet file, and none more than itself."""
+    names = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
+    policy = replace(Policy(), **dict(zip(names, fleets, strict=True)))
+
+    narrow = Limits(*ours).narrow(policy)
+
+    assert tuple(map(min, ours, fleets)) == tuple(getattr(narrow, name) for name in names)

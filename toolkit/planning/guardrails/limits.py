@@ -1,0 +1,86 @@
+"""
+How far a standing approval goes: which groups, how many, how far, and how long left alone.
+
+The rules that hold a plan against them are in `toolkit.planning.guardrails.standing`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from typing import Self
+
+from toolkit.errors import UsageError
+from toolkit.model import Policy
+
+REQUIRED = ("max_groups", "max_partitions")
+_COUNTED = (*REQUIRED, "max_records_skipped", "max_records_repeated")
+_NUMBER = re.compile(r"0|[1-9][0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    The limits of a standing approval; those of the fleet file hold as well.
+
+    What is not given is 0 for what is counted, and no condition for the others.
+    """
+
+    max_groups: int
+    max_partitions: int
+    max_records_skipped: int = 0
+    max_records_repeated: int = 0
+    groups: tuple[str, ...] = ()  # only these: names and shell patterns
+    empty_for_days: int | None = None  # only groups that nobody has used for so long
+    unsubscribed_for_days: int | None = None  # only offsets that were left behind so long ago
+    unsubscribed_in_runs: int | None = None  # and were found so by so many runs
+
+    @classmethod
+    def parse(cls, texts: Sequence[str]) -> Self:
+        """
+        Read limits from texts such as "max_groups=5"; "groups=search-*" may be there repeatedly.
+
+        Raises UsageError that names the text, and where groups or partitions are not limited.
+        """
+        values: dict[str, int] = {}
+        groups: list[str] = []
+        for text in texts:
+            name, equals, value = text.partition("=")
+            _check(text, name, given=bool(equals and value), again=name in values)
+            if name == "groups":
+                groups.append(value)
+            else:
+                values[name] = _number(text, value)
+        if missing := [name for name in REQUIRED if name not in values]:
+            raise UsageError(
+                f"a standing approval needs a limit for {', '.join(missing)}",
+                hint="give limits, or approve a plan by its fingerprint",
+            )
+        return cls(**values, groups=tuple(groups))
+
+    def narrow(self, policy: Policy) -> Policy:
+        """Return a cluster's policy with these limits where they are the stricter ones."""
+        both = {name: (getattr(self, name), getattr(policy, name)) for name in _COUNTED}
+        return replace(policy, **{name: min(pair) for name, pair in both.items()})
+
+
+_NAMES = tuple(field.name for field in fields(Limits))
+
+
+def _check(text: str, name: str, *, given: bool, again: bool) -> None:
+    if name not in _NAMES:
+        near = get_close_matches(name, _NAMES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(_NAMES)}"
+        raise UsageError(f"there is no limit {name!r}", hint=hint)
+    if not given:
+        raise UsageError(f"limit {text!r} has no value", hint=f"such as {name}=5")
+    if again:
+        raise UsageError(f"limit {name} is there twice")
+
+
+def _number(text: str, value: str) -> int:
+    if not _NUMBER.fullmatch(value):
+        raise UsageError(f"limit {text!r} must be a whole number from 0")
+    return int(value.replace("_", ""))

@@ -32,7 +32,7 @@ from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
 from toolkit.secrets import REFERENCE, SECRET_SETTINGS
 from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
-from toolkit.storage.yaml_nodes import compose, pairs, text_of, wrong_at
+from toolkit.storage.yaml_nodes import YamlFile, meant
 
 BOOTSTRAP = "bootstrap.servers"
 SETTINGS = SECRET_SETTINGS | {
@@ -83,22 +83,23 @@ def _places() -> list[Path]:
 
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
     """Read a fleet file; raises FleetFileError that names the line and column of what is wrong."""
-    path = find_fleet_file(path)
-    entries = _entries(path)
-    policy = read_policy(path, entries, Policy())
+    file = _file(find_fleet_file(path))
+    entries = _entries(file)
+    policy = read_policy(file, entries, Policy())
     clusters = {
-        name.value: _cluster(path, name, node, policy)
-        for name, node in pairs(path, entries["clusters"], "clusters")
+        name.value: _cluster(file, name, node, policy)
+        for name, node in file.pairs(entries["clusters"], "clusters")
     }
     if not clusters:
-        raise wrong_at(path, entries["clusters"], "no cluster is listed under 'clusters'")
+        raise file.wrong_at(entries["clusters"], "no cluster is listed under 'clusters'")
     return clusters
 
 
 def state_entry(path: Path) -> Path | None:
     """Return the folder that the fleet file names for our own records, relative to the file."""
-    node = _entries(path).get("state")
-    return path.parent / Path(text_of(path, node, "state")).expanduser() if node else None
+    file = _file(path)
+    node = _entries(file).get("state")
+    return path.parent / Path(file.text_of(node, "state")).expanduser() if node else None
 
 
 def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Cluster]:
@@ -113,57 +114,56 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
     return [fleet[name] for name in names or fleet]
 
 
-def _entries(path: Path) -> dict[str, yaml.Node]:
-    root = compose(path)
+def _file(path: Path) -> YamlFile:
+    hint = "name another with --fleet, or run 'offsetbook sandbox up' to get one"
+    return YamlFile(path, "fleet file", FleetFileError, hint)
+
+
+def _entries(file: YamlFile) -> dict[str, yaml.Node]:
+    root = file.compose(file.read())
     if root is None:
-        raise FleetFileError(f"fleet file {path} is empty", hint="list clusters in it")
+        raise FleetFileError(f"fleet file {file.path} is empty", hint="list clusters in it")
     known = ["clusters", "state", *FOR_ALL]
     entries = {}
-    for key, node in pairs(path, root, "the file"):
+    for key, node in file.pairs(root, "the file"):
         if key.value not in known:
-            raise wrong_at(path, key, f"unknown entry {key.value!r}{_meant(key.value, known)}")
+            raise file.wrong_at(key, f"unknown entry {key.value!r}{meant(key.value, known)}")
         entries[key.value] = node
     if "clusters" not in entries:
-        raise wrong_at(path, root, "no cluster is listed under 'clusters'")
+        raise file.wrong_at(root, "no cluster is listed under 'clusters'")
     if "state" in entries:
-        text_of(path, entries["state"], "state")
+        file.text_of(entries["state"], "state")
     return entries
 
 
-def _cluster(path: Path, name: yaml.ScalarNode, node: yaml.Node, defaults: Policy) -> Cluster:
+def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: Policy) -> Cluster:
     entries = {}
     known = [*SETTINGS, BOOTSTRAP, *FOR_ONE]
-    for key, value in pairs(path, node, f"cluster {name.value!r}"):
+    for key, value in file.pairs(node, f"cluster {name.value!r}"):
         if key.value not in known:
-            raise wrong_at(path, key, f"unknown setting {key.value!r}{_meant(key.value, known)}")
+            raise file.wrong_at(key, f"unknown setting {key.value!r}{meant(key.value, known)}")
         entries[key.value] = value
-    settings = _settings(path, entries)
+    settings = _settings(file, entries)
     servers = settings.pop(BOOTSTRAP, None)
     if not servers:
-        raise wrong_at(path, name, f"cluster {name.value!r} has no {BOOTSTRAP}")
-    return Cluster(name.value, servers, settings, read_policy(path, entries, defaults))
+        raise file.wrong_at(name, f"cluster {name.value!r} has no {BOOTSTRAP}")
+    return Cluster(name.value, servers, settings, read_policy(file, entries, defaults))
 
 
-def _settings(path: Path, entries: Mapping[str, yaml.Node]) -> dict[str, str]:
+def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str]:
     settings = {}
     for setting, node in entries.items():
         if setting in FOR_ONE:
             continue
-        value = text_of(path, node, setting)
+        value = file.text_of(node, setting)
         if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
-            raise wrong_at(
-                path,
+            raise file.wrong_at(
                 node,
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
             )
         if value not in CHOICES.get(setting, {value}):
             choices = ", ".join(sorted(CHOICES[setting]))
-            raise wrong_at(path, node, f"{setting} must be one of: {choices}")
+            raise file.wrong_at(node, f"{setting} must be one of: {choices}")
         settings[setting] = value
     return settings
-
-
-def _meant(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

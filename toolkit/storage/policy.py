@@ -16,53 +16,52 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from toolkit.model import Policy
-from toolkit.storage.yaml_nodes import pairs, text_of, wrong_at
+from toolkit.storage.yaml_nodes import YamlFile
 
 FOR_ALL = ("protected_groups", "limits")
 FOR_ONE = (*FOR_ALL, "read_only")
 LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 
 
-def read_policy(path: Path, entries: Mapping[str, yaml.Node], defaults: Policy) -> Policy:
-    """Return the defaults as changed by the entries; raises FleetFileError with the place."""
+def read_policy(file: YamlFile, entries: Mapping[str, yaml.Node], defaults: Policy) -> Policy:
+    """Return the defaults as changed by the entries; raises the file's error with the place."""
     policy = defaults
     if node := entries.get("read_only"):
-        policy = replace(policy, read_only=_flag(path, node, "read_only"))
+        policy = replace(policy, read_only=_flag(file, node, "read_only"))
     if node := entries.get("protected_groups"):
         # A cluster's own list must not silently lift the protection that is given to all.
-        groups = dict.fromkeys([*policy.protected_groups, *_names(path, node, "protected_groups")])
+        groups = dict.fromkeys([*policy.protected_groups, *_names(file, node, "protected_groups")])
         policy = replace(policy, protected_groups=tuple(groups))
     if node := entries.get("limits"):
-        limits: dict[str, Any] = dict(_limits(path, node))
+        limits: dict[str, Any] = dict(_limits(file, node))
         policy = replace(policy, **limits)
     return policy
 
 
-def _flag(path: Path, node: yaml.Node, what: str) -> bool:
+def _flag(file: YamlFile, node: yaml.Node, what: str) -> bool:
     if node.tag != "tag:yaml.org,2002:bool":
-        raise wrong_at(path, node, f"{what} must be true or false")
-    return text_of(path, node, what).lower() in {"true", "yes", "on"}
+        raise file.wrong_at(node, f"{what} must be true or false")
+    return file.text_of(node, what).lower() in {"true", "yes", "on"}
 
 
-def _names(path: Path, node: yaml.Node, what: str) -> list[str]:
+def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:
     if not isinstance(node, yaml.SequenceNode):
-        raise wrong_at(path, node, f"{what} must be a list, such as [payments, billing-*]")
-    return [text_of(path, item, f"each of {what}") for item in node.value]
+        raise file.wrong_at(node, f"{what} must be a list, such as [payments, billing-*]")
+    return [file.text_of(item, f"each of {what}") for item in node.value]
 
 
-def _limits(path: Path, node: yaml.Node) -> Iterator[tuple[str, int]]:
-    for key, value in pairs(path, node, "limits"):
+def _limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:
+    for key, value in file.pairs(node, "limits"):
         if key.value not in LIMITS:
             meant = get_close_matches(key.value, LIMITS, n=1)
             which = f"did you mean {meant[0]!r}?" if meant else f"known are {', '.join(LIMITS)}"
-            raise wrong_at(path, key, f"unknown limit {key.value!r}; {which}")
-        text = text_of(path, value, key.value)
+            raise file.wrong_at(key, f"unknown limit {key.value!r}; {which}")
+        text = file.text_of(value, key.value)
         if value.tag != "tag:yaml.org,2002:int" or not re.fullmatch(r"0|[1-9][0-9_]*", text):
-            raise wrong_at(path, value, f"{key.value} must be a whole number from 0")
+            raise file.wrong_at(value, f"{key.value} must be a whole number from 0")
         yield key.value, int(text.replace("_", ""))

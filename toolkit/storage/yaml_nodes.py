@@ -2,72 +2,84 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 import yaml
 
-from toolkit.errors import FleetFileError
+from toolkit.errors import UsageError
 
 
-def compose(path: Path) -> yaml.Node | None:
-    """Return the root of a YAML file, None for an empty one; raises FleetFileError."""
-    text = _read(path)
-    try:
-        return yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as exc:
-        raise _at(path, exc.problem_mark, exc.problem or "not valid YAML") from exc
-    except yaml.reader.ReaderError as exc:
-        before = text[: exc.position].split("\n")
-        line, column = len(before) - 1, len(before[-1])
-        mark = yaml.Mark(str(path), exc.position, line, column, buffer=None, pointer=0)
-        raise _at(path, mark, f"character U+{exc.character:04X} is not allowed in YAML") from exc
-    except (ValueError, OverflowError, RecursionError) as exc:  # no such character; too deep
-        raise FleetFileError(
-            f"fleet file {path} is not valid YAML: {exc}", hint="compare it with the README's"
-        ) from exc
+@dataclass(frozen=True, slots=True)
+class YamlFile:
+    """A file that people write, what it is called, and the error that tells of mistakes in it."""
+
+    path: Path
+    what: str  # such as "fleet file"
+    error: type[UsageError]
+    without: str  # what to try where it cannot be read
+    lines_before: int = 0  # of the file, where only what follows is YAML
+
+    def read(self) -> str:
+        """Return the text of the file."""
+        try:
+            return self.path.read_text("utf-8")
+        except OSError as exc:
+            problem = f"{self.what} {self.path} cannot be read: {exc.strerror}"
+            raise self.error(problem, hint=self.without) from exc
+        except UnicodeDecodeError as exc:
+            problem = f"{self.what} {self.path} is not UTF-8 text"
+            raise self.error(problem, hint="save it as such") from exc
+
+    def compose(self, text: str) -> yaml.Node | None:
+        """Return the root of YAML text, None where it is empty."""
+        try:
+            return yaml.compose(text, Loader=yaml.SafeLoader)
+        except yaml.MarkedYAMLError as exc:
+            raise self._at(exc.problem_mark, exc.problem or "not valid YAML") from exc
+        except yaml.reader.ReaderError as exc:
+            before = text[: exc.position].split("\n")
+            line, column = len(before) - 1, len(before[-1])
+            mark = yaml.Mark(str(self.path), exc.position, line, column, buffer=None, pointer=0)
+            said = f"character U+{exc.character:04X} is not allowed in YAML"
+            raise self._at(mark, said) from exc
+        except (ValueError, OverflowError, RecursionError) as exc:  # no such character; too deep
+            problem = f"{self.what} {self.path} is not valid YAML: {exc}"
+            raise self.error(problem, hint="compare it with the README's") from exc
+
+    def pairs(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
+        """Yield the names and values of a mapping; raises the error for anything else."""
+        if not isinstance(node, yaml.MappingNode):
+            raise self.wrong_at(node, f"{what} must hold 'name: value' lines")
+        seen = set()
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise self.wrong_at(key, "a name must be plain text")
+            if key.value in seen:
+                raise self.wrong_at(key, f"{key.value!r} is there twice")
+            seen.add(key.value)
+            yield key, value
+
+    def text_of(self, node: yaml.Node, what: str) -> str:
+        """Return the one value that a node holds; raises the error for anything else."""
+        if not isinstance(node, yaml.ScalarNode) or not node.value or node.tag.endswith(":null"):
+            raise self.wrong_at(node, f"{what} must be one value")
+        return str(node.value)
+
+    def wrong_at(self, node: yaml.Node, problem: str) -> UsageError:
+        """Return the error that points at a node."""
+        return self._at(node.start_mark, problem)
+
+    def _at(self, mark: yaml.Mark | None, problem: str) -> UsageError:
+        line = (
+            f", line {self.lines_before + mark.line + 1}, column {mark.column + 1}" if mark else ""
+        )
+        return self.error(f"{self.what} {self.path}{place}: {problem}", hint="correct that line")
 
 
-def pairs(path: Path, node: yaml.Node, what: str) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
-    """Yield the names and values of a mapping; raises FleetFileError for anything else."""
-    if not isinstance(node, yaml.MappingNode):
-        raise wrong_at(path, node, f"{what} must hold 'name: value' lines")
-    seen = set()
-    for key, value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            raise wrong_at(path, key, "a name must be plain text")
-        if key.value in seen:
-            raise wrong_at(path, key, f"{key.value!r} is there twice")
-        seen.add(key.value)
-        yield key, value
-
-
-def text_of(path: Path, node: yaml.Node, what: str) -> str:
-    """Return the one value that a node holds; raises FleetFileError."""
-    if not isinstance(node, yaml.ScalarNode) or not node.value or node.tag.endswith(":null"):
-        raise wrong_at(path, node, f"{what} must be one value")
-    return str(node.value)
-
-
-def wrong_at(path: Path, node: yaml.Node, problem: str) -> FleetFileError:
-    """Return the error that points at a node."""
-    return _at(path, node.start_mark, problem)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as exc:
-        raise FleetFileError(
-            f"fleet file {path} cannot be read: {exc.strerror}",
-            hint="name another with --fleet, or run 'offsetbook sandbox up' to get one",
-        ) from exc
-    except UnicodeDecodeError as exc:
-        raise FleetFileError(
-            f"fleet file {path} is not UTF-8 text", hint="save it as such"
-        ) from exc
-
-
-def _at(path: Path, mark: yaml.Mark | None, problem: str) -> FleetFileError:
-    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-    return FleetFileError(f"fleet file {path}{place}: {problem}", hint="correct that line")
+def meant(name: str, known: Sequence[str]) -> str:
+    """Return what a misspelt name may have meant, as the end of a sentence; "" for no idea."""
+    close = get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

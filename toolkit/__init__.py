@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         show_outcome,
         show_undo,
     )
+    from toolkit.runbook.copying import CopyWish, plan_group_copy
     from toolkit.runbook.decision import Consent
     from toolkit.runbook.holds import (
         HoldRequest,
@@ -72,7 +73,14 @@ if TYPE_CHECKING:
     from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
     from toolkit.runbook.rescue import plan_expiry_rescue
     from toolkit.runbook.review import Applying
-    from toolkit.runbook.trouble import examine_group, show_next_steps, show_records
+    from toolkit.runbook.trouble import (
+        examine_group,
+        groups_to_choose,
+        look_at_group,
+        show_next_steps,
+        show_records,
+    )
+    from toolkit.runbook.unsubscribed import record_unsubscribed
     from toolkit.sandbox.only import require_sandbox
     from toolkit.spark.fleet_history import read_fleet_history
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
@@ -125,12 +133,14 @@ _AT_HOME = {
     "runbook.changes": (
         "apply_decided conclude_change leave_plan run_command show_decision show_outcome show_undo"
     ),
+    "runbook.copying": "CopyWish plan_group_copy",
     "runbook.decision": "Consent",
     "runbook.holds": "HoldRequest MoveWish plan_hold plan_live_move show_paused show_resume",
     "runbook.look": "read_facts_of read_reset_facts read_times_of",
     "runbook.rescue": "plan_expiry_rescue",
     "runbook.review": "Applying",
-    "runbook.trouble": "examine_group show_next_steps show_records",
+    "runbook.trouble": "examine_group groups_to_choose look_at_group show_next_steps show_records",
+    "runbook.unsubscribed": "record_unsubscribed",
     "sandbox.only": "require_sandbox",
     "spark.fleet_history": "read_fleet_history",
     "spark.fleet_lag": "FleetOptions fleet_lag",
@@ -155,6 +165,7 @@ __all__ = [
     "Cluster",
     "Commit",
     "Consent",
+    "CopyWish",
     "Finding",
     "FleetOptions",
     "Group",
@@ -186,10 +197,12 @@ __all__ = [
     "findings_frame",
     "fleet_lag",
     "groups_frame",
+    "groups_to_choose",
     "lag_by_group",
     "leave_plan",
     "list_paused_partitions",
     "load_fleet",
+    "look_at_group",
     "offsets_frame",
     "outcome_frame",
     "parse_duration",
@@ -200,6 +213,7 @@ __all__ = [
     "plan_delete_offsets",
     "plan_delete_unsubscribed",
     "plan_expiry_rescue",
+    "plan_group_copy",
     "plan_hold",
     "plan_live_move",
     "plan_pause",
@@ -219,6 +233,7 @@ __all__ = [
     "read_times_of",
     "read_undo_record",
     "record_sightings",
+    "record_unsubscribed",
     "require_sandbox",
     "resume_partitions",
     "review_frame",

@@ -11,27 +11,30 @@ import ipywidgets
 import pandas as pd
 
 from toolkit.planning.expiring import Expiring
-from toolkit.report.charts import show_lag_chart
+from toolkit.report.charts import show_lag_chart, show_partition_lag_chart
 from toolkit.report.display import collected
 from toolkit.report.expiry_chart import show_expiry_timeline
 from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet
 from widgets.shown import Shown
 
-ALL = ""
-NOTHING = "Nothing to draw."
+NO_LAG = "No records are known to wait."
+NO_EXPIRY = "No committed offset expires within the time that is looked ahead."
 MOST_CHOICES = 2_000
 Figure = dict[str, Any]
 
 
-def lag_chart(groups: pd.DataFrame, *, most: int = 20) -> Chart:
+def lag_chart(rows: pd.DataFrame, *, most: int = 20) -> Chart:
     """
-    Return the lag of the groups that are most behind, of all clusters or of one.
+    Return the lag of the partitions or groups that are most behind, of all or of one topic.
 
-    Takes cluster, group and lag, and topic where there is one to choose.
+    Takes what `with_lag` returned, of one group: a bar a partition; or of several: a bar a group.
+    Or cluster, group and lag, of which a cluster is chosen.
     """
-    by = "topic" if "topic" in groups else "cluster"
-    return Chart(groups, by, lambda rows: show_lag_chart(_by_group(rows), most=most))
+    by = "topic" if "topic" in rows else "cluster"
+    if "partition" in rows and len(rows["group"].unique()) <= 1:
+        return Chart(rows, by, lambda some: show_partition_lag_chart(some, most=most), NO_LAG)
+    return Chart(rows, by, lambda some: show_lag_chart(_by_group(some), most=most), NO_LAG)
 
 
 def expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> Chart:
@@ -44,26 +47,30 @@ def expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> Chart:
         show_expiry_timeline(found._replace(rows=ours, at_risk=risk), now=now, most=most)
 
     both = pd.concat([found.rows[["group"]], found.at_risk[["group"]]], ignore_index=True)
-    return Chart(both, "group", show)
+    return Chart(both, "group", show, NO_EXPIRY)
 
 
 class Chart(Shown):
     """A figure over a choice; the figure is that of the reports."""
 
-    def __init__(self, rows: pd.DataFrame, by: str, show: Callable[[pd.DataFrame], object]) -> None:
-        """Take rows, the column that is chosen by, and what shows the figure of some rows."""
+    def __init__(
+        self, rows: pd.DataFrame, by: str, show: Callable[[pd.DataFrame], object], nothing: str
+    ) -> None:
+        """Take rows, by which column to choose, what shows some rows, and words for no figure."""
         super().__init__()
-        self.rows, self.by, self.show = rows, by, show
+        self.rows, self.by, self.show, self.nothing = rows, by, show, nothing
+        self.names = sorted({visible(name) for name in rows[by]})
 
     @cached_property
     def choice(self) -> ipywidgets.Combobox:
         """What to draw; everything while it is empty."""
-        names = sorted({visible(name) for name in self.rows[self.by]})
-        return ipywidgets.Combobox(
-            options=names[:MOST_CHOICES],
-            placeholder=f"all {len(names):,}; type to choose",
+        choice = ipywidgets.Combobox(
+            options=self.names[:MOST_CHOICES],
+            placeholder=f"all {len(self.names):,}; type to choose",
             description=self.by.capitalize(),
         )
+        choice.observe(self.guarded(self.draw), "value")
+        return choice
 
     @cached_property
     def output(self) -> ipywidgets.Output:
@@ -71,22 +78,25 @@ class Chart(Shown):
         return ipywidgets.Output()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
-        """Return the choice and the figure."""
-        self.choice.observe(self.guarded(self.draw), "value")
+        """Return the figure, under a choice where there is one."""
         self.draw()
-        return (self.choice, self.output)
+        return (self.choice, self.output) if len(self.names) > 1 else (self.output,)
 
     def draw(self) -> None:
         """Draw what is chosen."""
-        wanted = self.choice.value
-        rows = self.rows
+        wanted, data = self.choice.value, self.whole
         if wanted:
-            rows = rows[rows[self.by].map(visible) == wanted]
-        data = self.figure(rows)
+            data = self.figure(self.rows[self.rows[self.by].map(visible) == wanted])
         if data is None:
-            data = {"text/html": f"<p>{in_html(wanted)}: {NOTHING}</p>", "text/plain": NOTHING}
+            about = f"{in_html(wanted)}: " if wanted else ""
+            data = {"text/html": f"<p>{about}{self.nothing}</p>", "text/plain": self.nothing}
         put = {"output_type": "display_data", "data": data, "metadata": {}}
         self.output.outputs = (put,)
+
+    @cached_property
+    def whole(self) -> Figure | None:
+        """The figure of everything."""
+        return self.figure(self.rows)
 
     def figure(self, rows: pd.DataFrame) -> Figure | None:
         """Return the figure of some rows in the formats of a page; None where there is none."""
@@ -96,7 +106,7 @@ class Chart(Shown):
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         # The report draws the figure itself.
-        return {**super()._repr_mimebundle_(**options), **(self.figure(self.rows) or {})}
+        return {**super()._repr_mimebundle_(**options), **(self.whole or {})}
 
     def static_html(self) -> str:
         """Return what the figure shows, for where it cannot be drawn."""
@@ -104,8 +114,7 @@ class Chart(Shown):
 
     def in_words(self) -> str:
         """Return what the figure shows."""
-        figure = self.figure(self.rows)
-        return str(figure["text/plain"]) if figure else NOTHING
+        return str(self.whole["text/plain"]) if self.whole else self.nothing
 
 
 def _by_group(rows: pd.DataFrame) -> pd.DataFrame:

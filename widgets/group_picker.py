@@ -17,19 +17,24 @@ from widgets.shown import Shown
 MOST = 200
 ANY = ""
 NAME_WIDTH = 48
+NEXT = "Now run the cells below."
 # What is told of a group besides its name, as far as the frame has it.
 TOLD = ("state", "type", "members", "lag")
 
 
+OnPick = Callable[[tuple[str, ...]], object]
+
+
 def group_picker(
-    groups: pd.DataFrame, *, on_pick: Callable[[tuple[str, ...]], object] = lambda _: None
+    groups: pd.DataFrame, *, only_one: bool = False, on_pick: OnPick | None = None
 ) -> GroupPicker:
     """
-    Return a picker of groups; `on_pick` is told the names when the button is pressed.
+    Return a picker of groups, or of `only_one`; `picked` are the names that are chosen.
 
-    Takes a `groups_frame`, or any frame with group and some of state, type, members and lag.
+    Takes a `groups_frame`, or any frame with group and some of state, type, members and lag. With
+    `on_pick` there is a button that tells it the names; without, the cells below use `picked`.
     """
-    return GroupPicker(groups, on_pick)
+    return GroupPicker(groups, only_one=only_one, on_pick=on_pick)
 
 
 class GroupPicker(Shown):
@@ -37,11 +42,11 @@ class GroupPicker(Shown):
 
     picked = Tuple(read_only=True)
 
-    def __init__(self, groups: pd.DataFrame, on_pick: Callable[[tuple[str, ...]], object]) -> None:
+    def __init__(self, groups: pd.DataFrame, *, only_one: bool, on_pick: OnPick | None) -> None:
         """Take the groups, by name."""
         super().__init__()
         self.groups = groups.sort_values("group", kind="stable").reset_index(drop=True)
-        self.on_pick = on_pick
+        self.only_one, self.on_pick = only_one, on_pick
         self.searched = texts(self.groups, ["group"])
         self.shown: list[str] = []
         self.found = len(self.groups)
@@ -78,9 +83,9 @@ class GroupPicker(Shown):
         return ipywidgets.Dropdown(options=options, value="group", description="Order")
 
     @cached_property
-    def listing(self) -> ipywidgets.SelectMultiple:
+    def listing(self) -> ipywidgets.SelectMultiple | ipywidgets.Select:
         """The first of the groups that match."""
-        found = ipywidgets.SelectMultiple(rows=12)
+        found = (ipywidgets.Select if self.only_one else ipywidgets.SelectMultiple)(rows=12)
         found.add_class("ow-list")
         return found
 
@@ -110,7 +115,8 @@ class GroupPicker(Shown):
             control.observe(self.guarded(self.paint), "value")
         self.listing.observe(self.guarded(self._take), "index")
         self.paint()
-        bar, buttons = ipywidgets.HBox(filters), ipywidgets.HBox([self.use, self.clear])
+        told = [self.use, self.clear] if self.on_pick else [self.clear]
+        bar, buttons = ipywidgets.HBox(filters), ipywidgets.HBox(told)
         for box in (bar, buttons):
             box.add_class("ow-bar")
         return (bar, self.listing, self.count, buttons)
@@ -133,7 +139,8 @@ class GroupPicker(Shown):
         self._is_painting = True
         try:
             self.listing.options = [(line, n) for n, line in enumerate(_lines(first))]
-            self.listing.index = [n for n, name in enumerate(self.shown) if name in self.picked]
+            chosen = [n for n, name in enumerate(self.shown) if name in self.picked]
+            self.listing.index = next(iter(chosen), None) if self.only_one else chosen
         finally:
             self._is_painting = False
         self._tell()
@@ -142,7 +149,11 @@ class GroupPicker(Shown):
         """Take over what was chosen in the list; what it does not show stays as it was."""
         if self._is_painting:
             return
-        here = [self.shown[n] for n in self.listing.index]
+        index = self.listing.index
+        if self.only_one:
+            self.choose([] if index is None else [self.shown[index]], paint=False)
+            return
+        here = [self.shown[n] for n in index]
         shown = set(self.shown)
         self.choose((*(name for name in self.picked if name not in shown), *here), paint=False)
 
@@ -153,14 +164,15 @@ class GroupPicker(Shown):
 
     def hand_over(self) -> None:
         """Tell whoever wants to know what is chosen."""
-        if self.picked:
+        if self.picked and self.on_pick:
             self.on_pick(self.picked)
 
     def _tell(self) -> None:
         cut = f"; the first {MOST:,} are listed" if self.found > MOST else ""
         names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.picked[:10])
         more = f" and {len(self.picked) - 10:,} more" if len(self.picked) > 10 else ""
-        chosen = f"<p>Chosen: {names}{more}</p>" if self.picked else ""
+        next_step = "" if self.on_pick else f" {NEXT}"
+        chosen = f"<p>Chosen: {names}{more}.{next_step}</p>" if self.picked else ""
         self.count.value = (
             f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
             f"match{cut}.</p>{chosen}"

@@ -25,6 +25,7 @@ from toolkit.sandbox.seed import POISON, POISON_OFFSET
 
 NOTEBOOK = next(Path(__file__).parents[2].glob("notebooks/90_*.ipynb"))
 SCOPE = f"{POISON.topic}:{POISON.partition}"
+DRAWN = "Records that wait, by partition"
 Troubleshoot = Callable[..., tuple[RunResult, str]]
 
 
@@ -54,6 +55,9 @@ def test_a_stuck_partition_and_its_record(troubleshoot: Troubleshoot, cluster: C
 
     assert ("done", 1) == (result.status, result.counts["findings"]), result
     assert f"stuck: {SCOPE}" in result.summary
+    # At once what is there, then the picture, and only then what the second look says.
+    places = [report.index(w) for w in ("The group</figcaption>", DRAWN, f"stuck: {SCOPE}</fig")]
+    assert sorted(places) == places
     assert f"Offset {POISON_OFFSET:,}" in report
     assert "00 ff fe" in report
     commands = [line for line in report.split("<pre><code>") if line.startswith("offsetbook run")]
@@ -94,9 +98,22 @@ def test_other_troubles_lead_elsewhere(
 
 def test_a_group_that_is_not_there(troubleshoot: Troubleshoot) -> None:
     """A name that no group has fails with what to try, also if it looks like a pattern."""
-    result, _ = troubleshoot("fraud-*")
+    result, report = troubleshoot("fraud-*")
 
     assert "failed" == result.status
     assert result.error
     assert "no group is named 'fraud-*'" in result.error.reason
     assert "offsetbook groups list" in result.error.reason
+    assert "fraud-check" in report
+
+
+def test_no_group_is_named(troubleshoot: Troubleshoot, cluster: Cluster) -> None:
+    """Without a name it fails with what to do, under a table of all groups to choose from."""
+    result, report = troubleshoot("")
+
+    assert ("failed", 2) == (result.status, result.exit_code)
+    assert result.error
+    assert "no group is named. Try: choose one, or set the parameter group" == result.error.reason
+    groups = read_snapshot(cluster).groups
+    assert f"{len(groups)} groups" in report
+    assert all(group.group_id in report for group in groups)

@@ -33,6 +33,24 @@ def picker(groups: pd.DataFrame) -> GroupPicker:
     return picker
 
 
+def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
+    """Where one is wanted the next choice replaces the last, and nothing is chosen unasked."""
+    picker = group_picker(groups, only_one=True)
+    assert picker.view
+    assert ((), None) == (picker.picked, picker.listing.index)
+    picker.listing.set_state({"index": 3})
+    assert ("service-00002-reader",) == picker.picked
+    assert "Now run the cells below." in picker.count.value
+    picker.search.value = "00017"
+    assert (("service-00002-reader",), None) == (picker.picked, picker.listing.index)
+    picker.listing.set_state({"index": 0})
+    assert ("service-00017-reader",) == picker.picked
+    picker.search.value = ""
+    assert picker.shown.index("service-00017-reader") == picker.listing.index
+    picker.clear.click()
+    assert ((), None) == (picker.picked, picker.listing.index)
+
+
 def test_the_first_are_listed_and_all_are_searched(picker: GroupPicker) -> None:
     """The list is short, the count says of how many, and a search finds the very last group."""
     assert MOST == len(picker.listing.options)

@@ -6,6 +6,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from toolkit.report.figures import show_figure
+from toolkit.report.names import plain
 
 BAR_PX = 26
 FRAME_PX = 130
@@ -26,6 +27,45 @@ def show_lag_chart(groups: pd.DataFrame, *, most: int = 20) -> None:
     ]
     title = f"Lag of the {len(worst)} groups that are most behind, in records"
     _show_bars(bars, title=title, rows=len(worst))
+
+
+def show_partition_lag_chart(partitions: pd.DataFrame, *, most: int = 30) -> None:
+    """
+    Show the partitions of one group that are most behind as bars, one colour a topic.
+
+    Takes topic, partition, lag and owner, as `with_lag` returns them. Partitions without a known
+    lag are not drawn, and the title says how many these are; nothing is shown where nothing waits.
+    """
+    known = partitions.dropna(subset=["lag"])
+    behind = known[known["lag"] > 0]
+    if behind.empty:
+        return
+    worst = behind.nlargest(most, "lag")
+    bars = [
+        go.Bar(
+            name=plain(topic),
+            x=rows["lag"],
+            y=[plain(f"{topic}:{number}") for number in rows["partition"]],
+            text=[f"{lag:,}" for lag in rows["lag"]],
+            textposition="auto",
+            cliponaxis=False,
+            customdata=[plain(owner or "nobody reads it now") for owner in rows["owner"]],
+            orientation="h",
+            hovertemplate="%{y}<br>%{x:,} records wait<br>%{customdata}<extra></extra>",
+        )
+        for topic, rows in worst.groupby("topic", sort=False)
+    ]
+    _show_bars(bars, title=_of_partitions(partitions, worst), rows=len(worst))
+
+
+def _of_partitions(partitions: pd.DataFrame, shown: pd.DataFrame) -> str:
+    """Return what of the partitions is drawn, and of how many nothing can be."""
+    unknown = int(partitions["lag"].isna().sum())
+    behind = int((partitions["lag"] > 0).sum())
+    title = "Records that wait, by partition"
+    if len(shown) < behind:
+        title += f": the {len(shown)} most behind of {behind:,}"
+    return title + (f"; of {unknown:,} more it is not known" if unknown else "")
 
 
 def show_leftover_chart(by_group: pd.DataFrame, *, most: int = 20) -> None:
@@ -58,6 +98,7 @@ def _show_bars(bars: list[go.Bar], *, title: str, rows: int) -> None:
         barmode="stack",
         height=FRAME_PX + BAR_PX * rows,
         xaxis={"title": "records", "rangemode": "tozero"},
+        showlegend=len(bars) > 1,
         legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "traceorder": "normal"},
         # The longest bar on top, whichever cluster it belongs to.
         yaxis={"categoryorder": "total ascending", "type": "category"},

@@ -10,11 +10,15 @@ from datetime import datetime
 import pandas as pd
 
 from toolkit.errors import UsageError
+from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.record_times import read_record_times
 from toolkit.kafka_io.records_around import read_records_around
+from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
-from toolkit.planning.frames import problems_frame
+from toolkit.planning.frames import groups_frame, offsets_frame, problems_frame
+from toolkit.planning.lag import lag_by_group, with_lag
 from toolkit.planning.member_frame import members_frame
 from toolkit.planning.next_steps import NextStep, next_steps
 from toolkit.planning.scope import parse_topics, scopes_of
@@ -29,6 +33,27 @@ MOST_LOOKED_AT = 5  # partitions of which records are shown where none is chosen
 MOST_TOLD = 3  # topics in a sentence
 WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUTSIDE, Verdict.TRANSACTION)
 TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.LEFT_OVER)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """
+    One look at one group.
+
+    `partitions` has the columns of `with_lag`, `members` one row for each member, see
+    `members_frame`.
+    """
+
+    facts: Snapshot
+    group: Group
+    partitions: pd.DataFrame
+    members: pd.DataFrame
+    began_s: float  # of a clock that only goes forward
+
+    @property
+    def in_short(self) -> pd.DataFrame:
+        """The group in one row: a `groups_frame` with lag and without_lag of `lag_by_group`."""
+        return _with_lag_of(self.facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +98,59 @@ class Examination:
         return [str(scope) for scope in scopes_of(TopicPartition(t, int(p)) for t, p in pairs)]
 
 
+def groups_to_choose(cluster: Cluster, group: str) -> pd.DataFrame:
+    """
+    Return the groups of a cluster to choose one from; no row where one is called `group` already.
+
+    Columns: those of `groups_frame`, and lag and without_lag (partitions without a number).
+    """
+    with Connection(cluster) as connection:
+        listed, _ = list_groups(connection) if group else ([], [])
+    if any(found.group_id == group for found in listed):
+        return pd.DataFrame({"group": pd.Series(dtype="str")})
+    return _with_lag_of(read_snapshot(cluster))
+
+
+def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
+    lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "without_lag"]]
+    return groups_frame(facts).merge(lags, how="left", on="group")
+
+
+def look_at_group(cluster: Cluster, group: str) -> FirstLook:
+    """
+    Look at a group once, which takes no longer than reading it does.
+
+    Raises UsageError where no group is named, NotFound where there is none of that name.
+    """
+    if not group:
+        raise UsageError("no group is named", hint="choose one, or set the parameter group")
+    began_s = time.monotonic()
+    facts, found = read_one_group(cluster, group, commit_times=True)
+    return FirstLook(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
+
+
 def examine_group(
-    cluster: Cluster, group: str, *, look_for: str = "10s", patience: str = "60s"
+    cluster: Cluster,
+    group: str,
+    *,
+    look_for: str = "10s",
+    patience: str = "60s",
+    first: FirstLook | None = None,
 ) -> Examination:
     """
     Look at a group twice, `look_for` apart, and say which of its partitions stand still.
 
-    Changes nothing. `patience` is how long a commit stands still, and a record waits, before a
-    partition counts as stuck. Raises UsageError where no group is named, NotFound where there is
-    none of that name.
+    Changes nothing. `first` is the first look, if there was one. `patience` is how long a commit
+    stands still, and a record waits, before a partition counts as stuck. Raises what
+    `look_at_group` raises.
     """
-    if not group:
-        raise UsageError("no group is named", hint="set the parameter group")
     apart_s = parse_duration(look_for).total_seconds()
     patience_s = parse_duration(patience).total_seconds()
-    begun = time.monotonic()
-    first, _ = read_one_group(cluster, group, commit_times=True)
-    time.sleep(max(0.0, apart_s - (time.monotonic() - begun)))
+    first = first or look_at_group(cluster, group)
+    time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second, found = read_one_group(cluster, group, commit_times=True)
     partitions = find_stuck(
-        first,
+        first.facts,
         second,
         group_id=group,
         waits_since=_waits_since(cluster, second),

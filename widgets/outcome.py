@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from toolkit.plan import Outcome, Status
-from toolkit.planning.outcomes import outcome_frame
+from toolkit.planning.outcomes import outcome_frame, outcome_reasons
 from widgets.fragments import Tone, notice, table
 
 NEXT = "Now run the cells below: they verify, record, and say how to go back."
@@ -19,8 +19,10 @@ def outcome_html(outcome: Outcome) -> str:
     said = f"{total:,} change{'' if total == 1 else 's'} made"
     if not outcome.is_done:
         said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
-    whys = [f"{s.group_id}: {s.status}: {s.why}" for s in outcome.steps if s.why][:MOST]
-    lines = [outcome.interrupted, *whys, f"Run {outcome.run_id}. {NEXT}"]
+    whys = outcome_reasons(outcome)[:MOST]
+    lines = [*whys, f"Run {outcome.run_id}. {NEXT}"]
+    if not any(outcome.interrupted in why for why in whys):
+        lines.insert(0, outcome.interrupted)
     tone = Tone.GOOD if outcome.is_done else Tone.BAD
     html = notice(f"{said}, read back from the cluster", lines, tone=tone)
     frame = outcome_frame(outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pandas as pd
@@ -23,6 +24,18 @@ def outcome_frame(outcome: Outcome) -> pd.DataFrame:
     ]
     frame = pd.DataFrame(rows, columns=list(OUTCOME_COLUMNS), dtype="object")
     return frame.astype({"partition": "Int64", "found": "Int64"})
+
+
+def outcome_reasons(outcome: Outcome) -> list[str]:
+    """Return why steps were not done, one line a reason: of which group, or of how many."""
+    told: dict[str, set[str]] = defaultdict(set)
+    for step in outcome.steps:
+        if step.why:
+            told[f"{step.status}: {step.why}"].add(step.group_id)
+    return [
+        f"{', '.join(groups) if len(groups) == 1 else f'{len(groups):,} groups'}: {why}"
+        for why, groups in told.items()
+    ]
 
 
 def _rows(step: StepOutcome) -> Iterator[tuple[object, ...]]:

@@ -17,7 +17,7 @@ from toolkit.operate.steps import OnStep
 from toolkit.plan import Outcome, Plan, Status
 from toolkit.planning.guardrails import FINAL
 from toolkit.planning.move import PlannedMove
-from toolkit.planning.outcomes import outcome_frame
+from toolkit.planning.outcomes import outcome_frame, outcome_reasons
 from toolkit.planning.preview import summary
 from toolkit.report.notices import Tone, show_notice
 from toolkit.report.tables import show_table
@@ -127,7 +127,7 @@ def show_outcome(outcome: Outcome | None) -> None:
         show_table(NOTHING, empty_text="Nothing was applied, so there is nothing to verify.")
         return
     tone = Tone.GOOD if outcome.is_done else Tone.BAD
-    whys = [f"{s.group_id}: {s.status}: {s.why}" for s in outcome.steps if s.why]
+    whys = outcome_reasons(outcome)
     show_notice(f"{in_words(outcome)}, read back from the cluster", whys, tone=tone)
     frame = outcome_frame(outcome)
     not_done_first = frame.assign(done=frame["status"] == "done").sort_values("done", kind="stable")

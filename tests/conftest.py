@@ -21,6 +21,7 @@ pytest_plugins = [
     "brokers",
     "coordinators",
     "desks",
+    "rooms",
     "secured",
     "live_groups",
     "holding",

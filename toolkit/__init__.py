@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         show_undo,
     )
     from toolkit.runbook.copying import CopyWish, plan_group_copy
+    from toolkit.runbook.copying import CopyWish, plan_group_copy
     from toolkit.runbook.decision import Consent
     from toolkit.runbook.holds import (
         HoldRequest,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         show_next_steps,
         show_records,
     )
+    from toolkit.runbook.unsubscribed import record_unsubscribed
     from toolkit.runbook.unsubscribed import record_unsubscribed
     from toolkit.sandbox.only import require_sandbox
     from toolkit.spark.fleet_history import read_fleet_history
@@ -134,12 +136,14 @@ _AT_HOME = {
         "apply_decided conclude_change leave_plan run_command show_decision show_outcome show_undo"
     ),
     "runbook.copying": "CopyWish plan_group_copy",
+    "runbook.copying": "CopyWish plan_group_copy",
     "runbook.decision": "Consent",
     "runbook.holds": "HoldRequest MoveWish plan_hold plan_live_move show_paused show_resume",
     "runbook.look": "read_facts_of read_reset_facts read_times_of",
     "runbook.rescue": "plan_expiry_rescue",
     "runbook.review": "Applying",
     "runbook.trouble": "examine_group groups_to_choose look_at_group show_next_steps show_records",
+    "runbook.unsubscribed": "record_unsubscribed",
     "runbook.unsubscribed": "record_unsubscribed",
     "sandbox.only": "require_sandbox",
     "spark.fleet_history": "read_fleet_history",
@@ -165,6 +169,7 @@ __all__ = [
     "Cluster",
     "Commit",
     "Consent",
+    "CopyWish",
     "CopyWish",
     "Finding",
     "FleetOptions",
@@ -214,6 +219,7 @@ __all__ = [
     "plan_delete_unsubscribed",
     "plan_expiry_rescue",
     "plan_group_copy",
+    "plan_group_copy",
     "plan_hold",
     "plan_live_move",
     "plan_pause",
@@ -233,6 +239,7 @@ __all__ = [
     "read_times_of",
     "read_undo_record",
     "record_sightings",
+    "record_unsubscribed",
     "record_unsubscribed",
     "require_sandbox",
     "resume_partitions",

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))
 MAX_CELL_LINES = 10
 MAX_PARAMETERS = 20
-PUBLIC_PACKAGES = {"toolkit", "widgets", "datetime", "pathlib"}
+PUBLIC_PACKAGES = {"toolkit", "widgets", "datetime", "pathlib", "typing"}
 
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 

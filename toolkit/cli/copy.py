@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
@@ -36,19 +38,13 @@ def make(
     asked: Asked, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
 ) -> Planned:
     """Plan a copy within a cluster, or to a mirror."""
-    from toolkit.planning.copy import plan_copy
+    from toolkit.runbook.copying import CopyWish, plan_group_copy
 
-    source = _source(asked)
-    if mirror is not None:
-        from toolkit.cli.mirror import copy_to_mirror
-        from toolkit.planning.mirror import Pair
-
-        pair = Pair(source, target, way["prefix"])
-        return copy_to_mirror(asked, pair, mirror=mirror, by=way["by"], topics=topics)
+    wish = CopyWish(_source(asked), target, topics, by=way["by"], topic_prefix=way["prefix"])
     cluster = choose_cluster(asked)
-    facts = read_facts(asked, cluster, groups=[source, target])
-    plan = plan_copy(facts, source=source, target=target, topics=topics)
-    return Planned(plan, cluster, facts)
+    other = choose_cluster(asked, mirror) if mirror is not None else None
+    plan, read = plan_group_copy(cluster, wish, mirror=other, read=partial(read_facts, asked))
+    return Planned(plan, other or cluster, read[-1])
 
 
 def make_rename(asked: Asked, *, target: str) -> Planned:

@@ -4,11 +4,16 @@ Delete committed offsets (KIP-496): of a live group those that nobody subscribes
 A broker refuses a topic that any member subscribes to, and a group that has members of another
 protocol than a consumer's; it calls the deletion of a commit that is not there a success. All of
 that is said here, before it is asked.
+
+Since when a group does not subscribe to a topic is never guessed: only an unbroken series of our
+own looks tells it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
@@ -16,7 +21,9 @@ from toolkit.planning.idle import choose_groups
 from toolkit.planning.members import name_members
 from toolkit.planning.scope import TopicScope, parse_topics
 from toolkit.planning.steps import Facts, Part, block, in_words, note, plan_of
+from toolkit.planning.times import short_duration
 from toolkit.planning.unsubscribed import why_left_out
+from toolkit.planning.unused import Sighting
 
 TOPICS_REQUIRED = (
     "without a topic, all offsets of an idle group would be deleted: name topics, or say that all "
@@ -63,14 +70,60 @@ def plan_delete_offsets(
     return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
 
 
-def plan_delete_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ("*",)) -> Plan:
+@dataclass(frozen=True, slots=True)
+class _LeftFor:
+    """How long, and by how many runs, a topic must have been seen left behind."""
+
+    length: timedelta | None = None
+    runs: int = 0
+    sightings: Mapping[tuple[str, str], Sighting] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return it in words, "" where anything goes."""
+        length = f"left behind for {short_duration(self.length)}" if self.length else ""
+        return ", ".join(filter(None, (length, f"in {_runs(self.runs)}" if self.runs > 0 else "")))
+
+    def judge(self, group_id: str, topic: str, now: datetime) -> Finding | str:
+        """Return why a topic's offsets stay for now; or, where they may go, what was seen."""
+        if not str(self):
+            return ""
+        sighting = self.sightings.get((group_id, topic))
+        if sighting is None:
+            why = "no run of ours has told yet since when the group does not subscribe to it"
+            return Finding("age-unknown", Severity.NOTE, why, group_id, topic)
+        at = f"{sighting.since:%Y-%m-%d %H:%M} UTC"
+        seen = f"seen left behind in {_runs(sighting.seen)} since {at}"
+        is_long_enough = self.length is None or now - sighting.since >= self.length
+        if is_long_enough and sighting.seen >= self.runs:
+            return seen
+        return Finding("too-young", Severity.NOTE, f"{seen}; asked: {self}", group_id, topic)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+ANY_AGE = _LeftFor()
+
+
+def plan_delete_unsubscribed(
+    snapshot: Snapshot,
+    *,
+    groups: Sequence[str] = ("*",),
+    left_for: timedelta | None = None,
+    in_runs: int = 0,
+    sightings: Mapping[tuple[str, str], Sighting] | None = None,
+) -> Plan:
     """
     Plan to delete every committed offset of a topic that its live group does not subscribe to.
 
     Groups of which that cannot be said are passed over, with the reason as a note where they have
-    committed anything.
+    committed anything. With `left_for` or `in_runs`, a topic that was not seen left behind for so
+    long, or by so many runs, stays with a note, and so does one of which that is not known.
+    `sightings` are by group and topic; this snapshot is to be the last that they know of.
     """
     facts = Facts.of(snapshot)
+    wanted = _LeftFor(left_for, in_runs, sightings or {})
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)
@@ -78,11 +131,12 @@ def plan_delete_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ("*"
         for group in chosen:
             why = why_left_out(group)
             if not why:
-                yield from _unsubscribed(facts, group)
+                yield from _unsubscribed(facts, group, wanted)
             elif facts.commits(group.group_id):
                 yield note("left-out", why, group.group_id)
 
-    request = f"delete offsets of topics not subscribed to, {in_words(groups)}"
+    asked = ("delete offsets of topics not subscribed to", in_words(groups), str(wanted))
+    request = ", ".join(filter(None, asked))
     return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
 
 
@@ -117,22 +171,33 @@ def _named(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator
         if finding.topic is None or _is_meant(at, scopes):
             yield finding
     yield from _not_there(facts, group, scopes)
-    yield from _deleted(facts, group, [p for p in meant if not kept[p.topic]], why="")
+    yield from _deleted(facts, group, {p: "" for p in meant if not kept[p.topic]})
 
 
 def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
     return not scopes or any(partition in scope for scope in scopes)
 
 
-def _unsubscribed(facts: Facts, group: Group) -> Iterator[Part]:
+def _unsubscribed(facts: Facts, group: Group, wanted: _LeftFor = ANY_AGE) -> Iterator[Part]:
     """Delete what a live group committed of topics that it does not subscribe to."""
-    yield from facts.unreadable(group.group_id)
-    kept = {p: why_kept(group, p.topic) for p in facts.commits(group.group_id)}
+    name, now = group.group_id, facts.index.snapshot.taken_at
+    yield from facts.unreadable(name)
+    kept = {p: why_kept(group, p.topic) for p in facts.commits(name)}
     yield from dict.fromkeys(
         refusal for refusal in kept.values() if refusal and refusal.rule != "subscribed"
     )
     leftover = [partition for partition, refusal in kept.items() if not refusal]
-    yield from _deleted(facts, group, leftover, why="no member subscribes to the topic")
+    judged = {
+        topic: wanted.judge(name, topic, now) for topic in sorted({p.topic for p in leftover})
+    }
+    yield from (found for found in judged.values() if isinstance(found, Finding))
+    why = "no member subscribes to the topic"
+    whys = {
+        p: f"{why}; {seen}" if seen else why
+        for p in leftover
+        if not isinstance(seen := judged[p.topic], Finding)
+    }
+    yield from _deleted(facts, group, whys)
 
 
 def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
@@ -149,14 +214,12 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
             yield Finding("no-commit", Severity.NOTE, why, group.group_id, scope.topic)
 
 
-def _deleted(
-    facts: Facts, group: Group, partitions: Sequence[TopicPartition], *, why: str
-) -> Iterator[Part]:
+def _deleted(facts: Facts, group: Group, whys: Mapping[TopicPartition, str]) -> Iterator[Part]:
     committed = facts.commits(group.group_id)
-    for partition in partitions:
+    for partition in whys:
         if committed[partition].pending:
             said = "an open transaction is about to commit here"
             yield block("pending-transaction", said, group.group_id, partition)
-    changes = [Change(p, Position.of(committed[p]), None, why) for p in partitions]
+    changes = [Change(p, Position.of(committed[p]), None, why) for p, why in whys.items()]
     if changes:
         yield facts.step(group.group_id, Action.DELETE_OFFSETS, changes)

@@ -9,7 +9,7 @@ out with a reason instead.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -78,6 +78,25 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
         by_group=_by_group(partitions, rows),
         left_out=_left_out(snapshot, chosen, reasons),
     )
+
+
+def left_behind(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """
+    Return, of each group that can be judged, the topics that it left behind; maybe none.
+
+    For a series of such readings (`unsubscribed_sightings.record`). A group of which
+    it cannot be said is not there, nor is one of which something could not be read: that it shows
+    no leftovers is then no evidence that there are none.
+    """
+    unread = {problem.group_id for problem in snapshot.problems}
+    committed: dict[str, set[str]] = defaultdict(set)
+    for commit in snapshot.commits:
+        committed[commit.group_id].add(commit.topic)
+    return {
+        group.group_id: frozenset(committed[group.group_id] - group.subscribed_topics)
+        for group in snapshot.groups
+        if group.group_id not in unread and not why_left_out(group)
+    }
 
 
 def _told(

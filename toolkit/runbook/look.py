@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.record_times import read_record_times
-from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.model import NO_SUCH_GROUP, Cluster, Snapshot, TopicPartition
 from toolkit.plan import Plan
 from toolkit.planning.by_time import ToDatetime
 from toolkit.planning.scope import parse_topics
@@ -26,7 +27,14 @@ def read_reset_facts(
 def read_facts_of(plan: Plan, cluster: Cluster) -> Snapshot:
     """Read the groups and topics of a plan that was made before."""
     topics = sorted({change.partition.topic for _, change in plan.changes})
-    return read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
+    facts = read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
+    return without_missing(facts, {step.group_id for step in plan.steps if step.creates})
+
+
+def without_missing(facts: Snapshot, groups: Collection[str]) -> Snapshot:
+    """Return facts in which it is no problem that some groups do not exist: they will be made."""
+    kept = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in groups]
+    return replace(facts, problems=tuple(kept))
 
 
 def read_times_of(

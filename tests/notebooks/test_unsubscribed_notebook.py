@@ -1,0 +1,131 @@
+"""What was left behind is deleted unattended, once enough runs of the notebook have seen it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rooms import Room, report
+
+from toolkit.model import TopicPartition
+from toolkit.runbook import RunResult
+from toolkit.storage import unsubscribed_sightings
+
+STANDING = {"dry_run": False, "approve": "within limits", "reason": "weekly"}
+LIMITS = ["max_groups=1", "max_partitions=1"]
+
+
+class Leftover:
+    """A live group that committed on a topic which it does not subscribe to."""
+
+    def __init__(self, room: Room) -> None:
+        """Make the topics and the group, and have it joined for the topic that it reads."""
+        self.room = room
+        apps = room.apps
+        self.left = apps.create_topic(apps.name("left"), records=5)
+        self.read = apps.create_topic(apps.name("read"), records=5)
+        self.name = apps.name("<b>billing")
+        apps.commit(self.name, {TopicPartition(t, 0): 3 for t in (self.left, self.read)})
+        self.member = apps.join(self.name, [self.read])
+
+    def subscribe(self, *topics: str) -> None:
+        """Have the member read other topics, and wait until it has been assigned them."""
+        self.member.subscribe(list(topics))
+        self.room.apps.eventually(
+            lambda: (
+                self.member.poll(0.1) is None
+                and {p.topic for p in self.member.assignment()} == set(topics)
+            )
+        )
+
+    @property
+    def committed(self) -> set[str]:
+        """The topics of which it has an offset."""
+        return {partition.topic for partition in self.room.desk.held(self.name)[self.name]}
+
+    @property
+    def seen(self) -> int:
+        """How many runs in a row have seen its leftover, by the state folder."""
+        cluster_id = self.room.desk.facts(self.name).cluster_id
+        series = unsubscribed_sightings.since(self.room.desk.state, cluster_id)
+        found = series.get((self.name, self.left))
+        return found.seen if found else 0
+
+    def run(self, **parameters: Any) -> RunResult:
+        """Run the notebook on the group."""
+        return self.room.run("60_delete_offsets", groups=[self.name], **parameters)
+
+    def clean_up(self, *limits: str, **parameters: Any) -> RunResult:
+        """Run it as a schedule does, under a standing approval."""
+        given = {"unsubscribed": True, **parameters}
+        return self.run(**given, **STANDING, limits=[*LIMITS, *limits])
+
+
+@pytest.fixture
+def leftover(room: Room) -> Leftover:
+    """Return a group with a leftover."""
+    return Leftover(room)
+
+
+def why(result: RunResult) -> str:
+    """Return why a run was blocked with exit code 3, and not otherwise."""
+    assert ("blocked", 3) == (result.status, result.exit_code)
+    assert result.error is not None
+    return result.error.reason
+
+
+def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
+    """No run, one run, and a run after it was read again are too few; the second deletes it."""
+    both = {leftover.left, leftover.read}
+    twice = "unsubscribed_in_runs=2"
+
+    # Where nobody has looked for leftovers, nothing is known of them.
+    unknown = leftover.clean_up(twice, unsubscribed=False)
+    assert "since when" in why(unknown)
+    assert (both, 0) == (leftover.committed, leftover.seen)
+
+    assert "1 runs; unsubscribed_in_runs is 2" in why(leftover.clean_up(twice))
+    assert (both, 1) == (leftover.committed, leftover.seen)
+
+    leftover.subscribe(leftover.left, leftover.read)
+    again = leftover.clean_up(twice)
+    assert ("done", {"findings": 0, "planned": 0}) == (again.status, again.counts)
+    assert 0 == leftover.seen
+    leftover.subscribe(leftover.read)
+
+    assert "1 runs; unsubscribed_in_runs is 2" in why(leftover.clean_up(twice))
+    assert "unsubscribed_for_days is 1" in why(leftover.clean_up("unsubscribed_for_days=1"))
+    assert (both, 2) == (leftover.committed, leftover.seen)
+
+    done = leftover.clean_up(twice)
+
+    assert ("done", 1) == (done.status, done.counts["changed"])
+    assert {leftover.read} == leftover.committed
+
+
+def test_a_dry_run_keeps_what_it_saw_and_the_young_stay_out_of_the_plan(
+    leftover: Leftover,
+) -> None:
+    """With parameters of its own the notebook waits, says so, and does not block for it."""
+    young = leftover.run(unsubscribed=True, unsubscribed_for="14d", seen_in_runs=2)
+
+    assert ("done", {"findings": 1, "planned": 0}) == (young.status, young.counts)
+    assert "asked: left behind for 14d, in 2 runs" in report(young)
+    assert leftover.name not in report(young)  # it is escaped
+    assert 1 == leftover.seen
+
+    seen = leftover.run(unsubscribed=True, seen_in_runs=2)
+
+    assert ("done", {"findings": 0, "planned": 1}) == (seen.status, seen.counts)
+    assert "seen left behind in 2 runs since" in report(seen)
+    assert ({leftover.left, leftover.read}, 2) == (leftover.committed, leftover.seen)
+
+
+@pytest.mark.parametrize("given", [{"unsubscribed_for": "14d"}, {"seen_in_runs": 2}])
+def test_a_condition_alone_is_a_mistake(room: Room, given: dict[str, Any]) -> None:
+    """Without `unsubscribed` no run looks for what is left behind, and none is to seem to."""
+    wrong = room.run("60_delete_offsets", groups=["*"], **given)
+
+    assert wrong.error is not None
+    assert ("failed", True) == (wrong.status, "go with unsubscribed" in wrong.error.reason)
+    assert not list(room.desk.state.glob("sightings/*"))

@@ -4,6 +4,7 @@ Everything that can go wrong, as one short tree.
     ToolkitError                 exit 1: it failed
     ├── UsageError               exit 2: the request itself is wrong
     │   ├── FleetFileError       the fleet file cannot be used
+    │   ├── RunbookError         a runbook cannot be used
     │   └── ParameterError       a notebook parameter is unknown or of the wrong type
     ├── ClusterUnreachable       nobody answered, or what answered does not speak Kafka
     ├── BrokerRefused            a broker answered with an error
@@ -47,6 +48,10 @@ class UsageError(ToolkitError):
 
 class FleetFileError(UsageError):
     """The fleet file cannot be found, read or understood."""
+
+
+class RunbookError(UsageError):
+    """A runbook cannot be found, read or understood."""
 
 
 class ParameterError(UsageError):

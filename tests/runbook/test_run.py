@@ -65,9 +65,11 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
         "20_example.ipynb",
         "report.html",
         "result.json",
+        "run.log",
     }
     assert written | {"started": "", "finished": "", "who": "", "version": "", "folder": ""} == {
         "notebook": "20_example",
+        "runbook": None,
         "status": "done",
         "exit_code": 0,
         "summary": "2 leftovers <b>found</b>",
@@ -76,6 +78,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
         "error": None,
         "parameters": {"cluster": "eu", "days": 9},
         "clusters": ["eu"],
+        "cluster_ids": {"eu": None},
         "started": "",
         "finished": "",
         "who": "",
@@ -244,7 +247,7 @@ def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     """Two runs within one second have a folder each."""
     now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
-    folders = [_new_folder(tmp_path, "20_find", now, ("eu",)) for _ in range(3)]
+    folders = [_new_folder(tmp_path, "20_find", now, "eu") for _ in range(3)]
 
     assert [folder.name for folder in folders] == [
         "20_find-20260102T030405Z-eu",

@@ -116,11 +116,7 @@ def _print_result(result: RunResult, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
         return
-    said = result.summary
-    if result.error:
-        where = f"at {result.error.step!r}: " if result.error.step else ""
-        said = f"{where}{result.error.reason}"
-    click.echo(f"{result.status}: {said}".rstrip(": "))
+    click.echo(f"{result.status}: {result.said}".rstrip(": "))
     # Without a report the folder still holds the executed notebook.
     click.echo(result.folder / result.report if result.report else result.folder)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-from functools import partial
-from pathlib import Path
 from typing import Any
 
+from toolkit import secrets
 from toolkit.errors import FleetFileError
 from toolkit.model import Cluster
 from toolkit.secrets import REFERENCE, SECRET_SETTINGS
@@ -93,20 +92,18 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
                 f"cluster {cluster.name}: {name} holds a secret itself",
                 hint="give a reference instead: ${env:NAME} or ${file:/path}",
             )
-        resolved[name] = REFERENCE.sub(partial(_look_up, cluster, name), value)
+        resolved[name] = _look_up(cluster, name, value)
         if name.endswith(".location"):
             _check_readable(cluster, name, resolved[name])
     return resolved
 
 
-def _look_up(cluster: Cluster, name: str, match: re.Match[str]) -> str:
-    kind, where = match.groups()
+def _look_up(cluster: Cluster, name: str, value: str) -> str:
     try:
-        return os.environ[where] if kind == "env" else Path(where).read_text("utf-8").strip()
-    except (KeyError, OSError, UnicodeDecodeError) as exc:
-        missing = "is not set" if kind == "env" else "cannot be read as text"
+        return secrets.resolved(value)
+    except LookupError as exc:
         raise FleetFileError(
-            f"cluster {cluster.name}: {name} refers to {match.group()}, which {missing}",
+            f"cluster {cluster.name}: {name} refers to {exc}",
             hint="provide it, or correct the reference in the fleet file",
         ) from exc
 

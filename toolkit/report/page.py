@@ -25,6 +25,7 @@ _STATUS_TEXT = {
     "partly-applied": "Partly applied",
     "incomplete": "Incomplete: not everything could be read",
     "interrupted": "Interrupted",
+    "timed-out": "Took too long",
     "kernel-died": "The kernel died",
     "ran": "Every step ran",
     "unfinished": "Not run to the end",

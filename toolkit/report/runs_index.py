@@ -19,7 +19,7 @@ from toolkit.report.page import seconds_text
 TONES = {
     **dict.fromkeys(("done", "dry run"), "good"),
     **dict.fromkeys(("blocked", "partly-applied", "incomplete"), "warn"),
-    **dict.fromkeys(("failed", "interrupted", "kernel-died", "no result"), "bad"),
+    **dict.fromkeys(("failed", "interrupted", "timed-out", "kernel-died", "no result"), "bad"),
 }
 MOST = 2_000
 _FOLDER = Path(__file__).parent / "template"

@@ -14,7 +14,7 @@ from enum import StrEnum
 from html import escape
 from pathlib import Path
 
-from toolkit.errors import UsageError
+from toolkit.errors import RecordFailed, UsageError
 from toolkit.runbook.result import write_whole
 
 FILE_VARIABLE = "OFFSETBOOK_CONCLUSION"
@@ -72,7 +72,13 @@ def show_conclusion(conclusion: Conclusion) -> None:
 def hand_over(conclusion: Conclusion) -> None:
     """Give the runner, where there is one, a conclusion that stands until the next one."""
     if path := os.environ.get(FILE_VARIABLE):
-        write_whole(Path(path), json.dumps(asdict(conclusion)))
+        try:
+            write_whole(Path(path), json.dumps(asdict(conclusion)))
+        except OSError as exc:
+            raise RecordFailed(
+                f"what was concluded ({conclusion.summary}) cannot be handed over: {exc.strerror}",
+                hint="make room; the audit log tells what was changed",
+            ) from exc
 
 
 def run_folder() -> Path | None:

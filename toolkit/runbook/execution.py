@@ -6,12 +6,14 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from toolkit.errors import RunFailed, ToolkitError
 from toolkit.runbook.result import Status, StepFailed
+from toolkit.runbook.run_log import RunLog
+from toolkit.runbook.time_limits import TimeLimits
 
 _STATUS_OF_EXIT = {3: Status.BLOCKED, 4: Status.PARTLY_APPLIED}
 _AUTOSAVE_S = 5  # how much output of a running cell a killed run may lose
@@ -38,32 +40,33 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to execute: the notebook, where to write it, and what its kernel is given."""
+    """What to execute: the notebook, what its kernel is given, and how long it may take."""
 
     notebook: Path
-    executed: Path
     parameters: Mapping[str, object]
     environment: Mapping[str, str]
+    limits: TimeLimits
     on_step: Callable[[Step], None]
 
 
-def execute(job: Job) -> Stop:
-    """Execute a notebook cell by cell, saving it as it grows."""
+def execute(job: Job, path: Path, log: RunLog) -> Stop:
+    """Execute a notebook cell by cell, saving it at `path` as it grows."""
     # Half a second of imports that a wrong parameter must not cost.
     import papermill  # noqa: PLC0415
     from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
 
+    from toolkit.runbook.executed import Executed  # noqa: PLC0415
     from toolkit.runbook.kernel import Interruption, StoppedBetweenCells  # noqa: PLC0415
 
-    interruption = Interruption()
+    interruption = Interruption(job.limits, log.file)
+    executed = Executed(path)
     progress = _Progress(_cells(job.notebook), job.on_step)
-
     try:
-        with interruption.watching(), _quiet_papermill():
+        with interruption.watching(), _quiet_papermill(), executed.registered() as name:
             papermill.execute_notebook(
                 str(job.notebook),
-                str(job.executed),
+                name,
                 parameters=dict(job.parameters),
                 progress_bar=False,
                 autosave_cell_every=_AUTOSAVE_S,
@@ -75,19 +78,27 @@ def execute(job: Job) -> Stop:
                 on_cell_executed=lambda **_: interruption.cell_ended(),
             )
     except PapermillExecutionError as exc:
-        return _after_error(job.executed, exc.ename, exc.evalue, asked_by=interruption.asked_by)
+        stop = _after_error(executed.cells, exc.ename, exc.evalue, asked_by=interruption.asked_by)
     except (KeyboardInterrupt, StoppedBetweenCells):
         reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
-        return Stop(Status.INTERRUPTED, 1, _at_cell(job.executed, progress.index, reason))
+        stop = Stop(Status.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
     except DeadKernelError:
         reason = "the kernel died; how far this step came is not known"
-        return Stop(Status.KERNEL_DIED, 1, _at_cell(job.executed, progress.index, reason))
+        if interruption.timed_out:
+            reason = f"{interruption.asked_by} was over, and the kernel had to be killed: {reason}"
+        stop = Stop(Status.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(
             f"{job.notebook.name} could not be started: {exc}",
             hint="python -m ipykernel --version, to see whether a kernel works at all",
         ) from exc
-    return _after_last_cell(job.executed)
+    else:
+        stop = _after_last_cell(executed.cells)
+    if stop.status is Status.INTERRUPTED and interruption.timed_out:
+        stop = replace(stop, status=Status.TIMED_OUT)
+    if executed.why_not_written and stop.error is None:
+        stop = Stop(Status.FAILED, 1, StepFailed(executed.why_not_written))
+    return stop
 
 
 class _Progress:
@@ -135,7 +146,9 @@ def _quiet_papermill() -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _after_error(executed: Path, name: str, text: str, *, asked_by: str | None) -> Stop:
+def _after_error(
+    executed: list[dict[str, Any]], name: str, text: str, *, asked_by: str | None
+) -> Stop:
     """
     Say why a cell failed, from the name and the text of its exception.
 
@@ -152,13 +165,13 @@ def _after_error(executed: Path, name: str, text: str, *, asked_by: str | None) 
         reason = f"{asked_by or 'an interrupt'} stopped this step" + (
             "" if name == "KeyboardInterrupt" else f", which ended with {reason}"
         )
-    index = _failed_index(_cells(executed))
+    index = _failed_index(executed)
     return Stop(status, exit_code, _at_cell(executed, index, reason))
 
 
-def _after_last_cell(executed: Path) -> Stop:
+def _after_last_cell(executed: list[dict[str, Any]]) -> Stop:
     """Papermill calls a notebook complete that left through `sys.exit(0)`; it is not."""
-    index = _failed_index(_cells(executed))
+    index = _failed_index(executed)
     if index is None:
         return Stop()
     return Stop(Status.FAILED, 1, _at_cell(executed, index, "sys.exit() ended the notebook early"))
@@ -184,9 +197,9 @@ def _failed_index(cells: list[dict[str, Any]]) -> int | None:
     return None
 
 
-def _at_cell(executed: Path, index: int | None, reason: str) -> StepFailed:
+def _at_cell(executed: list[dict[str, Any]], index: int | None, reason: str) -> StepFailed:
     """Name the step: a heading says more to a person than the number of a cell."""
-    before = [] if index is None or not executed.exists() else _cells(executed)[: index + 1]
+    before = [] if index is None else executed[: index + 1]
     headings = [heading_of(cell) for cell in before if cell["cell_type"] == "markdown"]
     step = next((heading for heading in reversed(headings) if heading), "")
     short = reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON] + "…"

@@ -12,7 +12,6 @@ import ast
 import difflib
 import io
 import json
-import re
 import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,11 +20,8 @@ from typing import Any
 
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runbook.values import ValueType, read_type
-
-_SECRET = re.compile(
-    r"(^|_)(pass|passwd|passphrase|password|secret|token|credentials?|(api|private|access)_?key)s?(_|$)",
-    re.IGNORECASE,
-)
+from toolkit.secrets import SECRET_NAME, looks_secret
+from toolkit.storage.yaml_nodes import YamlFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +68,16 @@ def check_parameters(
 def parse_parameters(
     parameters: Iterable[Parameter], texts: Iterable[tuple[str, str]], *, notebook: str
 ) -> dict[str, object]:
-    """Turn `name`, `value` texts into values of the declared types; a list may be repeated."""
+    """
+    Turn `name`, `value` texts into values of the declared types; a list may be repeated.
+
+    Raises ParameterError for what is unknown, of the wrong type, or seems to be a secret.
+    """
     known = {parameter.name: parameter for parameter in parameters}
     given: dict[str, list[str]] = {}
     for name, text in texts:
+        if looks_secret(text):
+            raise _secret(name, notebook)
         given.setdefault(_known(known, name, notebook).name, []).append(text)
     values: dict[str, object] = {}
     for name, repeated in given.items():
@@ -125,7 +127,7 @@ def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> P
     except ValueError as exc:
         raise _malformed(notebook, node.lineno) from exc
     name = node.target.id
-    if _SECRET.search(name):
+    if SECRET_NAME.search(name):
         raise _secret(name, notebook.name)
     parameter = Parameter(name, declared, default, comments.get(node.end_lineno or 0, ""))
     if not declared.accepts(default):
@@ -136,7 +138,7 @@ def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> P
 def _known(known: Mapping[str, Parameter], name: str, notebook: str) -> Parameter:
     if name in known:
         return known[name]
-    if _SECRET.search(name):
+    if SECRET_NAME.search(name):
         raise _secret(name, notebook)
     near = difflib.get_close_matches(name, known, n=1)
     names = ", ".join(known) or "none"
@@ -167,3 +169,18 @@ def _secret(name: str, notebook: str) -> ParameterError:
         "notebook, the report and the process list",
         hint="put a reference such as ${env:NAME} or ${file:/path} into the fleet file",
     )
+
+
+def read_texts(path: Path) -> list[tuple[str, str]]:
+    """
+    Read names and texts from a YAML file of `name: value` lines; a value may be a list.
+
+    Values are texts as they stand there: 007 stays 007. Raises ParameterError with line and column.
+    """
+    file = YamlFile(path, "parameters file", ParameterError, "name a file of 'name: value' lines")
+    root = file.compose(file.read())
+    texts = []
+    for key, node in file.pairs(root, "the file") if root else ():
+        values = file.texts_of(node, key.value)
+        texts += [(key.value, value) for value in values]
+    return texts

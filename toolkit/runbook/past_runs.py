@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,37 @@ def past_runs(folder: Path) -> list[RunRow]:
     return [row for _, row in sorted(found, key=lambda pair: pair[0], reverse=True)]
 
 
+def remove_old(folder: Path, runbook: str, *, older_than: timedelta) -> int:
+    """
+    Remove the folders of a runbook's runs that ended longer ago, and return how many.
+
+    The newest run on each cluster always stays, and so does every folder whose `result.json` does
+    not say that it is one of them: a run without a result is what somebody should look at. Undo
+    records and the audit log are elsewhere. What cannot be removed stays, too.
+    """
+    before, newest, removed = datetime.now(UTC) - older_than, set(), 0
+    for inside in _newest_first(folder, runbook):
+        result = read_result(inside)
+        clusters = tuple(result["clusters"])
+        if clusters not in newest:
+            newest.add(clusters)
+        elif datetime.fromisoformat(result["finished"]) < before:
+            shutil.rmtree(inside, ignore_errors=True)
+            removed += not inside.exists()
+    return removed
+
+
+def _newest_first(folder: Path, runbook: str) -> list[Path]:
+    found = []
+    for inside in folder.iterdir():
+        with suppress(NotAResult):
+            if inside.is_dir() and not inside.is_symlink():
+                result = read_result(inside)
+                if result.get("runbook") == runbook:
+                    found.append((datetime.fromisoformat(result["started"]), inside))
+    return [inside for _, inside in sorted(found, reverse=True)]
+
+
 def _is_run(folder: Path) -> bool:
     if not folder.is_dir() or folder.name.startswith("."):
         return False
@@ -70,7 +103,7 @@ def _row(folder: Path) -> tuple[tuple[datetime, str], RunRow]:
         folder=folder.name,
         status=_status(result),
         summary=result["summary"] if not error else _why(error),
-        notebook=result["notebook"],
+        notebook=result.get("runbook") or result["notebook"],
         clusters=tuple(result["clusters"]),
         changed=_changed(result),
         problems=result["counts"].get("problems"),

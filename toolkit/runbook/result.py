@@ -10,6 +10,8 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
+from toolkit.errors import RunFailed
+
 FILE_NAME = "result.json"
 
 
@@ -22,6 +24,7 @@ class Status(StrEnum):
     PARTLY_APPLIED = "partly-applied"  # exit 4
     INCOMPLETE = "incomplete"  # exit 4: it only looked, and could not see everything
     INTERRUPTED = "interrupted"  # exit 1: somebody or something stopped it
+    TIMED_OUT = "timed-out"  # exit 1: it was interrupted because it took too long
     KERNEL_DIED = "kernel-died"  # exit 1: how far the running cell came is not known
 
 
@@ -42,8 +45,9 @@ class RunResult:
     `result.json` holds these fields under these names:
 
         notebook     name of the notebook, without folder and ending
+        runbook      name of the runbook that was run, or null
         status       done | failed | blocked | partly-applied | incomplete | interrupted |
-                     kernel-died
+                     timed-out | kernel-died
         exit_code    0 done, 1 failed, 2 usage, 3 blocked, 4 partly applied or seen
         summary      one sentence from the notebook; "" when it did not get that far
         counts       what the notebook counted: findings, problems, planned, changed, refused
@@ -51,7 +55,8 @@ class RunResult:
         undo         reference of the undo record, or null
         error        null, or {"reason": one line, "cell": index or null, "step": heading}
         parameters   every parameter with the value that the run had
-        clusters     names from the parameters `cluster` and `clusters`
+        clusters     names from the parameters `cluster` and `clusters`; all where that means all
+        cluster_ids  the id of each of them, or null where it did not answer when the run began
         started      aware UTC, ISO 8601
         finished     aware UTC, ISO 8601
         who          user@host
@@ -63,6 +68,7 @@ class RunResult:
     """
 
     notebook: str
+    runbook: str | None
     status: Status
     exit_code: int
     summary: str
@@ -71,6 +77,7 @@ class RunResult:
     error: StepFailed | None
     parameters: Mapping[str, object]
     clusters: tuple[str, ...]
+    cluster_ids: Mapping[str, str | None]
     started: datetime
     finished: datetime
     who: str
@@ -85,15 +92,32 @@ class RunResult:
             "counts": dict(self.counts),
             "parameters": dict(self.parameters),
             "clusters": list(self.clusters),
+            "cluster_ids": dict(self.cluster_ids),
             "started": self.started.isoformat(),
             "finished": self.finished.isoformat(),
             "folder": str(self.folder),
         }
 
+    @property
+    def said(self) -> str:
+        """What it did, or why it stopped and where, in one line."""
+        if self.error is None:
+            return self.summary
+        where = f"at {self.error.step!r}: " if self.error.step else ""
+        return f"{where}{self.error.reason}"
+
     def write(self) -> Path:
-        """Write `result.json` into the run's folder: whole or not at all."""
+        """Write `result.json` into the run's folder: whole or not at all; raises RunFailed."""
         path = self.folder / FILE_NAME
-        write_whole(path, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        try:
+            write_whole(path, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
+        except OSError as exc:
+            undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
+            raise RunFailed(
+                f"the run ended ({self.status}: {self.said}){undo}, but {path} could not be "
+                f"written: {exc.strerror}",
+                hint="make room; the audit log tells what was changed",
+            ) from exc
         return path
 
 

@@ -7,17 +7,21 @@ import os
 import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.report.display import HEADLESS_VARIABLE
+from toolkit.runbook.clusters import cluster_ids, clusters_of
 from toolkit.runbook.conclusion import FILE_VARIABLE, Conclusion, Ending, read_conclusion
 from toolkit.runbook.execution import Job, Step, Stop, execute
 from toolkit.runbook.parameters import check_parameters, read_parameters
 from toolkit.runbook.result import RunResult, Status, StepFailed
+from toolkit.runbook.run_log import RunLog, run_log
+from toolkit.runbook.time_limits import TimeLimits
 
 REPORT_NAME = "report.html"
 _ENDINGS = {
@@ -29,25 +33,36 @@ _ENDINGS = {
 _LONGEST_LABEL = 40
 
 
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On whose behalf a notebook is run, and how long it may take."""
+
+    runbook: str | None = None
+    limits: TimeLimits = field(default_factory=TimeLimits)
+
+
 def run_notebook(
     notebook: Path,
     *,
     parameters: Mapping[str, object],
     output_dir: Path,
     on_step: Callable[[Step], None] = lambda _step: None,
+    terms: Terms = Terms(),
 ) -> RunResult:
     """
     Run a notebook from top to bottom in a new folder of its own.
 
-    The folder holds the executed notebook, `report.html` and, written last, `result.json`. Wrong
-    parameters raise ParameterError before anything is made; what goes wrong afterwards is in the
-    result. Relative paths in the notebook start where the caller stands, as with plain papermill.
+    The folder holds the executed notebook, `report.html`, `run.log` and, written last,
+    `result.json`. Wrong parameters raise ParameterError before anything is made; what goes wrong
+    afterwards is in the result, and where that cannot be written RunFailed is raised. Relative
+    paths in the notebook start where the caller stands, as with plain papermill.
     """
     declared = read_parameters(notebook)
     check_parameters(declared, parameters, notebook=notebook.name)
     values = {p.name: p.default for p in declared} | dict(parameters)
     started = datetime.now(UTC)
-    folder = _new_folder(output_dir, notebook.stem, started, _clusters(values))
+    label = "-".join(clusters_of(values))
+    folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, label)
     handed_over = folder / ".conclusion.json"
     executed = folder / f"{notebook.stem}.ipynb"
     environment = {
@@ -56,19 +71,35 @@ def run_notebook(
         # A figure shown by plotly itself must reach the report as data, too.
         "PLOTLY_RENDERER": "plotly_mimetype",
     }
-    stop = execute(Job(notebook, executed, parameters, environment, on_step))
-    conclusion = read_conclusion(handed_over)
-    handed_over.unlink(missing_ok=True)
-    ending = stop if stop.error else _ENDINGS[conclusion.ending]
-    result = _result(folder, ending, conclusion, values=values, started=started)
-    result = _with_report(replace(result, notebook=notebook.stem), executed)
+    with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
+        log.say(f"{notebook.stem} begins, by {_who()} with offsetbook {version('offsetbook')}")
+        ids = aside.submit(cluster_ids, values)
+        job = Job(notebook, parameters, environment, terms.limits, _logged(on_step, log))
+        stop = execute(job, executed, log)
+        conclusion = read_conclusion(handed_over)
+        handed_over.unlink(missing_ok=True)
+        ending = stop if stop.error else _ENDINGS[conclusion.ending]
+        result = _result(folder, ending, conclusion, values=values, started=started)
+        result = replace(
+            result, notebook=notebook.stem, runbook=terms.runbook, cluster_ids=ids.result()
+        )
+        result = _with_report(result, executed)
+        log.say(f"{result.status}, exit {result.exit_code}: {result.said}")
     result.write()
     return result
 
 
-def _new_folder(output_dir: Path, stem: str, started: datetime, clusters: tuple[str, ...]) -> Path:
+def _logged(on_step: Callable[[Step], None], log: RunLog) -> Callable[[Step], None]:
+    def say(step: Step) -> None:
+        log.say(f"step {step.number} of {step.total}: {step.heading}")
+        on_step(step)
+
+    return say
+
+
+def _new_folder(output_dir: Path, stem: str, started: datetime, label: str) -> Path:
     """Make the run's folder; an existing one is never written into."""
-    label = re.sub(r"[^A-Za-z0-9._-]+", "_", "-".join(clusters))[:_LONGEST_LABEL]
+    label = re.sub(r"[^A-Za-z0-9._-]+", "_", label)[:_LONGEST_LABEL]
     name = "-".join(part for part in (stem, f"{started:%Y%m%dT%H%M%SZ}", label) if part)
     try:
         output_dir.mkdir(parents=True, exist_ok=True)
@@ -87,13 +118,6 @@ def _new_folder(output_dir: Path, stem: str, started: datetime, clusters: tuple[
     raise UsageError(f"{output_dir} already holds 1000 runs named {name}")
 
 
-def _clusters(values: Mapping[str, object]) -> tuple[str, ...]:
-    """The names in the parameters `cluster` and `clusters`."""
-    one, many = values.get("cluster"), values.get("clusters")
-    names = [one, *(many if isinstance(many, list) else [many])]
-    return tuple(name for name in names if isinstance(name, str) and name)
-
-
 def _result(
     folder: Path,
     ending: Stop,
@@ -103,7 +127,8 @@ def _result(
     started: datetime,
 ) -> RunResult:
     return RunResult(
-        notebook=folder.name,
+        notebook="",
+        runbook=None,
         status=ending.status,
         exit_code=ending.exit_code,
         summary=conclusion.summary,
@@ -111,7 +136,8 @@ def _result(
         undo=conclusion.undo,
         error=ending.error,
         parameters=values,
-        clusters=_clusters(values),
+        clusters=clusters_of(values),
+        cluster_ids={},
         started=started,
         finished=datetime.now(UTC),
         who=_who(),

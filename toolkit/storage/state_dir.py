@@ -47,12 +47,33 @@ def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
     ends, the kernel frees the lock. Raises RecordFailed where there can be no lock file.
     """
     path = make_folder(state / "locks") / f"{file_name(cluster_id)}.lock"
+    with _alone(path, f"cluster {cluster_id} is being changed", who):
+        yield
+
+
+@contextmanager
+def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[None]:
+    """
+    Be the only one on this state folder who runs a runbook on a cluster, by its name in the fleet.
+
+    Does not wait: raises Blocked that names who runs it and since when. Raises RecordFailed where
+    there can be no lock file.
+    """
+    folder = make_folder(state / "locks" / "runbooks")
+    path = folder / f"{file_name(runbook)}.{file_name(cluster)}.lock"
+    with _alone(path, f"runbook {runbook} is being run on {cluster or 'all'}", who):
+        yield
+
+
+@contextmanager
+def _alone(path: Path, what: str, who: str) -> Iterator[None]:
+    """Hold a lock file; `what` is being done where another one holds it."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as exc:
         raise not_written(path, exc) from exc
     try:
-        _take(descriptor, path, cluster_id)
+        _take(descriptor, path, what)
         _sign(descriptor, path, who)
         yield
         os.ftruncate(descriptor, 0)
@@ -60,12 +81,12 @@ def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _take(descriptor: int, path: Path, cluster_id: str) -> None:
+def _take(descriptor: int, path: Path, what: str) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as exc:
         raise Blocked(
-            f"cluster {cluster_id} is being changed by {_holder(path)}",
+            f"{what} by {_holder(path)}",
             hint="wait until that has ended; nothing was changed by this command",
         ) from exc
     except OSError as exc:  # a file system without locks

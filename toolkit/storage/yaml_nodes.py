@@ -68,14 +68,29 @@ class YamlFile:
             raise self.wrong_at(node, f"{what} must be one value")
         return str(node.value)
 
+    def texts_of(self, node: yaml.Node, what: str) -> list[str]:
+        """
+        Return one value or a list of them as the texts of a parameter; null is "".
+
+        A list of fewer than two has an empty text at its end, by which it is told from one value
+        with commas.
+        """
+        is_list = isinstance(node, yaml.SequenceNode)
+        nodes = node.value if is_list else [node]
+        for item in nodes:
+            if not isinstance(item, yaml.ScalarNode):
+                raise self.wrong_at(item, f"{what} must be one value, or a list of values")
+        texts = ["" if item.tag.endswith(":null") else str(item.value) for item in nodes]
+        return [*texts, ""] if is_list and len(texts) < 2 else texts
+
     def wrong_at(self, node: yaml.Node, problem: str) -> UsageError:
         """Return the error that points at a node."""
         return self._at(node.start_mark, problem)
 
     def _at(self, mark: yaml.Mark | None, problem: str) -> UsageError:
-        line = (
-            f", line {self.lines_before + mark.line + 1}, column {mark.column + 1}" if mark else ""
-        )
+        place = ""
+        if mark:
+            place = f", line {self.lines_before + mark.line + 1}, column {mark.column + 1}"
         return self.error(f"{self.what} {self.path}{place}: {problem}", hint="correct that line")
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
-from facts import live, member, snapshot
+from facts import NOON, live, member, snapshot
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupState, GroupType, Member, Problem, TopicPartition
@@ -209,3 +211,91 @@ def test_all_leftovers_of_a_cluster_in_one_plan() -> None:
         (f.rule, f.group_id) for f in plan.findings
     ]
     assert TopicPartition("audit", 0) == plan.steps[0].changes[0].partition
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A series of looks."""
+
+    since: datetime
+    seen: int = 1
+
+
+DAY = timedelta(days=1)
+LEFT = snapshot(
+    live("g", member("orders")),
+    live("h", member("orders")),
+    commits=(
+        *commits("orders", "audit", "payments", partitions=2),
+        *commits("audit", group="h"),
+    ),
+)
+SINCE = {
+    ("g", "audit"): Seen(NOON - 14 * DAY, 3),
+    ("g", "payments"): Seen(NOON - 13 * DAY, 2),
+    # What was not judged by this look, or is read again, may still have a series.
+    ("g", "orders"): Seen(NOON - 99 * DAY, 99),
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "gone", "kept"),
+    [
+        ({}, {("g", "audit"), ("g", "payments"), ("h", "audit")}, []),
+        ({"in_runs": 2}, {("g", "audit"), ("g", "payments")}, [("age-unknown", "h", "audit")]),
+        (
+            {"in_runs": 3},
+            {("g", "audit")},
+            [("too-young", "g", "payments"), ("age-unknown", "h", "audit")],
+        ),
+        (
+            {"left_for": 14 * DAY},
+            {("g", "audit")},
+            [("too-young", "g", "payments"), ("age-unknown", "h", "audit")],
+        ),
+        (
+            {"left_for": 13 * DAY, "in_runs": 4},
+            set(),
+            [
+                ("too-young", "g", "audit"),
+                ("too-young", "g", "payments"),
+                ("age-unknown", "h", "audit"),
+            ],
+        ),
+    ],
+)
+def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
+    asked: dict[str, Any], gone: set[tuple[str, str]], kept: list[tuple[str, str, str]]
+) -> None:
+    """Both conditions must be met, the limit itself is enough, and nothing blocks the others."""
+    plan = plan_delete_unsubscribed(LEFT, sightings=SINCE, **asked)
+
+    assert gone == {(group, topic) for group, topic, _ in deleted(plan)}
+    assert kept == [(f.rule, f.group_id, f.topic) for f in plan.findings]
+    assert {Severity.NOTE} >= {f.severity for f in plan.findings}
+
+
+def test_what_was_seen_is_told() -> None:
+    """The request, the reason of a change and the notes say what was asked and what was seen."""
+    plan = plan_delete_unsubscribed(LEFT, left_for=14 * DAY, in_runs=2, sightings=SINCE)
+    (change, _) = (change for _, change in plan.changes)
+    young, unknown = plan.findings
+
+    words = "left behind for 14d, in 2 runs"
+    assert f"delete offsets of topics not subscribed to, *, {words}" == plan.request
+    assert change.why == (
+        "no member subscribes to the topic; seen left behind in 3 runs since 2026-02-15 12:00 UTC"
+    )
+    assert f"seen left behind in 2 runs since 2026-02-16 12:00 UTC; asked: {words}" == young.why
+    assert "no run of ours has told yet" in unknown.why
+
+
+def test_a_condition_does_not_hide_what_blocks() -> None:
+    """What could not be read, or is about to be committed, blocks at any age."""
+    unread = Problem("committed offset", "not authorised", "g", "audit", 5)
+    pending = tuple(replace(commit, pending=True) for commit in LEFT.commits)
+    facts = replace(LEFT, problems=(unread,), commits=pending)
+    plan = plan_delete_unsubscribed(facts, groups=["g"], in_runs=3, sightings=SINCE)
+
+    blocking = [f.rule for f in plan.findings if f.blocks]
+    assert ["unreadable", "pending-transaction", "pending-transaction"] == blocking

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from facts import live, member, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.model import Commit, Group, GroupState, GroupType, TopicPartition
-from toolkit.planning.unsubscribed import LEFT_OUT_COLUMNS, ROW_COLUMNS, find_unsubscribed
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
+from toolkit.planning.unsubscribed import (
+    LEFT_OUT_COLUMNS,
+    ROW_COLUMNS,
+    find_unsubscribed,
+    left_behind,
+)
 
 TOPICS = ("orders", "payments", "audit")
 
@@ -111,9 +118,10 @@ def test_an_unknown_lag_does_not_hide_the_row() -> None:
 )
 def test_what_cannot_be_said_is_left_out_with_its_reason(group: Group, word: str) -> None:
     """A group about which the question has no answer has no rows, and a reason."""
-    found = find_unsubscribed(snapshot(group, commits=commits("g", "payments", "audit")))
+    facts = snapshot(group, commits=commits("g", "payments", "audit"))
+    found = find_unsubscribed(facts)
 
-    assert found.rows.empty
+    assert (True, {}) == (found.rows.empty, left_behind(facts))
     ((name, count, why),) = found.left_out[["group", "commits", "why"]].itertuples(index=False)
     assert ("g", 2) == (name, count)
     assert word in why
@@ -156,6 +164,27 @@ def test_rows_are_exactly_what_no_member_subscribes_to(
 ) -> None:
     """For any members and commits: committed topics less the union of subscriptions."""
     group = live("g", *(member(*topics) for topics in subscribed))
-    found = find_unsubscribed(snapshot(group, commits=commits("g", *sorted(committed))))
+    facts = snapshot(group, commits=commits("g", *sorted(committed)))
+    found = find_unsubscribed(facts)
 
-    assert committed - set().union(*subscribed) == set(found.rows["topic"])
+    left = committed - set().union(*subscribed)
+    assert (left, {"g": left}) == (set(found.rows["topic"]), left_behind(facts))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem("committed offset", "not authorised", "b", "audit", 0),
+        Problem("committed offsets", "the coordinator is loading", "b"),
+    ],
+)
+def test_a_reading_with_a_gap_is_no_evidence(problem: Problem) -> None:
+    """A group that leaves nothing behind is said to; one that was not wholly read is not there."""
+    facts = snapshot(
+        live("a", member("orders")),
+        live("b", member("orders")),
+        commits=(*commits("a", "orders"), *commits("b", "payments")),
+    )
+
+    assert {"a": set(), "b": {"payments"}} == left_behind(facts)
+    assert {"a": set()} == left_behind(replace(facts, problems=(problem,)))

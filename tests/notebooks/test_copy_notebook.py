@@ -1,0 +1,164 @@
+"""J7: a group's offsets under another name, and on a mirror, from the dry run to the undo."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from applications import Applications
+from confluent_kafka import Producer
+from desks import Desk, Held
+from rooms import Room, report, shown_command
+
+from toolkit.model import Cluster, TopicPartition
+from toolkit.plan import Position
+from toolkit.runbook import RunResult
+
+FIRST_MS = 1_760_000_000_000
+RECORDS, EARLIER = 10, 7  # the mirror has more records, before all others
+PREFIX = "eu."
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def produce(cluster: Cluster, topic: str, *, before: int) -> None:
+    """Write records a second apart, after some that only this cluster has."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
+    for number in range(-before, RECORDS):
+        producer.produce(topic, b"x", partition=0, timestamp=FIRST_MS + 1000 * number)
+    assert 0 == producer.flush(60)
+
+
+class Mirrored:
+    """A group, its topic, and a mirror that has the same records under other offsets."""
+
+    def __init__(self, room: Room, there: Applications, mirror: Desk) -> None:
+        """Make the topic at both ends and the group, which has read 4 of the 10 records."""
+        self.room, self.mirror = room, mirror
+        self.topic = room.apps.create_topic(room.apps.name("orders"))
+        there.create_topic(PREFIX + self.topic)
+        produce(room.desk.cluster, self.topic, before=0)
+        produce(mirror.cluster, PREFIX + self.topic, before=EARLIER)
+        self.group = room.apps.name(HOSTILE)
+        self.before: Held = {self.group: {TopicPartition(self.topic, 0): Position(4, 0, "a note")}}
+        room.desk.commit(self.group, self.before[self.group])
+
+    def run(self, **parameters: Any) -> RunResult:
+        """Run the notebook on the group."""
+        return self.room.run("52_copy_offsets", **{"group": self.group, **parameters})
+
+    def on_mirror(self, offset: int) -> dict[TopicPartition, Position]:
+        """Return what the group holds on the mirror once it is there."""
+        return {TopicPartition(PREFIX + self.topic, 0): Position(offset, 0, "a note")}
+
+
+@pytest.fixture
+def mirrored(room: Room, applications: Any, kafka_39: Cluster) -> Mirrored:
+    """Return a group and its mirror."""
+    others = {"mirror": kafka_39, "alias": room.desk.cluster}  # one cluster may have two names
+    mirror = replace(room.desk, cluster=kafka_39)
+    return Mirrored(replace(room, others=others), applications(kafka_39), mirror)
+
+
+TO_MIRROR = {"to_cluster": "mirror", "topic_prefix": PREFIX}
+
+
+def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
+    """The group goes on at its next record, whatever its offset there; the source may go on too."""
+    room, group = mirrored.room, mirrored.group
+
+    dry = mirrored.run(**TO_MIRROR)
+
+    assert ("done", 0, {"findings": 1, "planned": 1}) == (dry.status, dry.exit_code, dry.counts)
+    assert dry.summary.startswith("Dry run: nothing was changed.")
+    assert ({}, []) == (mirrored.mirror.held(group), room.desk.log)
+    assert "its next record is of 2025-10-09 08:53:24 UTC" in report(dry)
+    assert "Everything that was asked for could be read." in report(dry)
+    assert HOSTILE not in report(dry)
+
+    # What was approved is this plan, whatever the source commits meanwhile.
+    room.desk.commit(group, {TopicPartition(mirrored.topic, 0): 9})
+    done = room.invoke(shown_command(dry), "a test")
+
+    assert ("done", {"findings": 1, "planned": 1, "changed": 1, "refused": 0}) == (
+        done["status"],
+        done["counts"],
+    )
+    assert mirrored.on_mirror(4 + EARLIER) == mirrored.mirror.held(group)[group]
+    assert {TopicPartition(mirrored.topic, 0): Position(9)} == room.desk.held(group)[group]
+    assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
+
+    undone = room.run(
+        "70_undo",
+        cluster="",  # the one that was changed
+        run=done["undo"],
+        dry_run=False,
+        approve="within limits",
+        reason="a mistake",
+        limits=["max_groups=1", "max_partitions=1"],
+    )
+
+    assert ("done", {}) == (undone.status, mirrored.mirror.held(group)), undone.summary
+
+
+def test_to_a_mirror_by_offset_under_another_name(mirrored: Mirrored) -> None:
+    """Equal offsets, within the limits of a standing approval and not beyond them."""
+    name = mirrored.group + "-2"
+    given = {**TO_MIRROR, "to_group": name, "by": "offset", "topics": [mirrored.topic]}
+    standing = {"dry_run": False, "approve": "within limits", "reason": "a test"}
+
+    over = mirrored.run(**given, **standing, limits=["max_groups=1", "max_partitions=0"])
+    assert ("blocked", 3, {}) == (over.status, over.exit_code, mirrored.mirror.held(name))
+
+    done = mirrored.run(**given, **standing, limits=["max_groups=1", "max_partitions=1"])
+
+    assert "done" == done.status, done.summary
+    assert {name: mirrored.on_mirror(4)} == mirrored.mirror.held(name)
+
+
+def test_within_the_cluster(mirrored: Mirrored) -> None:
+    """A new name in the same cluster gets what the group has; a group with members is refused."""
+    room, name = mirrored.room, mirrored.group + "-2"
+
+    done = room.invoke(shown_command(mirrored.run(to_group=name)), "a test")
+
+    assert "done" == done["status"]
+    assert {name: mirrored.before[mirrored.group]} == room.desk.held(name)
+    assert mirrored.before == room.desk.held(mirrored.group)
+
+    room.apps.join(name, [mirrored.topic])
+    live = mirrored.run(to_group=name)
+    assert ("blocked", 3) == (live.status, live.exit_code)
+    assert "Blocked by group-live: nothing was changed." in live.summary
+
+
+@pytest.mark.parametrize(
+    ("to_cluster", "says"),
+    [("miror", "did you mean 'mirror'?"), ("alias", "test and alias are one cluster")],
+)
+def test_a_cluster_that_is_no_mirror_is_refused(
+    to_cluster: str, says: str, mirrored: Mirrored
+) -> None:
+    """A name that the fleet file does not have, and one more name of the source."""
+    wrong = mirrored.run(to_cluster=to_cluster)
+
+    assert wrong.error is not None
+    assert ("failed", True) == (wrong.status, says in wrong.error.reason), wrong.error
+    assert [] == mirrored.room.desk.log
+
+
+def test_a_group_that_does_not_exist_is_not_copied(mirrored: Mirrored) -> None:
+    """The plan is blocked, and the report names the group that nobody knows."""
+    nobody = mirrored.run(**TO_MIRROR, group="no-such-group-1")
+
+    assert ("blocked", 3) == (nobody.status, nobody.exit_code)
+    assert "Blocked by no-such-group: nothing was changed." in nobody.summary
+    assert "no-such-group-1" in report(nobody)
+
+
+def test_only_two_ways_are_known(room: Room) -> None:
+    """The declared type of a parameter is checked before a kernel is started."""
+    with pytest.raises(Exception, match="parameter by wants one of time, offset, not 'size'"):
+        room.run("52_copy_offsets", group="g", by="size")
+    assert not Path(room.folder, "runs").exists()

@@ -61,7 +61,6 @@ if TYPE_CHECKING:
         show_undo,
     )
     from toolkit.runbook.copying import CopyWish, plan_group_copy
-    from toolkit.runbook.copying import CopyWish, plan_group_copy
     from toolkit.runbook.decision import Consent
     from toolkit.runbook.holds import (
         HoldRequest,
@@ -81,7 +80,6 @@ if TYPE_CHECKING:
         show_next_steps,
         show_records,
     )
-    from toolkit.runbook.unsubscribed import record_unsubscribed
     from toolkit.runbook.unsubscribed import record_unsubscribed
     from toolkit.sandbox.only import require_sandbox
     from toolkit.spark.fleet_history import read_fleet_history
@@ -170,7 +168,6 @@ __all__ = [
     "Commit",
     "Consent",
     "CopyWish",
-    "CopyWish",
     "Finding",
     "FleetOptions",
     "Group",
@@ -219,7 +216,6 @@ __all__ = [
     "plan_delete_unsubscribed",
     "plan_expiry_rescue",
     "plan_group_copy",
-    "plan_group_copy",
     "plan_hold",
     "plan_live_move",
     "plan_pause",
@@ -239,7 +235,6 @@ __all__ = [
     "read_times_of",
     "read_undo_record",
     "record_sightings",
-    "record_unsubscribed",
     "record_unsubscribed",
     "require_sandbox",
     "resume_partitions",

@@ -44,7 +44,8 @@ COMMANDS = {
     "undo": ("undo", "Put back what a run changed."),
     "audit": ("audit", "Who changed what, when and why; verify the log."),
     "consumer-groups": ("consumer_groups", "Kafka's own tool's flags, with our safeguards."),
-    "run": ("run", "Run a notebook headlessly and leave an HTML report."),
+    "run": ("run", "Run a runbook, or a notebook, headlessly and leave an HTML report."),
+    "runbooks": ("runbooks", "List the runbooks and check their pages."),
     "report": ("report", "Write an executed notebook as one offline HTML file."),
     "runs-index": ("runs_index", "Write the HTML page that lists the runs of a folder."),
 }

@@ -48,6 +48,7 @@ from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.planning.guardrails import (
     FINAL,
+    OF_APPROVALS,
     QUIET_AFTER,
     Case,
     blocking,
@@ -249,6 +250,8 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
     more = f"; and {len(kinds) - len(shown)} more" if len(kinds) > len(shown) else ""
     rules = sorted({finding.rule for finding in findings})
     hint = "" if LASTING & set(rules) else "make a new plan from what is there now"
+    if set(rules) <= OF_APPROVALS:
+        hint = "the limits of the standing approval are set where it is given"
     if FINAL.isdisjoint(rules):
         hint = f"if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
     return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)

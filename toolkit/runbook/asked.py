@@ -60,6 +60,8 @@ def runs_of(
     Raises UsageError for clusters that are unknown, not the page's, or not named where they must
     be; FleetFileError where there is no fleet file that can be used.
     """
+    if page.clusters is None and not clusters and not page.must_name_clusters:
+        return [((), values)]  # all that the notebook can see, such as the audit log
     named = values.get("fleet_file")
     fleet = load_fleet(Path(named) if isinstance(named, str) and named else None)
     names = tuple(cluster.name for cluster in choose_clusters(fleet, _names(page, clusters)))
@@ -73,7 +75,7 @@ def runs_of(
 
 
 def _names(page: Runbook, clusters: Sequence[str]) -> Sequence[str]:
-    if page.clusters is None and not clusters and (page.takes("cluster") or page.takes("clusters")):
+    if page.must_name_clusters and not clusters:
         raise UsageError(f"runbook {page.name} is not for every cluster", hint="--cluster NAME")
     if page.clusters and (others := [name for name in clusters if name not in page.clusters]):
         raise UsageError(

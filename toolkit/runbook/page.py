@@ -92,6 +92,12 @@ class Runbook:
         """Whether one run is about all clusters, and not one run about each."""
         return self.takes("clusters") and not self.may_change
 
+    @property
+    def must_name_clusters(self) -> bool:
+        """Whether it is for who starts it to say which; a notebook may be about all without one."""
+        one = any(p.name == "cluster" and p.default for p in self.declared)
+        return self.clusters is None and (one or self.takes("clusters"))
+
     def takes(self, name: str) -> bool:
         """Whether the notebook has a parameter."""
         return any(parameter.name == name for parameter in self.declared)

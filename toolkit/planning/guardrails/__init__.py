@@ -21,6 +21,7 @@ from toolkit.planning.hold_rules import GROUP_RULES
 __all__ = [
     "FINAL",
     "LIMITING",
+    "OF_APPROVALS",
     "OVERRIDABLE",
     "QUIET_AFTER",
     "RULES",
@@ -76,6 +77,7 @@ PLANNED_WITHOUT = frozenset(
         "releases-more",
     }
 )
+OF_APPROVALS = frozenset({"group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"})
 FINAL = frozenset(
     {
         *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
@@ -84,7 +86,7 @@ FINAL = frozenset(
         *GROUP_RULES,
         *("streams-share", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
         *("group-size", "another-hold"),
-        *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
+        *OF_APPROVALS,
     }
 )
 # What the limits of an approval are about: who sets them cannot pass over them in one breath.

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from toolkit.cli import cli
 from toolkit.errors import UsageError
-from toolkit.runbook.past_runs import past_runs, refresh_index
+from toolkit.runbook.past_runs import past_runs, refresh_index, remove_old
 from toolkit.runbook.result_files import NotAResult, read_result
 
 MakeNotebook = Callable[..., Path]
@@ -193,3 +193,36 @@ def test_a_folder_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot be written into"):
         refresh_index(tmp_path / "nope")
     assert not (tmp_path / "nope").exists()
+
+
+def test_old_runs_of_a_runbook_are_removed(tmp_path: Path) -> None:
+    """Of that runbook only, never the newest of a cluster, never one that has no result."""
+    for folder, runbook, days, clusters in (
+        ("newest", "weekly", 10, ["eu"]),
+        ("young", "weekly", 29, ["eu"]),
+        ("old", "weekly", 31, ["eu"]),
+        ("older", "weekly", 99, ["eu"]),
+        ("last of us", "weekly", 99, ["us"]),
+        ("another", "monthly", 99, ["eu"]),
+        ("by hand", None, 99, ["eu"]),
+    ):
+        at = (datetime.now(UTC) - timedelta(days=days)).isoformat()
+        keep(tmp_path, folder, runbook=runbook, started=at, finished=at, clusters=clusters)
+    keep(tmp_path, "broken", runbook="weekly", finished="long ago")
+    elsewhere = keep(tmp_path.parent, f"{tmp_path.name}-elsewhere", runbook="weekly")
+    (tmp_path / "linked").symlink_to(elsewhere)
+
+    assert 2 == remove_old(tmp_path, "weekly", older_than=timedelta(days=30))
+    assert 0 == remove_old(tmp_path, "weekly", older_than=timedelta(days=30))
+    assert {"newest", "young", "last of us", "another", "by hand", "broken", "linked"} == {
+        folder.name for folder in tmp_path.iterdir()
+    }
+    assert (elsewhere / "result.json").is_file()
+
+
+def test_a_clock_that_jumps_costs_no_newest_run(tmp_path: Path) -> None:
+    """Where every run seems to be of years ago, the last of each cluster stays."""
+    for folder in ("a", "b"):
+        keep(tmp_path, folder, runbook="weekly", clusters=[folder])
+
+    assert 0 == remove_old(tmp_path, "weekly", older_than=timedelta(seconds=1))

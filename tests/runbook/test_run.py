@@ -5,16 +5,21 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import jsonschema
 import nbformat
 import papermill
 import pytest
 
+from toolkit import runbook
 from toolkit.errors import ParameterError
 from toolkit.runbook import RunResult, Status, Step, run_notebook
-from toolkit.runbook.run import _new_folder
+from toolkit.runbook.conclusion import COUNTS
+from toolkit.runbook.run import Terms, _new_folder
+from toolkit.runbook.time_limits import TimeLimits
 
 MakeNotebook = Callable[..., Path]
 Run = Callable[..., RunResult]
@@ -23,6 +28,7 @@ CONCLUDE = (
     "from toolkit.runbook import conclude\n"
     "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
 )
+SCHEMA = json.loads(Path(runbook.__file__).with_name("result.schema.json").read_text())
 CLEAN_UP = """\
 import pathlib, time
 try:
@@ -61,6 +67,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
 
     written = json.loads((result.folder / "result.json").read_text())
     assert written == result.as_dict()
+    jsonschema.validate(written, SCHEMA)
     assert {path.name for path in result.folder.iterdir()} == {
         "20_example.ipynb",
         "report.html",
@@ -328,3 +335,96 @@ def test_what_could_not_be_read_makes_a_run_incomplete(
 
     assert (result.status, result.exit_code) == (Status.INCOMPLETE, 4)
     assert "Incomplete" in (result.folder / "report.html").read_text(encoding="utf-8")
+
+
+STUBBORN = """\
+import time
+while True:
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+@pytest.mark.parametrize("limits", [TimeLimits(step_s=1), TimeLimits(run_s=4)])
+def test_a_time_limit_lets_the_cell_clean_up(
+    make_notebook: MakeNotebook, tmp_path: Path, limits: TimeLimits
+) -> None:
+    """What takes too long is interrupted, may clean up, and is told from what was stopped."""
+    started, cleaned = tmp_path / "started", tmp_path / "cleaned"
+    source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
+    notebook = make_notebook("## Wait", source, "never = True")
+
+    terms = Terms(limits=limits)
+    result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
+
+    assert (result.status, result.exit_code) == (Status.TIMED_OUT, 1)
+    assert cleaned.exists()
+    assert result.error.step == "Wait"
+    assert "the time limit of" in result.error.reason
+
+
+def test_a_kernel_that_does_not_heed_a_time_limit(
+    make_notebook: MakeNotebook, tmp_path: Path
+) -> None:
+    """It is killed when its time to clean up is over, and the result says so."""
+    terms = Terms(limits=TimeLimits(step_s=1, grace_s=1))
+    notebook = make_notebook("## Wait", STUBBORN)
+
+    result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
+
+    assert (result.status, result.exit_code) == (Status.KERNEL_DIED, 1)
+    assert "the time limit of a step, 1 s, was over, and the kernel had to be killed" in (
+        result.error.reason
+    )
+
+
+def test_the_log_of_a_run(make_notebook: MakeNotebook, run: Run) -> None:
+    """Steps with their times, and what the kernel's process prints past Jupyter."""
+    result = run(make_notebook("# Look", "import os", "os.write(1, b'past Jupyter')"))
+
+    log = (result.folder / "run.log").read_text()
+    assert "step 1 of 2: Look" in log
+    assert "past Jupyter" in log
+    assert "done, exit 0" in log
+
+
+def test_a_disk_that_is_full_does_not_stop_a_step(
+    make_notebook: MakeNotebook, tmp_path: Path, run: Run
+) -> None:
+    """A cell that is changing something goes on; what could not be written is told at the end."""
+    source = (
+        "import pathlib, time\nfor n in range(14):\n    print(n, flush=True); time.sleep(0.5)\n"
+        f"pathlib.Path({str(tmp_path / 'went on')!r}).touch()"
+    )
+
+    def lock(step: Step) -> None:
+        if step.number == 1:
+            # A folder in the way of the file: a write fails as it does on a full disk.
+            (executed,) = (tmp_path / "runs").glob("*")
+            (executed / ".20_example.ipynb.partial").mkdir()
+
+    result = run(make_notebook("# Apply", source), on_step=lock)
+
+    assert (tmp_path / "went on").exists()
+    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert "the executed notebook could not be written" in result.error.reason
+
+
+def test_the_schema_of_a_result_says_what_there_is() -> None:
+    """No field and no status is missing from the schema, nor from the record."""
+    properties = SCHEMA["properties"]
+
+    assert {field.name for field in fields(RunResult)} == properties.keys()
+    assert properties.keys() == set(SCHEMA["required"])
+    assert {str(status) for status in Status} == set(properties["status"]["enum"])
+    assert set(COUNTS) == properties["counts"]["properties"].keys()
+
+
+def test_every_way_to_end_fits_the_schema(make_notebook: MakeNotebook, run: Run) -> None:
+    """A failed run's result.json is as well-formed as that of one that is done."""
+    result = run(make_notebook("# Look", "1 / 0"))
+
+    jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
+    assert result.status == Status.FAILED

@@ -42,7 +42,8 @@ class RunResult:
     """
     What became of one run of a notebook.
 
-    `result.json` holds these fields under these names:
+    `result.json` holds these fields under these names; `result.schema.json` beside this module says
+    the same to programs:
 
         notebook     name of the notebook, without folder and ending
         runbook      name of the runbook that was run, or null

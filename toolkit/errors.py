@@ -39,6 +39,10 @@ class ToolkitError(Exception):
         self.hint = " ".join(hint.split())
         super().__init__(f"{self.problem}. Try: {self.hint}" if self.hint else self.problem)
 
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows of it: the sentence, and no code that nobody can act on."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class UsageError(ToolkitError):
     """The request itself is wrong; nothing was started."""

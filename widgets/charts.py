@@ -68,6 +68,7 @@ class Chart(Shown):
             options=self.names[:MOST_CHOICES],
             placeholder=f"all {len(self.names):,}; type to choose",
             description=self.by.capitalize(),
+            layout={"width": "28rem"},
         )
         choice.observe(self.guarded(self.draw), "value")
         return choice

@@ -22,7 +22,8 @@ __all__ = ["Tone", "error_notice", "in_html", "notice", "sheet", "table"]
 def sheet() -> str:
     """Return the style sheets, on the colours of JupyterLab's theme or of a report."""
     own = (Path(__file__).parent / "widgets.css").read_text("utf-8")
-    return f"<style>{style('tables.css')}{style('notices.css')}{own}</style>"
+    ours = "".join(map(style, ("tables.css", "notices.css", "figures.css")))
+    return f"<style>{ours}{own}</style>"
 
 
 def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "", is_live: bool = False) -> str:

@@ -27,4 +27,6 @@ def outcome_html(outcome: Outcome) -> str:
     html = notice(f"{said}, read back from the cluster", lines, tone=tone)
     frame = outcome_frame(outcome)
     failed = frame[frame["status"] != str(Status.DONE)].head(MOST)
-    return html + (table(failed, caption="What was not done") if len(failed) else "")
+    if failed.empty:
+        return html
+    return f'{html}<div class="ow-rows">{table(failed, caption="What was not done")}</div>'

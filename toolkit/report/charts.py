@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -40,12 +42,12 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, most: int = 30) -> Non
     behind = known[known["lag"] > 0]
     if behind.empty:
         return
-    worst = behind.nlargest(most, "lag")
+    worst = behind.sort_values("lag", ascending=False, kind="stable").head(most)
     bars = [
         go.Bar(
             name=plain(topic),
             x=rows["lag"],
-            y=[plain(f"{topic}:{number}") for number in rows["partition"]],
+            y=[plain(f"{topic}:{number}") for topic, number in _places(rows)],
             text=[f"{lag:,}" for lag in rows["lag"]],
             textposition="auto",
             cliponaxis=False,
@@ -55,7 +57,12 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, most: int = 30) -> Non
         )
         for topic, rows in worst.groupby("topic", sort=False)
     ]
-    _show_bars(bars, title=_of_partitions(partitions, worst), rows=len(worst))
+    labels = [plain(f"{topic}:{number}") for topic, number in _places(worst)]
+    _show_bars(bars, title=_of_partitions(partitions, worst), rows=len(worst), labels=labels)
+
+
+def _places(rows: pd.DataFrame) -> Iterator[tuple[str, int]]:
+    return zip(rows["topic"], rows["partition"], strict=True)
 
 
 def _of_partitions(partitions: pd.DataFrame, shown: pd.DataFrame) -> str:
@@ -89,9 +96,13 @@ def _labels(rows: pd.DataFrame) -> pd.Series[str]:
     return rows["group"] + " · " + rows["cluster"]
 
 
-def _show_bars(bars: list[go.Bar], *, title: str, rows: int) -> None:
+def _show_bars(bars: list[go.Bar], *, title: str, rows: int, labels: Sequence[str] = ()) -> None:
+    """Show bars from the top in the order of their labels, or else the longest first."""
     if not rows:
         return
+    # From below; the longest bar on top, whichever cluster it belongs to.
+    order = {"categoryorder": "array", "categoryarray": [*reversed(labels)]}
+    by_length = {"categoryorder": "total ascending"}
     figure = go.Figure(bars)
     figure.update_layout(
         title=title,
@@ -100,7 +111,6 @@ def _show_bars(bars: list[go.Bar], *, title: str, rows: int) -> None:
         xaxis={"title": "records", "rangemode": "tozero"},
         showlegend=len(bars) > 1,
         legend={"x": 1, "xanchor": "right", "y": 1, "yanchor": "bottom", "traceorder": "normal"},
-        # The longest bar on top, whichever cluster it belongs to.
-        yaxis={"categoryorder": "total ascending", "type": "category"},
+        yaxis={"type": "category", "ticklabelstandoff": 6, **(order if labels else by_length)},
     )
     show_figure(figure)

@@ -62,6 +62,7 @@ def show_expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> N
             "autorange": "reversed",
         },
         hovermode="closest",
+        showlegend=True,  # also where there is one kind: it says what a mark means
         legend={"x": 0, "y": -0.12, "yref": "container", "yanchor": "bottom"},
     )
     show_figure(figure)

@@ -7,7 +7,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from toolkit.report.display import put
+from toolkit.report.display import Role, is_headless, put
+from toolkit.report.live import style
 from toolkit.report.names import without_tags
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def show_figure(figure: go.Figure) -> None:
     # The figure's own choices win; plotly's default template is 7 kB of every figure.
     shown["layout"] = {"template": template(), **{k: layout[k] for k in layout if k != "template"}}
     put({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})
+    if not is_headless():
+        sheet = f"<style>{style('figures.css')}</style>"
+        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
 
 
 @cache
@@ -57,6 +61,11 @@ def template() -> dict[str, Any]:
             "margin": {"l": 8, "r": 8, "t": 48, "b": 8},
             "legend": {"orientation": "h", "y": -0.2},
             "hoverlabel": {"align": "left", "namelength": -1},
+            "modebar": {
+                "bgcolor": "rgba(0,0,0,0)",
+                "color": _GREY_ON_BOTH,
+                "activecolor": COLOURS[0],
+            },
             "colorscale": {"sequential": "Cividis", "sequentialminus": "Cividis"},
             "xaxis": axis,
             "yaxis": axis,

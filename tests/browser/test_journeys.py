@@ -17,6 +17,8 @@ from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
 
+HOSTILE = "<img src=x onerror=alert(1)>"
+
 
 @dataclass(frozen=True)
 class Desk:
@@ -198,18 +200,19 @@ import toolkit, widgets
 from pathlib import Path
 (eu,) = toolkit.choose_clusters(toolkit.load_fleet(Path({fleet_file!r})), ["eu"])
 groups = toolkit.groups_frame(toolkit.read_snapshot(eu))
-picker = widgets.group_picker(groups)
+used = []
+picker = widgets.group_picker(groups, on_pick=used.append)
 picker"""
 
 
 def test_groups_are_found_by_keyboard_alone(desk: Desk) -> None:
     """Search, list and button work with keys, which JupyterLab does not take for its own."""
     look = LOOK.format(fleet_file=str(desk.fleet_file))
-    name = desk.lab.write("picker", look, "print(picker.picked)", "None")
+    name = desk.lab.write("picker", look, "print(picker.picked, used)", "None")
     notebook = open_notebook(desk.context, desk.lab, name)
     notebook.run_all()
     card, keys = notebook.page.locator(".ow-card").first, notebook.page.keyboard
-    expect(card).to_contain_text("<img src=x onerror=alert(1)>")
+    expect(card).to_contain_text(HOSTILE)
     assert 0 == card.locator("img").count()
 
     card.locator("input[type=text]").focus()
@@ -219,21 +222,90 @@ def test_groups_are_found_by_keyboard_alone(desk: Desk) -> None:
         keys.press(key)
     expect(card.get_by_role("button", name="Use 2 groups")).to_be_enabled()
     keys.press("x")  # to JupyterLab: cut the cell
+    keys.press("Tab")
+    keys.press("Enter")
     notebook.screenshot("picker", of=card)
     notebook.run_from("picker.picked")
 
     expect(notebook.page.locator(".jp-OutputArea-output").last).to_have_text(
-        "('billing', 'billing-v2')"
+        "('billing', 'billing-v2') [('billing', 'billing-v2')]"
     )
+
+
+def test_a_group_is_chosen_where_none_is_named(desk: Desk) -> None:
+    """Run All stops at one sentence; a group of a hostile name is chosen, looked at and drawn."""
+    notebook = desk.open(90, "chosen", look_for="2s", after=0)
+    alarms = alarms_of(notebook)
+    notebook.menu("Run", "Run All Cells")
+    expect(notebook.failed).to_have_text(
+        "UsageError: no group is named. Try: choose one, or set the parameter group",
+        timeout=60_000,
+    )
+    picker = notebook.page.locator(".ow-card").first
+    picker.locator("input[type=text]").fill("onerror")
+    picker.locator(".ow-list select").select_option(index=0)
+    expect(picker).to_contain_text(f"Chosen: {HOSTILE}. Now run the cells below.")
+    notebook.screenshot("picker_one", of=picker)
+
+    notebook.run_from("picker.picked")
+    chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
+    expect(chart).to_contain_text("Records that wait, by partition")
+    notebook.screenshot("lag_of_one", of=chart)
+    expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(HOSTILE)
+    assert 0 == notebook.page.locator("img[onerror]").count()
+    assert [] == alarms
+
+
+EXPIRY = """\
+import sys
+sys.path.insert(0, {facts!r})
+from datetime import timedelta
+from expiry_facts import CLASSIC, EMPTY, T0, frame
+from toolkit.planning.expiring import expiring
+from toolkit.planning.expiry import with_expiry
+import widgets
+names, now = ["nightly-export", {name!r}], T0 + timedelta(hours=1)
+rows = [dict(CLASSIC | EMPTY, group=name, empty_since=3600) for name in names]
+found = expiring(with_expiry(frame(*rows), now=now), now=now, within_s=864_000)
+widgets.expiry_timeline(found, now=now)"""
+
+
+def test_when_offsets_of_one_group_expire(desk: Desk) -> None:
+    """The timeline is drawn of all groups, and then of one, whose name would be a link."""
+    link = "<a href='http://evil.invalid'>left</a>"
+    facts = str(Path(__file__).parents[1] / "planning")
+    name = desk.lab.write("expiry", EXPIRY.format(facts=facts, name=link))
+    notebook = open_notebook(desk.context, desk.lab, name)
+    alarms = alarms_of(notebook)
+    notebook.run_all()
+    card = notebook.page.locator(".ow-card")
+    labels = card.locator(".ytick")
+    expect(labels).to_have_text(["nightly-export · eu", f"{link} · eu"])
+
+    box = card.locator("input")
+    box.fill(link)
+    expect(labels).to_have_text([f"{link} · eu"])
+    notebook.screenshot("expiry_of_one", of=card)
+    assert 0 == card.locator("a[href*=evil]").count()
+    box.fill("nobody")
+    expect(card.get_by_text("nobody: No committed offset expires")).to_be_visible()
+    expect(labels).to_have_count(0)
+    assert [] == alarms
+
+
+def alarms_of(notebook: Open) -> list[str]:
+    """Return a list that takes every dialog which a page opens."""
+    alarms: list[str] = []
+    notebook.page.on("dialog", lambda dialog: (alarms.append("dialog"), dialog.dismiss()))
+    return alarms
 
 
 def test_hostile_names_are_text_everywhere(desk: Desk) -> None:
     """A group that is called by HTML is shown and typed as what it is called, in the dark."""
-    group = "<img src=x onerror=alert(1)>"
+    group = HOSTILE
     desk.lab.set(DARK)
     board = desk.open(40, "hostile_board", group=group)
-    alarms: list[str] = []
-    board.page.on("dialog", lambda dialog: (alarms.append("dialog"), dialog.dismiss()))
+    alarms = alarms_of(board)
     board.run_all()
 
     expect(board.board).to_contain_text(group)

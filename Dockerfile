@@ -46,6 +46,7 @@ ENV PATH=/opt/offsetbook/.venv/bin:$PATH \
     OFFSETBOOK_FLEET=/etc/offsetbook/fleet.yaml \
     OFFSETBOOK_STATE=/data/state
 WORKDIR /data
+# Spark does not start as a user that has no name, so no other number will do.
 USER 10001:10001
 # tini hands signals on and collects what Java and kernels leave, which process 1 has to do.
 ENTRYPOINT ["tini", "--", "offsetbook"]

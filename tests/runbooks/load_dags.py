@@ -13,8 +13,6 @@ source, target = sys.argv[1:]
 bag = DagBag(source)
 tasks = [
     {
-        "dag": dag.dag_id,
-        "schedule": dag.schedule,
         "task": task.task_id,
         "operator": type(task).__name__,
         "command": task.bash_command if isinstance(task, BashOperator) else None,

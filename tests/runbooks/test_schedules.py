@@ -162,20 +162,18 @@ def dags(tool: Tool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
     return content
 
 
-def test_airflow_takes_the_dags(dags: dict[str, Any], tool: Tool) -> None:
+def test_airflow_takes_the_dags(dags: dict[str, Any]) -> None:
     """Airflow imports the file; no exit code is skipped or tried again, and notebooks fit."""
+    assert {} == dags["errors"]  # a time that is none is among them
     by_command = {task["task"]: task for task in dags["tasks"] if task["command"]}
     commands = [words for task in by_command.values() for words in commands_in(task["command"])]
     (bare,) = [task for task in dags["tasks"] if task["notebook"]]
 
-    assert {} == dags["errors"]
     assert sorted([NIGHTLY, DAILY, LOOK, CLEAN_UP]) == sorted(runbooks_of(commands))
     assert set(by_command) == set(runbooks_of(commands))
     assert all(not task["skipped"] and not task["retries"] for task in dags["tasks"])
     notebook = ROOT / "notebooks" / Path(bare["notebook"]).name
     assert set(bare["parameters"]) <= {one.name for one in read_parameters(notebook)}
-    for schedule in {task["schedule"] for task in dags["tasks"]} - {None}:
-        tool("python", "-c", f"from croniter import croniter; croniter.expand({schedule!r})")
 
 
 def test_stopping_airflows_task_ends_the_run_in_good_order(

@@ -25,7 +25,7 @@ Kind = Literal["text", "number", "duration", "time"]
 MISSING = "\N{EN DASH}"
 ROW_CAP = 2000
 _TEXT_ROWS = 20
-_SENTENCE = 30  # characters
+_PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
 _HEADER_ATTRIBUTES: dict[Kind, str] = {
     "text": "",
     "number": ' class="number" data-type="num"',
@@ -148,9 +148,7 @@ def _cell(value: Any, kind: Kind) -> str:
     missing = _is_missing(value)
     if kind == "text":
         text = MISSING if missing else _text(value)
-        # Without room of its own a sentence becomes a tower of words.
-        room = ' class="sentence"' if len(text) > _SENTENCE else ""
-        return f"<td{room}>{in_html(text)}</td>"
+        return f"<td{_room(text)}>{in_html(text)}</td>"
     if kind == "time":
         return f'<td class="moment">{MISSING if missing else _text(value)}</td>'
     if kind == "duration":
@@ -158,6 +156,13 @@ def _cell(value: Any, kind: Kind) -> str:
         return f'<td class="moment" data-order="{order}">{shown}</td>'
     order, shown = ("", MISSING) if missing else (value, _number(value))
     return f'<td class="number" data-order="{order}">{shown}</td>'
+
+
+def _room(text: str) -> str:
+    """Say how a text may be broken: a name is whole, and a sentence no tower of words."""
+    if len(text) <= _PHRASE or (len(text) <= _NAME and not any(c.isspace() for c in text)):
+        return ' class="whole"'
+    return ' class="sentence"' if len(text) > _SENTENCE else ""
 
 
 def _is_missing(value: object) -> bool:

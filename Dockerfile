@@ -31,9 +31,11 @@ LABEL org.opencontainers.image.title="offsetbook" \
       org.opencontainers.image.description="Operations toolkit for Kafka consumer groups" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.licenses="Apache-2.0"
-# Java for Spark. Versions are Debian's to choose: it keeps no old ones to pin.
+# Java for Spark, which does not install where the folder of its manual pages was taken away.
+# Versions are Debian's to choose: it keeps no old ones to pin.
 # hadolint ignore=DL3008
-RUN apt-get update \
+RUN mkdir -p /usr/share/man/man1 \
+    && apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
     && rm -rf /var/lib/apt/lists/* \
     && useradd --uid 10001 --user-group --no-create-home --home-dir /tmp \

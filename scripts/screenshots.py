@@ -45,6 +45,7 @@ def main() -> None:
                 board(context, lab, where)
                 review(context, lab, where)
                 trouble(context, lab, where)
+                choice(context, lab, where)
                 page = browser.new_page(viewport={"width": 1200, "height": 900})
                 page.goto(report.as_uri())
                 page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
@@ -95,6 +96,24 @@ def trouble(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     notebook.run_all()
     notebook.page.locator(".ob-record, .ob-records").first.scroll_into_view_if_needed()
     notebook.page.screenshot(path=IMAGES / "stuck_record.png")
+    notebook.page.close()
+
+
+def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
+    """A group that is chosen by hand, and how many records wait in each of its partitions."""
+    notebook = open_notebook(context, lab, lab.copy(90, "choice", **where, group="", look_for="2s"))
+    notebook.menu("Run", "Run All Cells")
+    expect(notebook.failed).to_contain_text("choose one", timeout=60_000)
+    picker = notebook.page.locator(".ow-card").first
+    picker.locator(".widget-dropdown select").last.select_option("most lag")
+    listed = picker.locator(".ow-list option")
+    expect(listed.first).to_contain_text("nightly-export")
+    listed.filter(has_text="fraud-check").click()
+    expect(picker).to_contain_text("Now run the cells below.")
+    picker.screenshot(path=IMAGES / "group_picker.png")
+    notebook.run_from("picker.picked")
+    chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
+    chart.screenshot(path=IMAGES / "lag_chart.png")
     notebook.page.close()
 
 

@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -159,6 +160,33 @@ def test_library_is_sent_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> 
     scripts = [output for output in shown if output["metadata"]]
     assert [output["metadata"]["offsetbook_role"] for output in scripts] == ["live-only"] * 2
     assert ["L" * 1000 in output["data"]["text/html"] for output in scripts] == [True, False]
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("show", [show_table, show_problems])
+def test_every_table_brings_its_looks(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, show: Callable[..., None], rows: int
+) -> None:
+    """In JupyterLab a table is styled, also one without rows, whichever is shown first."""
+    monkeypatch.delenv("OFFSETBOOK_HEADLESS")
+    show(pd.DataFrame({"what": ["groups"] * rows}))
+    (_, looks) = shown
+    assert "live-only" == looks["metadata"]["offsetbook_role"]
+    assert "<style>" in looks["data"]["text/html"]
+    assert bool(rows) == ("<script" in looks["data"]["text/html"])
+
+
+def test_names_in_a_cell_are_whole(shown: Shown) -> None:
+    """A name is not broken at its hyphens; a sentence, or what is very long, may be."""
+    long = "reader-" * 20
+    show_table(
+        pd.DataFrame({"what": ["nightly-export", "went on by 10 in 10s", long, "a b " * 20]})
+    )
+    html = shown[0]["data"]["text/html"]
+    assert '<td class="whole">nightly-export</td>' in html
+    assert "<td>went on by 10 in 10s</td>" in html
+    assert f'<td class="whole">{long}' not in html
+    assert '<td class="sentence">a b' in html
 
 
 def test_problems(shown: Shown) -> None:

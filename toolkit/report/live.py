@@ -55,10 +55,12 @@ def table_script() -> str:
     """What JupyterLab needs to make the tables of the page sortable; the library only once."""
     library = _unsent.pop()() if _unsent else ""
     call = f'window.offsetbookSortTables("{library}");'
-    return (
-        f"<style>{style('tables.css')}</style>"
-        f'<script type="module">{script("tables.js.j2")}{call}</script>'
-    )
+    return f'{table_style()}<script type="module">{script("tables.js.j2")}{call}</script>'
+
+
+def table_style() -> str:
+    """What JupyterLab needs for the looks of a table without rows."""
+    return f"<style>{style('tables.css')}</style>"
 
 
 def _packed(source: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from toolkit.report.display import Role, is_headless, put
-from toolkit.report.live import table_script
+from toolkit.report.live import table_script, table_style
 from toolkit.report.names import in_html, visible
 
 Kind = Literal["text", "number", "duration", "time"]
@@ -45,8 +45,7 @@ def show_table(
     `empty_text`.
     """
     put(_bundle(frame, caption_text, empty_text))
-    if len(frame) and not is_headless():
-        put({"text/html": table_script(), "text/plain": ""}, role=Role.LIVE_ONLY)
+    _put_looks(frame)
 
 
 def show_problems(
@@ -62,12 +61,19 @@ def show_problems(
     """
     frame = problems if isinstance(problems, pd.DataFrame) else _frame(problems)
     if frame.empty:
-        put(_bundle(frame, "", empty_text))
+        show_table(frame, empty_text=empty_text)
         return
     frame = frame.dropna(axis="columns", how="all")
     count = "1 thing" if len(frame) == 1 else f"{len(frame):,} things"
     caption = caption_text or f"{count} could not be read"
     put(_bundle(frame, caption, ""), role=Role.PROBLEMS)
+    _put_looks(frame)
+
+
+def _put_looks(frame: pd.DataFrame) -> None:
+    if not is_headless():
+        looks = table_script() if len(frame) else table_style()
+        put({"text/html": looks, "text/plain": ""}, role=Role.LIVE_ONLY)
 
 
 def _frame(records: Iterable[Any]) -> pd.DataFrame:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from runbook_places import Place
 
 Eventually = Callable[..., Any]
 MakeNotebook = Callable[..., Path]
@@ -31,57 +27,6 @@ try:
 finally:
     (folder / f"{{cluster}}.ended").touch()
 """
-
-
-@dataclass(frozen=True)
-class Place:
-    """A folder with a fleet file, in which runbooks are written and run."""
-
-    folder: Path
-    environment: dict[str, str]
-
-    def page(self, notebook: Path, more: str = "", *, name: str = "try") -> Path:
-        """Write the page of a runbook that only looks, on every cluster."""
-        path = self.folder / f"{name}.md"
-        path.write_text(
-            f"---\ntitle: Try\nwhen: Now\nback_out: Not\nnotebook: {notebook}\n"
-            f"may_change: false\nclusters: all\n{more}---\n"
-        )
-        return path
-
-    def run(self, page: Path, *more: str) -> tuple[int, dict[str, Any], str]:
-        """Run it and return exit code, what it tells, and what it says to people."""
-        command = [*self.command(page), *more]
-        there = {**os.environ, **self.environment}
-        done = subprocess.run(command, env=there, capture_output=True, text=True, check=False)
-        return done.returncode, json.loads(done.stdout) if done.stdout else {}, done.stderr
-
-    @contextmanager
-    def running(self, page: Path) -> Iterator[subprocess.Popen[str]]:
-        """Run it in a process of its own, which is ended with all of its children."""
-        there = {**os.environ, **self.environment}
-        process = subprocess.Popen(self.command(page), env=there, stdout=subprocess.PIPE, text=True)
-        try:
-            with process:
-                yield process
-        finally:
-            (self.folder / "go on").touch()
-            process.kill()
-
-    def command(self, page: Path) -> list[str]:
-        """Return the command line that runs it into this folder."""
-        command = [str(Path(sys.executable).with_name("offsetbook")), "run", str(page), "--quiet"]
-        return [*command, "--output", "json", "--output-dir", str(self.folder / "runs")]
-
-    @property
-    def results(self) -> list[dict[str, Any]]:
-        """What every run left, by cluster."""
-        files = (self.folder / "runs").glob("*/result.json")
-        return sorted((json.loads(file.read_text()) for file in files), key=lambda r: r["clusters"])
-
-    def there_are(self, pattern: str, count: int) -> Callable[[], bool]:
-        """Return a condition: so many files are there."""
-        return lambda: len(list(self.folder.glob(pattern))) == count
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -88,6 +89,9 @@ def _state(values: Mapping[str, object]) -> Path:
 def _stop_when_alone() -> None:
     while sys.stdin.readline():
         pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    # Nobody is there to ask a second time when a kernel does not heed the first.
+    time.sleep(TimeLimits().grace_s)
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -29,6 +29,7 @@ READING: dict[int, tuple[dict[str, Any], str]] = {
 CHANGING: dict[int, dict[str, Any]] = {
     40: {"group": "fraud-check", "topics": [f"{POISON.topic}:{POISON.partition}"]},
     50: {"groups": ["nightly-export"], "mode": "to-earliest"},
+    52: {"group": "nightly-export", "to_group": "nightly-export-2"},
     60: {"groups": ["billing"]},
     61: {"groups": ["nightly-export"]},
 }

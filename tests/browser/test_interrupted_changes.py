@@ -43,17 +43,19 @@ class Screen:
     desk: Desk
     fleet_file: Path
 
-    def begin(self, name: str) -> Open:
-        """Approve a reset of all groups by hand, and return when a part of it is done."""
+    def open(self) -> Open:
+        """Open the notebook that resets all groups."""
         where = {"fleet_file": str(self.fleet_file), "state": str(self.desk.state)}
         wanted = {"groups": ["bulk-*"], "mode": "to-earliest", "cluster": "bulk"}
-        notebook = open_notebook(self.context, self.lab, self.lab.copy(50, name, **where, **wanted))
+        return open_notebook(self.context, self.lab, self.lab.copy(50, "bulk", **where, **wanted))
+
+    def begin(self, notebook: Open, reason: str) -> None:
+        """Approve the reset by hand, and return when a part of it is done."""
         notebook.run_all()
-        notebook.approve(name, str(COUNT))
+        notebook.approve(reason, str(COUNT))
         notebook.apply.click()
         with Connection(self.desk.cluster) as connection:
             eventually(lambda: 0 == read_commits(connection, GROUPS[:1])[0][0].offset)
-        return notebook
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -65,11 +67,15 @@ class Screen:
         finally:
             os.kill(pid, signal.SIGCONT)
 
+    @property
+    def last(self) -> audit.AuditEntry:
+        """What the log tells last."""
+        return list(audit.read(self.desk.state))[-1]
+
     def told(self) -> set[Status]:
         """Return what the log tells last of all changes, which is what the cluster shows."""
-        (intent, last) = self.desk.log
-        assert (audit.Event.INTENT, COUNT) == (intent.event, len(last.steps))
-        held = self.desk.held("bulk-*")
+        last, held = self.desk.log[-1], self.desk.held("bulk-*")
+        assert COUNT == len(last.steps)
         changes = [(step.group_id, change) for step in last.steps for change in step.changes]
         for group, change in changes:
             now = held[group][change.partition].offset
@@ -78,9 +84,9 @@ class Screen:
         return {change.status or Status.FAILED for _, change in changes}
 
     def undo(self) -> None:
-        """Undo the run, after which every offset is where it was."""
-        run = self.desk.log[0].run.run_id
-        assert self.desk.apply(self.desk.undo(read_undo_record(self.desk.state, run))).is_done
+        """Undo the last run, after which every offset is where it was."""
+        done = read_undo_record(self.desk.state, self.last.run.run_id)
+        assert self.desk.apply(self.desk.undo(done)).is_done
         held = self.desk.held("bulk-*")
         assert {THERE} == {at.offset for places in held.values() for at in places.values()}
 
@@ -125,9 +131,20 @@ def screen(browser: Browser, house: House, cluster: Cluster, tmp_path: Path) -> 
     context.close()
 
 
-def test_it_is_cancelled(screen: Screen) -> None:
+def test_a_change_is_interrupted_and_undone(screen: Screen) -> None:
+    """Cancelled, cut off with its kernel, left alone: what is done is known, and is undone."""
+    notebook = screen.open()
+    is_cancelled(screen, notebook)
+    screen.undo()
+    is_cut_off_with_its_kernel(screen, notebook)
+    screen.undo()
+    goes_on_without_its_page(screen, notebook)
+    screen.undo()
+
+
+def is_cancelled(screen: Screen, notebook: Open) -> None:
     """The cancel button stops it between two groups; the panel says so, and how to go on."""
-    notebook = screen.begin("cancelled")
+    screen.begin(notebook, "cancelled")
     with screen.frozen():
         notebook.review.get_by_role("button", name="Cancel").click()
         expect(notebook.review).to_contain_text("stopping after what is begun")
@@ -139,31 +156,29 @@ def test_it_is_cancelled(screen: Screen) -> None:
     expect(notebook.review).to_contain_text("partly applied")
     notebook.screenshot("cancelled", of=notebook.review)
     assert {Status.DONE, Status.NOT_TRIED} == screen.told()
-    assert "stopped by the cancel button" == screen.desk.log[-1].interrupted
+    assert "stopped by the cancel button" == screen.last.interrupted
     notebook.run_from("applying.finish()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
-    screen.undo()
 
 
-def test_the_kernel_is_restarted(screen: Screen) -> None:
-    """Cut off in the middle, it is compared with the cluster by the next command, and undone."""
-    notebook = screen.begin("restarted")
+def is_cut_off_with_its_kernel(screen: Screen, notebook: Open) -> None:
+    """After a restart in the middle the next command compares the run with the cluster."""
+    screen.begin(notebook, "cut off")
     with screen.frozen():
         notebook.restart()
-    assert [audit.Event.INTENT] == [entry.event for entry in screen.desk.log]
+    assert audit.Event.INTENT is screen.last.event
 
     (found,) = settle(screen.desk.cluster, screen.desk.state).known
     assert "the run was cut off" == found.outcome.interrupted
     assert {Status.DONE, Status.NOT_TRIED} == screen.told()
-    screen.undo()
 
 
-def test_the_page_is_closed(screen: Screen) -> None:
+def goes_on_without_its_page(screen: Screen, notebook: Open) -> None:
     """What is approved goes on without anybody who looks, to its recorded end."""
-    notebook = screen.begin("closed")
+    screen.begin(notebook, "left alone")
     with screen.frozen():
+        assert audit.Event.INTENT is screen.last.event
         notebook.page.close()
 
-    eventually(lambda: audit.Event.OUTCOME in {entry.event for entry in screen.desk.log})
+    eventually(lambda: screen.last.event is audit.Event.OUTCOME)
     assert {Status.DONE} == screen.told()
-    screen.undo()

@@ -12,12 +12,15 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from click.testing import CliRunner
+from runbook_places import Place
 
 from toolkit.cli.run import command
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Group, GroupState, TopicPartition
+from toolkit.operate import settle
 from toolkit.runbook import RunResult, read_parameters, run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
@@ -158,3 +161,32 @@ def test_a_replay_of_a_live_group(room: Room, eventually: Callable[..., Any]) ->
     eventually(lambda: room.group(group).state is GroupState.STABLE)
     assert members == {member.client_id for member in room.group(group).members}
     eventually(lambda: all(at >= before[p] for p, at in room.committed(group).items()))
+
+
+@pytest.mark.parametrize("victim", ["runner", "kernel"])
+def test_a_runbook_that_is_killed_while_it_holds(
+    room: Room, eventually: Callable[..., Any], victim: str
+) -> None:
+    """What it held is given back when nobody owns it any more, and the next command says so."""
+    group, held = "fraud-check", TopicPartition(POISON.topic, (POISON.partition + 1) % 3)
+    place = Place(
+        room.folder,
+        {"OFFSETBOOK_FLEET": str(room.fleet_file), "OFFSETBOOK_STATE": str(room.folder / "state")},
+    )
+    page = NOTEBOOKS.parent / "runbooks" / "skip-poison-record.md"
+    asked = (f"-pgroups={group}", f"-ptopics={held.topic}:{held.partition}", "-preason=a test")
+
+    with place.running(page, "--cluster", room.cluster.name, *asked) as process:
+        eventually(lambda: room.group(group).paused)
+        (runner,) = psutil.Process(process.pid).children()
+        (kernel,) = (c for c in runner.children() if "ipykernel_launcher" in c.cmdline())
+        {"runner": runner, "kernel": kernel}[victim].kill()
+        psutil.wait_procs([kernel])
+        told = json.loads(process.communicate()[0])["runs"][0]
+
+    assert told["status"] == ("no result" if victim == "runner" else "kernel-died")
+    eventually(lambda: not room.group(group).paused)
+    before = room.committed(group)[held]
+    eventually(lambda: room.committed(group)[held] > before)
+    settle(room.cluster, room.folder / "state")
+    assert [] == audit.unfinished(room.folder / "state")

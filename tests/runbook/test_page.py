@@ -211,13 +211,21 @@ def test_a_standing_approval_is_the_pages_own(make_page: MakePage) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["dry_run", "approve", "limits", "overrides", "cluster"])
+@pytest.mark.parametrize("name", ["dry_run", "approve", "limits", "overrides", "cluster", "days"])
 def test_who_starts_it_cannot_widen_it(make_page: MakePage, name: str) -> None:
-    """What the page has approved is not for the command line to change."""
-    page = read_runbook(make_page(front=changing()))
+    """What the page has approved is not for the command line to change, only what it left open."""
+    page = read_runbook(make_page("parameters: {days: 30}\n", front=changing()))
 
     with pytest.raises(UsageError, match=f"{name} is not given by -p"):
-        values(page, (name, "false"))
+        values(page, (name, "1"))
+    assert "pay" == values(page, ("group", "pay"))["group"]
+
+
+def test_a_page_that_only_looks_has_defaults(make_page: MakePage) -> None:
+    """Whoever looks may look elsewhere."""
+    page = read_runbook(make_page("parameters: {days: 30}\n"))
+
+    assert (30, 1) == (values(page)["days"], values(page, ("days", "1"))["days"])
 
 
 def test_what_must_be_given(make_page: MakePage) -> None:

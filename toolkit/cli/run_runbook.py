@@ -14,7 +14,7 @@ import click
 
 from toolkit.cli.output import printable
 from toolkit.cli.run import print_parameters, refresh
-from toolkit.runbook.asked import FIXED, runs_of, values_of
+from toolkit.runbook.asked import runs_of, values_of, why_fixed
 from toolkit.runbook.fan_out import Ended, exit_code, run_all
 from toolkit.runbook.notify import content_of, notify
 from toolkit.runbook.one_run import Order
@@ -33,7 +33,7 @@ def show_parameters(path: Path) -> int:
     may_give = [
         replace(parameter, default=page.parameters.get(parameter.name, parameter.default))
         for parameter in page.declared
-        if parameter.name not in FIXED
+        if not why_fixed(page, parameter.name)
     ]
     print_parameters(page.name, tuple(may_give))
     return 0

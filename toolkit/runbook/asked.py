@@ -17,9 +17,23 @@ FIXED = {
     "approve": "limits in the page, or run the notebook itself",
     "limits": "change them in the page",
     "overrides": "name them in the page",
+    "plan_file": "run the notebook itself",
     "cluster": "--cluster",
     "clusters": "--cluster",
 }
+
+
+def why_fixed(page: Runbook, name: str) -> str:
+    """
+    Return how a parameter is set that -p may not set; "" where it may.
+
+    What a page says of a change is what was approved, so that -p gives only what it leaves open.
+    """
+    if name in FIXED:
+        return FIXED[name]
+    if page.may_change and name in page.parameters:
+        return "change it in the page, or run the notebook itself"
+    return ""
 
 
 def values_of(
@@ -34,10 +48,8 @@ def values_of(
     """
     texts = tuple(given)
     for name, _ in texts:
-        if name in FIXED:
-            raise ParameterError(
-                f"runbook {page.name}: {name} is not given by -p", hint=FIXED[name]
-            )
+        if hint := why_fixed(page, name):
+            raise ParameterError(f"runbook {page.name}: {name} is not given by -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
     names = {name for name, _ in texts}
     if missing := [name for name in page.must_give if name not in names]:

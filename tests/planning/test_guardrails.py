@@ -51,7 +51,7 @@ NEWCOMER = step(change(None, 5), state=None, group_id="new", type=GroupType.SIMP
 COPY = plan(NEWCOMER, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
 JUST_NOW = (commit(age=0),)
 DAY = 24 * HOUR
-LEFT = Seen(unsubscribed={("g", "orders"): Sighting(NOON - 14 * DAY, 3, NOON - DAY)})
+LEFT = Seen(unsubscribed={("g", "orders"): Sighting(NOON - 14 * DAY, 3, NOON)})
 TWO_COMMITS = (commit(), commit(at=BILLS))
 
 
@@ -513,3 +513,16 @@ def test_how_often_it_must_have_been_seen() -> None:
 
     assert ["seen unsubscribed by 3 runs; unsubscribed_in_runs is 4"] == [f.why for f in check(few)]
     assert () == check(enough)
+
+
+def test_an_old_sighting_is_no_evidence() -> None:
+    """What was seen for weeks, but not again for this plan, may have changed since."""
+    old = Sighting(NOON - 14 * DAY, 3, NOON - 2 * HOUR)
+    left = Seen(unsubscribed={("g", "orders"): old})
+    empty = Seen(empty={"g": old})
+
+    assert ["unsubscribed-too-briefly"] == rules(standing(seen=left, unsubscribed_in_runs=1))
+    assert ["empty-too-briefly"] == rules(standing(seen=empty, empty_for_days=1))
+    again = replace(old, last=NOON)
+    fresh = Seen(empty={"g": again}, unsubscribed={("g", "orders"): again})
+    assert [] == rules(standing(seen=fresh, unsubscribed_in_runs=1, unsubscribed_for_days=14))

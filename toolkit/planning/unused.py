@@ -26,6 +26,10 @@ class Sighting(Protocol):
     def seen(self) -> int:
         """How many there were."""
 
+    @property
+    def last(self) -> datetime:
+        """The last of them."""
+
 
 class Unused(NamedTuple):
     """Since when nobody has used a group, and how that is known."""

@@ -12,9 +12,12 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 
 from toolkit.planning.guardrails.case import CannotTell, Case, Objection
-from toolkit.planning.unused import unused_since
+from toolkit.planning.guardrails.policy import MAX_PLAN_AGE
+from toolkit.planning.unused import Sighting, unused_since
 
 DAY = timedelta(days=1)
+# A series is evidence of what was so until it was last seen: the run itself has to have looked.
+SEEN_WITHIN = MAX_PLAN_AGE
 
 
 def group_not_allowed(case: Case) -> Iterator[Objection]:
@@ -34,7 +37,8 @@ def empty_too_briefly(case: Case) -> Iterator[Objection]:
     for name in case.plan.group_ids:
         commits = [commit for (group_id, _), commit in case.commits.items() if group_id == name]
         group = case.groups.get(name)
-        unused = unused_since(group, commits, case.seen.empty.get(name)) if group else None
+        seen = _now(case, case.seen.empty.get(name))
+        unused = unused_since(group, commits, seen) if group else None
         if unused is None:
             unknown.append(f"since when nobody has used {name}")
         elif case.now - unused.since < days * DAY:
@@ -52,7 +56,7 @@ def unsubscribed_too_briefly(case: Case) -> Iterator[Objection]:
     unknown = []
     topics = ((step.group_id, change.partition.topic) for step, change in case.plan.changes)
     for group_id, topic in dict.fromkeys(topics):
-        sighting = case.seen.unsubscribed.get((group_id, topic))
+        sighting = _now(case, case.seen.unsubscribed.get((group_id, topic)))
         if sighting is None:
             unknown.append(f"since when {group_id} does not subscribe to {topic}")
             continue
@@ -64,3 +68,8 @@ def unsubscribed_too_briefly(case: Case) -> Iterator[Objection]:
             why = f"seen unsubscribed by {sighting.seen} runs; unsubscribed_in_runs is {runs}"
             yield Objection(why, group_id, topic)
     CannotTell.where(unknown)
+
+
+def _now(case: Case, sighting: Sighting | None) -> Sighting | None:
+    """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
+    return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None

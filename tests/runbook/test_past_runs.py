@@ -226,3 +226,10 @@ def test_a_clock_that_jumps_costs_no_newest_run(tmp_path: Path) -> None:
         keep(tmp_path, folder, runbook="weekly", clusters=[folder])
 
     assert 0 == remove_old(tmp_path, "weekly", older_than=timedelta(seconds=1))
+
+
+def test_a_clock_that_was_set_back_tells_no_duration(tmp_path: Path) -> None:
+    """A run that seems to have ended before it began took nobody knows how long."""
+    keep(tmp_path, "a", finished=(NOON - timedelta(hours=1)).isoformat())
+
+    assert [None] == [row.took_s for row in past_runs(tmp_path)]

@@ -101,7 +101,7 @@ def _when(result: Mapping[str, Any]) -> dict[str, str]:
     started, finished = (datetime.fromisoformat(result[key]) for key in ("started", "finished"))
     return {
         "Started": f"{started.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC",
-        "Took": seconds_text((finished - started).total_seconds()),
+        "Took": _took((finished - started).total_seconds()),
     }
 
 
@@ -190,3 +190,7 @@ def seconds_text(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _took(seconds: float) -> str:
+    return seconds_text(seconds) if seconds >= 0 else "not known: the clock was set back"

@@ -108,7 +108,8 @@ def _row(folder: Path) -> tuple[tuple[datetime, str], RunRow]:
         changed=_changed(result),
         problems=result["counts"].get("problems"),
         began=began,
-        took_s=(ended - began).total_seconds(),
+        # A clock that was set back meanwhile tells nothing.
+        took_s=(ended - began).total_seconds() if ended >= began else None,
         who=result["who"],
         report=_report(folder, result["report"]),
     )

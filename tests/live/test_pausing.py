@@ -287,10 +287,11 @@ def test_a_group_may_change_its_assignor_while_it_is_held(
 def test_a_capture_that_is_interrupted_holds_nothing(holder: Callable[[str], Holder]) -> None:
     """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
     one = holder("librdkafka-range")
-    soon = threading.Timer(1.0, signal.raise_signal, [signal.SIGINT])
-    soon.start()
+    capturing = threading.Thread(target=interrupt_a_capture, args=(one,))
+    capturing.start()
 
     outcome = one.pause(1, 4)
+    capturing.join()
 
     assert (Status.REFUSED, "stopped by SIGINT") == (outcome.steps[0].status, outcome.steps[0].why)
     assert frozenset() == one.paused
@@ -298,6 +299,17 @@ def test_a_capture_that_is_interrupted_holds_nothing(holder: Callable[[str], Hol
     (group,) = one.desk.facts(one.live.group).groups
     assert group.members == group.readers
     one.live.applications.until_delivered(one.live.places)
+
+
+def interrupt_a_capture(one: Holder) -> None:
+    """Press Ctrl-C when members of ours are in the group, and signals are held back."""
+    give_up_at = time.monotonic() + 60
+    while time.monotonic() < give_up_at:
+        (group,) = one.desk.facts(one.live.group).groups
+        if len(group.members) > len(group.readers):
+            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+            signal.raise_signal(signal.SIGINT)
+            return
 
 
 def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (
@@ -18,6 +18,8 @@ _QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
+# A busy machine draws a chart in more than the five seconds that are usual.
+expect.set_options(timeout=60_000)
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 

@@ -33,7 +33,7 @@ LOG_START = 40  # of tstart, partition 0
 HOUR_MS = "3600000"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Return a cluster with topics in which nothing moves."""
     broker = start_broker(tmp_path_factory.mktemp("differential"))
@@ -43,7 +43,7 @@ def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         broker.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def still_apps(still: Cluster, applications_until: Callable[..., Any]) -> Iterator[Any]:
     """Return the applications on it, after they have written the topics."""
     with ExitStack() as ending:
@@ -90,7 +90,7 @@ def _in_a_transaction(cluster: Cluster, topic: str) -> Producer:
     return producer
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real_tool(still: Cluster) -> Iterator[RealTool]:
     """Return the real tool in a JVM of its own."""
     py4j = next((Path(pyspark.__file__).parent / "jars").glob("py4j-*.jar"))
@@ -115,7 +115,7 @@ def real_tool(still: Cluster) -> Iterator[RealTool]:
         process.wait(60)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def bench(
     still: Cluster,
     still_apps: Any,  # noqa: ARG001 - the topics are there

@@ -68,7 +68,7 @@ def _left_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     gc.collect()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def _breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breakable]:
     broker = start_broker(tmp_path_factory.mktemp("breakable"))
     try:

@@ -145,7 +145,7 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: boo
     assert Status.DONE == outcome.steps[0].status
     done = [step.group_id for step in outcome.steps if step.status is Status.DONE]
     rest = [step for step in outcome.steps if step.group_id not in done]
-    assert {Status.NOT_TRIED} == {step.status for step in rest}
+    assert {Status.NOT_TRIED} == {step.status for step in rest}, outcome
     assert all(result.why for step in rest for result in step.results)
     assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
     for group, held in place.desk.held(*place.groups).items():

@@ -15,18 +15,24 @@ from toolkit.live.control import Answer, Control, Request, ask_keeper
 
 @pytest.fixture
 def control() -> Iterator[Control]:
-    """Return a keeper's end that answers what it was asked, three times."""
+    """Return a keeper's end that answers whatever it is asked, until the test is over."""
+    asked: list[str] = []
+
+    def echo(request: Request) -> Answer:
+        asked.append(request["do"])
+        return {"ok": True, "words": request["do"]}
+
     with Control() as control:
 
-        def echo(request: Request) -> Answer:
-            return {"ok": True, "words": request["do"]}
+        def serve() -> None:
+            while "bye" not in asked:
+                control.serve(echo)
 
-        server = threading.Thread(target=lambda: [control.serve(echo) for _ in range(3)])
+        server = threading.Thread(target=serve)
         server.start()
         yield control
-        while server.is_alive():  # whatever the test did not ask
-            ask_keeper(str(control.path), {"do": "bye"})
-            server.join(0.1)
+        ask_keeper(str(control.path), {"do": "bye"})
+        server.join()
 
 
 def test_what_is_asked_is_answered(control: Control) -> None:

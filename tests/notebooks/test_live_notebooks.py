@@ -165,13 +165,13 @@ def test_a_replay_of_a_live_group(room: Room, eventually: Callable[..., Any]) ->
 
 @pytest.mark.parametrize("victim", ["runner", "kernel"])
 def test_a_runbook_that_is_killed_while_it_holds(
-    room: Room, eventually: Callable[..., Any], victim: str
+    room: Room, eventually: Callable[..., Any], tmp_path: Path, victim: str
 ) -> None:
     """What it held is given back when nobody owns it any more, and the next command says so."""
     group, held = "fraud-check", TopicPartition(POISON.topic, (POISON.partition + 1) % 3)
     place = Place(
-        room.folder,
-        {"OFFSETBOOK_FLEET": str(room.fleet_file), "OFFSETBOOK_STATE": str(room.folder / "state")},
+        tmp_path,
+        {"OFFSETBOOK_FLEET": str(room.fleet_file), "OFFSETBOOK_STATE": str(tmp_path / "state")},
     )
     page = NOTEBOOKS.parent / "runbooks" / "skip-poison-record.md"
     asked = (f"-pgroups={group}", f"-ptopics={held.topic}:{held.partition}", "-preason=a test")
@@ -188,5 +188,5 @@ def test_a_runbook_that_is_killed_while_it_holds(
     eventually(lambda: not room.group(group).paused)
     before = room.committed(group)[held]
     eventually(lambda: room.committed(group)[held] > before)
-    settle(room.cluster, room.folder / "state")
-    assert [] == audit.unfinished(room.folder / "state")
+    settle(room.cluster, tmp_path / "state")
+    assert [] == audit.unfinished(tmp_path / "state")

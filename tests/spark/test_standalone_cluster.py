@@ -18,7 +18,12 @@ import psutil
 import pytest
 from applications import Applications
 from secured import Secured
-from spark_cluster import SPARK, SparkCluster, spark_cluster  # noqa: F401 - a fixture of this test
+from spark_cluster import (
+    QUICK_JAVA,
+    SPARK,
+    SparkCluster,
+    spark_cluster,  # noqa: F401 - a fixture of this test
+)
 
 import toolkit
 from toolkit.java import java_home
@@ -126,6 +131,7 @@ def _run(command: list[str], python: Path, log: Path) -> tuple[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        **QUICK_JAVA,
     }
     shown = set()
     with log.open("wb") as said:

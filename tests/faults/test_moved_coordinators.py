@@ -14,6 +14,7 @@ from desks import Desk
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
 from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.coordinators import find_coordinators
 from toolkit.model import Cluster, TopicPartition
 from toolkit.operate import in_words
 from toolkit.plan import Plan, Position, Status, StepOutcome
@@ -150,3 +151,16 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: boo
     assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
     for group, held in place.desk.held(*place.groups).items():
         assert held in ({}, {place.orders: BACK if group in done else THERE})
+
+
+def test_what_any_broker_may_answer(two_brokers: tuple[Cluster, Broker]) -> None:
+    """It is answered while one is lost, also when the client has not noticed that yet."""
+    cluster, second = two_brokers
+    with Connection(cluster) as connection:
+        for _ in range(10):
+            find_coordinators(connection, ["orders"])
+        os.kill(second.pid or 0, signal.SIGKILL)
+        eventually(lambda: second.pid is None)
+        found = [len(find_coordinators(connection, ["orders"])) for _ in range(300)]
+
+    assert {1} == {*found}

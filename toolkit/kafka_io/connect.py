@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -111,17 +112,25 @@ class Connection:
         return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
 
     def send(self, request: Any, *, to: int | None = None) -> Any:
-        """Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused."""
-        # A second try goes to another broker: the client has dropped the one that was silent.
-        tries = 2 if to is None and len(self.broker_ids) > 1 else 1
-        while True:
-            tries -= 1
+        """
+        Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused.
+
+        What any may answer is answered while any is there: where the client chose one that is
+        lost, and then perhaps the same again, each is asked. Brokers that are silent are not all
+        waited for.
+        """
+        others = self.broker_ids
+        places = (to,) if to is not None or len(others) < 2 else (None, None, *others)
+        give_up_at = time.monotonic() + 1.5 * REQUEST_TIMEOUT_S
+        for number, place in enumerate(places, 1):
             try:
-                return self._admin._manager.run(self._answer, request, to)  # noqa: SLF001
+                return self._admin._manager.run(self._answer, request, place)  # noqa: SLF001
             except (kafka.errors.KafkaError, OSError) as exc:
                 error = _request_error(self.cluster, request, exc)
-                if not tries or not isinstance(error, ClusterUnreachable):
+                is_last = number == len(places) or time.monotonic() > give_up_at
+                if is_last or not isinstance(error, ClusterUnreachable):
                     raise error from exc
+        raise AssertionError
 
     def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Answer]:
         """

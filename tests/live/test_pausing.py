@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from applications import eventually
 from deliveries.analysis import delivered_during, first_after, repeats
 from deliveries.log import Delivery
 from desks import Desk
@@ -303,13 +304,14 @@ def test_a_capture_that_is_interrupted_holds_nothing(holder: Callable[[str], Hol
 
 def interrupt_a_capture(one: Holder) -> None:
     """Press Ctrl-C when members of ours are in the group, and signals are held back."""
-    give_up_at = time.monotonic() + 60
-    while time.monotonic() < give_up_at:
+
+    def has_joined() -> bool:
         (group,) = one.desk.facts(one.live.group).groups
-        if len(group.members) > len(group.readers):
-            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-            signal.raise_signal(signal.SIGINT)
-            return
+        return len(group.members) > len(group.readers)
+
+    eventually(has_joined)
+    assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    signal.raise_signal(signal.SIGINT)
 
 
 def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:

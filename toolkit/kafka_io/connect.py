@@ -119,8 +119,9 @@ class Connection:
         lost, and then perhaps the same again, each is asked. Brokers that are silent are not all
         waited for.
         """
-        others = self.broker_ids
-        places = (to,) if to is not None or len(others) < 2 else (None, None, *others)
+        brokers = self.broker_ids
+        # Twice whom the client likes: it drops one that was silent, but not one that refuses.
+        places = (to,) if to is not None or len(brokers) < 2 else (None, None, *brokers)
         give_up_at = time.monotonic() + 1.5 * REQUEST_TIMEOUT_S
         for number, place in enumerate(places, 1):
             try:

@@ -68,17 +68,19 @@ def _installed() -> Iterator[Path]:
         yield Path(found).resolve()  # /usr/bin/java is a link, and its parent's parent no Java home
 
 
-@cache
 def _major_version(java: Path) -> int:
     """Return 17 for `openjdk version "17.0.15"`, and 0 for what does not run (as macOS's stub)."""
     try:
-        answer = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=30, check=True
-        )
+        version = re.search(r'version "(\d+)', _reported_version(java))
     except (OSError, subprocess.SubprocessError):
         return 0
-    version = re.search(r'version "(\d+)', answer.stderr)
     return int(version[1]) if version else 0
+
+
+@cache  # but not an error: on a busy machine the next try may succeed
+def _reported_version(java: Path) -> str:
+    command = [java, "-version"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
 
 
 def _packaged() -> Path | None:

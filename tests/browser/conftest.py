@@ -1,13 +1,14 @@
 """A headless Chromium for the browser tests, cut off from every network."""
 
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _QUIET = (
@@ -20,7 +21,13 @@ _QUIET = (
 )
 # A busy machine draws a chart in more than the five seconds that are usual.
 expect.set_options(timeout=60_000)
-SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+BUILD = Path(__file__).parents[2] / "build"
+SCREENSHOTS, FAILURES = BUILD / "screenshots", BUILD / "failures"
+# What a page of JupyterLab has open, with the outputs that are not saved yet.
+NOTEBOOK = """() => {
+    const open = window.jupyterapp?.shell.currentWidget?.context?.model;
+    return open ? JSON.stringify(open.toJSON(), null, 1) : "";
+}"""
 
 
 @dataclass
@@ -40,6 +47,37 @@ class Watched:
         """Keep a picture of the whole page among the artefacts of the test run."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep what a failed test had open: each page as a picture, its console, its notebook."""
+    report = yield
+    browser = getattr(item, "funcargs", {}).get("browser")
+    if report.failed and browser:
+        folder = FAILURES / re.sub(r"[^\w-]+", "-", item.name)
+        pages = [page for context in browser.contexts for page in context.pages]
+        shutil.rmtree(folder, ignore_errors=True)
+        for number, page in enumerate(pages, 1):
+            keep(page, folder / f"page-{number}")
+        report.sections.append(("Pages of the browser", f"{len(pages)} kept in {folder}"))
+    return report
+
+
+def keep(page: Page, folder: Path) -> None:
+    """Write what can still be read of a page into a folder."""
+    folder.mkdir(parents=True)
+    try:
+        said = [f"{message.type}: {message.text}" for message in page.console_messages()]
+        said += [f"page error: {error}" for error in page.page_errors()]
+        (folder / "console.txt").write_text("\n".join([page.url, *said]), "utf-8")
+        page.screenshot(path=folder / "screenshot.png", full_page=True)
+        if notebook := page.evaluate(NOTEBOOK):
+            (folder / "notebook.ipynb").write_text(notebook, "utf-8")
+    except Error as exc:  # the browser itself may be what failed
+        (folder / "not-kept.txt").write_text(str(exc), "utf-8")
 
 
 def chromium() -> str:

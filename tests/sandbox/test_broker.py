@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from applications import LOGGED, eventually
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
@@ -20,13 +20,11 @@ from toolkit.sandbox.fleet import Sandbox
 
 
 def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
-    """A setting that the broker refuses fails quickly, in the broker's words, with its log."""
-    started = time.monotonic()
-
-    with pytest.raises(SandboxFailed, match=r"Invalid value zero for configuration num.io.threads"):
+    """A setting that the broker refuses fails at once, in the broker's words, with its log."""
+    at_once = r"could not be formatted: .*Invalid value zero for configuration num.io.threads"
+    with pytest.raises(SandboxFailed, match=at_once):
         start_broker(tmp_path / "eu", properties={"num.io.threads": "zero"})
 
-    assert time.monotonic() - started < 10
     assert find_broker(tmp_path / "eu").pid is None
 
 
@@ -79,13 +77,13 @@ def test_data_properties_and_address_outlive_a_restart(tmp_path: Path) -> None:
     """A broker that is started again has its topics, its address and newly given properties."""
     first = start_broker(tmp_path / "eu")
     try:
-        admin = AdminClient({"bootstrap.servers": first.address})
+        admin = AdminClient({"bootstrap.servers": first.address, **LOGGED})
         admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(timeout=10)
         first.stop()
 
         again = start_broker(tmp_path / "eu", properties={"offsets.retention.minutes": "7"})
 
-        admin = AdminClient({"bootstrap.servers": again.address})
+        admin = AdminClient({"bootstrap.servers": again.address, **LOGGED})
         (config,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
         assert again.address == first.address
         assert "kept" in admin.list_topics(timeout=5).topics
@@ -128,11 +126,14 @@ def test_kafkas_own_tool_runs(
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=10)
     commit = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 7)])
-    for _ in range(100):  # the coordinator may not have heard of the topic yet
-        done = admin.alter_consumer_group_offsets([commit])[group].result(timeout=10)
-        if not done.topic_partitions[0].error:
-            break
-        time.sleep(0.1)
+    eventually(  # the coordinator may not have heard of the topic yet
+        lambda: (
+            not admin.alter_consumer_group_offsets([commit])[group]
+            .result(timeout=10)
+            .topic_partitions[0]
+            .error
+        )
+    )
 
     main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     tool = kafka_command(main, version=version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,15 +20,6 @@ from toolkit.spark.schemas import RESULTS
 Invoke = Callable[..., Result]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _session_ends() -> Iterator[None]:
-    """End the session that the commands leave behind in this process."""
-    yield
-    session = SparkSession.getActiveSession()
-    if session:
-        session.stop()
-
-
 @pytest.fixture
 def group(apps: Applications) -> str:
     """Return an idle group that has read two of five records."""
@@ -39,7 +30,11 @@ def group(apps: Applications) -> str:
 
 
 @pytest.fixture
-def invoke(apps: Applications, tmp_path: Path) -> Invoke:
+def invoke(
+    apps: Applications,
+    tmp_path: Path,
+    session: SparkSession,  # noqa: ARG001 - the commands run in it
+) -> Invoke:
     """Return a function that runs a command on the quiet cluster."""
     fleet = tmp_path / "fleet.yaml"
     fleet.write_text(f"clusters:\n  quiet:\n    bootstrap.servers: {apps.address}\n")

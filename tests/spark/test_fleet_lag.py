@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,6 @@ from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
 from toolkit.spark.fleet_history import open_history
-from toolkit.spark.session import start_session
 from toolkit.spark.sources import clusters_option
 from toolkit.spark.tasks import AdminTask
 
@@ -33,14 +32,6 @@ TOPIC = "spark-orders"
 KEY = ["cluster", "group", "topic", "partition"]
 NUMBERS = ["committed", "log_start", "log_end", "last_stable", "lag", "stable_lag", "lost"]
 NOWHERE = Cluster("nowhere", "127.0.0.1:1")
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    """Return an embedded Spark session."""
-    started = start_session()
-    yield started
-    started.stop()
 
 
 @pytest.fixture(scope="module")

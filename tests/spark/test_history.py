@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
@@ -23,7 +23,6 @@ from toolkit.errors import RecordFailed, UsageError
 from toolkit.spark.files import Files
 from toolkit.spark.history import FOLDER, History, folder_of
 from toolkit.spark.history_parts import Run
-from toolkit.spark.session import start_session
 
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -59,15 +58,6 @@ HOSTILE = [
         "l" * 401,
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    """Return an embedded Spark session."""
-    started = start_session()
-    started.conf.set("spark.sql.shuffle.partitions", "2")  # there are few rows
-    yield started
-    started.stop()
 
 
 @pytest.fixture

@@ -42,21 +42,11 @@ from toolkit.spark.incremental import (
 )
 from toolkit.spark.packed import pack, unpack
 from toolkit.spark.schemas import READ
-from toolkit.spark.session import start_session
 
 NAME = "moving ü/=cluster"
 WEEK = timedelta(days=7)
 PLAIN = {"segment.ms": "604800000", "min.cleanable.dirty.ratio": "0.5"}
 CLEANED = {"segment.ms": "300", "min.cleanable.dirty.ratio": "0.0001"}
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    """Return an embedded Spark session."""
-    started = start_session()
-    started.conf.set("spark.sql.shuffle.partitions", "2")  # there are few rows
-    yield started
-    started.stop()
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,6 @@ from toolkit.planning.time_lag import earlier_ends, with_time_lag
 from toolkit.planning.trend import look_back_s
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
-from toolkit.spark.session import start_session
 
 # A member commits each second, and the log keeps sixteen of its commits.
 OF_GROUP = {"STOP": "ERR", "STALL": "ERR", "REWIND": "ERR"}  # as in Burrow
@@ -77,14 +76,6 @@ class Acting(NamedTuple):
     behaviour: str
     protocol: str
     topic: str
-
-
-@pytest.fixture(scope="module")
-def session() -> Iterator[SparkSession]:
-    """Return an embedded Spark session."""
-    started = start_session()
-    yield started
-    started.stop()
 
 
 @pytest.fixture(scope="module")

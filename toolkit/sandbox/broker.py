@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
+import random
 import re
 import socket
 import struct
@@ -25,6 +27,7 @@ VERSION = "4.3.1"
 ATTEMPTS = 3
 PORT_TAKEN = "Address already in use"
 START_TIMEOUT_S = 60
+_PORTS = range(20_000, 32_000)
 
 # Small and quick to start; a client compiler of its own would cost more than it saves here.
 _JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
@@ -164,20 +167,32 @@ def start_broker(
 
 def _free_ports(known: Broker | None) -> tuple[int, int]:
     """Return the ports used before if they are still free, so that addresses stay the same."""
-    wanted = (known.port, known.controller_port) if known else (0, 0)
-    try:
-        return _bindable(wanted)
-    except OSError:
-        return _bindable((0, 0))
+    if known and all(map(_is_free, (known.port, known.controller_port))):
+        return known.port, known.controller_port
+    port, controller_port = free_ports(2)
+    return port, controller_port
 
 
-def _bindable(wanted: tuple[int, int]) -> tuple[int, int]:
-    with socket.socket() as first, socket.socket() as second:
-        for listener, port in zip((first, second), wanted, strict=True):
-            # As the broker itself binds: connections of a former broker may still linger.
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-        return first.getsockname()[1], second.getsockname()[1]
+def free_ports(count: int) -> list[int]:
+    """
+    Return ports that nobody listens at.
+
+    They are below those that systems give to outgoing connections, of which one could take the port
+    while its broker is being started again.
+    """
+    tried = random.sample(_PORTS, len(_PORTS))
+    return list(itertools.islice(filter(_is_free, tried), count))
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As the broker itself binds: connections of a former broker may still linger.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+        return True
 
 
 def _write_properties(broker: Broker, extra: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ else's process, and we end only what we started.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
@@ -20,6 +21,13 @@ from toolkit.errors import SandboxFailed
 # Popen objects of children that are meant to outlive this interpreter: one that is collected while
 # its process runs warns about it, and whoever ends the process must also reap it.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+
+
+@atexit.register
+def _leave_running() -> None:
+    """Keep Python from warning of processes that run on when it ends: they are meant to."""
+    for child in _children.values():
+        child.returncode = child.poll() or 0
 
 
 def spawn(

@@ -79,8 +79,10 @@ def _major_version(java: Path) -> int:
 
 @cache  # but not an error: on a busy machine the next try may succeed
 def _reported_version(java: Path) -> str:
-    command = [java, "-version"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=True).stderr
+    answer = subprocess.run(
+        [java, "-version"], capture_output=True, text=True, timeout=30, check=True
+    )
+    return answer.stderr
 
 
 def _packaged() -> Path | None:

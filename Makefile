@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help env demo test lab lint lock screenshots clean
+.PHONY: help env demo test test-fast lab lint lock screenshots clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 env: .venv/.installed  ## Make .venv with the offsetbook command in it
 
@@ -17,7 +17,10 @@ demo: env  ## Two real clusters, two notebooks, a table of findings and the repo
 	@$(RUN) offsetbook demo
 
 test: env  ## The whole test suite, against real brokers and a real browser
-	@$(RUN) scripts/run_tests
+	@$(RUN) exec scripts/run_tests
+
+test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kernel
+	@$(RUN) exec python -m pytest --fast -n 2 --dist loadfile
 
 lab: env  ## Sandbox up and JupyterLab open on the notebooks
 	@$(RUN) offsetbook sandbox up

@@ -27,8 +27,8 @@ from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
 from toolkit.java import find_java
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import VERSION, start_broker
-from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION, kafka_jars
 
 OFFSETS = (1, 3, 2)  # every run moves every offset, which is at another one of these
 # The last one: the benchmark itself has just committed, and nobody else does.

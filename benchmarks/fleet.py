@@ -39,8 +39,8 @@ from snapshot import TOOL
 from toolkit.java import find_java
 from toolkit.kafka_io.offsets_topic import partition_of
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import VERSION, start_broker
-from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.spark.fleet_lag import FleetLag, fleet_lag
 from toolkit.spark.session import start_session
 

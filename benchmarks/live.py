@@ -25,7 +25,8 @@ from pathlib import Path
 import psutil
 from live_results import Found, Moves, Pauses, put_between_markers, tables
 
-from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"

@@ -39,7 +39,8 @@ from toolkit.kafka_io.offsets_log import BULK
 from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION
 
 PARTITIONS = 10
 TOPICS, PARTITIONS_EACH = 50, 20  # a group commits one topic

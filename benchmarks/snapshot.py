@@ -34,8 +34,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from toolkit.java import find_java
-from toolkit.sandbox.broker import VERSION, start_broker
-from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION, kafka_jars
 
 TOPICS, PARTITIONS, RECORDS = 50, 20, 10
 COMMITTED = 4  # of the records in each partition

@@ -41,7 +41,8 @@ from toolkit.kafka_io.log_times import LookUp, points_around, read_log_times
 from toolkit.kafka_io.record_times import read_first_records
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.time_lag import with_time_lag
-from toolkit.sandbox.broker import VERSION, start_broker
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION
 
 TOPICS, PARTITIONS = 50, 20
 DAYS = 5

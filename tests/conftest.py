@@ -10,8 +10,10 @@ from toolkit.sandbox import broker, fleet
 
 # Of tests/fixtures; what others import comes before them.
 pytest_plugins = [
+    "fast",
     "processes",
     "progress",
+    "sharing_out",
     "applications",
     "brokers",
     "clusters",

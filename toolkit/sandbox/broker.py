@@ -9,34 +9,21 @@ import random
 import re
 import socket
 import struct
-import subprocess
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from toolkit.errors import SandboxFailed, UsageError
-from toolkit.java import find_java
-from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.data import format_data
+from toolkit.sandbox.jars import VERSION, kafka_command, kafka_jars
 from toolkit.sandbox.process import end, running, spawn
 
-VERSION = "4.3.1"
 ATTEMPTS = 3
 PORT_TAKEN = "Address already in use"
 START_TIMEOUT_S = 60
 _PORTS = range(20_000, 32_000)
-
-# Small and quick to start; a client compiler of its own would cost more than it saves here.
-_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_LOGGING = (
-    "-Dorg.slf4j.simpleLogger.showDateTime=true",
-    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
-    "-Dorg.slf4j.simpleLogger.showThreadName=false",
-    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-)
 
 _PROPERTIES = {
     "process.roles": "broker,controller",
@@ -154,7 +141,7 @@ def start_broker(
     for attempts_left in reversed(range(ATTEMPTS)):
         broker = Broker(directory.resolve(), version, *_free_ports(known))
         _write_properties(broker, properties or {})
-        _format(broker)
+        format_data(broker.directory / "data", version)
         try:
             _run(broker)
             break
@@ -212,32 +199,6 @@ def _write_properties(broker: Broker, extra: Mapping[str, str]) -> None:
         "controller_port": broker.controller_port,
     }
     (broker.directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
-
-
-def kafka_command(main: str, *, version: str = VERSION) -> list[str]:
-    """Return the command that runs a Java class of Apache Kafka, to which arguments are added."""
-    return [str(find_java()), *_JVM, *_LOGGING, "-cp", f"{kafka_jars(version)}/*", main]
-
-
-def _format(broker: Broker) -> None:
-    """Give a new data directory its cluster id, as `kafka-storage format` does."""
-    if (broker.directory / "data" / "meta.properties").exists():
-        return
-    cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
-    if cluster_id.startswith("-"):
-        cluster_id = f"A{cluster_id[1:]}"  # the tool would take it for an option
-    done = subprocess.run(
-        [
-            *kafka_command("kafka.tools.StorageTool", version=broker.version),
-            *("format", "-t", cluster_id, "-c", str(broker.directory / "server.properties")),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    broker.log.write_text(done.stdout + done.stderr, encoding="utf-8")
-    if done.returncode:
-        raise _failed(broker, "its storage could not be formatted")
 
 
 def _run(broker: Broker) -> None:

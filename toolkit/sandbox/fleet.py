@@ -20,8 +20,8 @@ import yaml
 
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import VERSION, Broker, find_broker, start_broker
-from toolkit.sandbox.jars import kafka_jars
+from toolkit.sandbox.broker import Broker, find_broker, start_broker
+from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.lock import exclusively
 from toolkit.sandbox.process import end, running, spawn
 from toolkit.sandbox.signs import missing_signs

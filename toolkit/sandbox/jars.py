@@ -1,5 +1,5 @@
 """
-Apache Kafka's jars, fetched once by the dependency resolver that ships inside PySpark.
+Apache Kafka's jars, fetched once by the dependency resolver that ships inside PySpark, and run.
 
 The resolver is run by itself: through `spark-submit` it would first start Spark and also ask a
 second repository. A proxy or a trust store is given to it in `JAVA_TOOL_OPTIONS`.
@@ -21,8 +21,18 @@ from toolkit.errors import PrerequisiteMissing, UsageError
 from toolkit.java import find_java
 from toolkit.sandbox.lock import exclusively
 
+VERSION = "4.3.1"
 _HERE = Path(__file__).parent
 _PROGRESS_EVERY = 10  # jars
+
+# Small and quick to start; a client compiler of its own would cost more than it saves here.
+_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_LOGGING = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
+    "-Dorg.slf4j.simpleLogger.showThreadName=false",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,11 @@ def kafka_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None)
 def streams_jars(version: str, *, on_step: Callable[[str], None] = lambda _: None) -> Path:
     """Return the directory with the jar that Streams applications have beside Kafka's own."""
     return _cached(STREAMS, version, on_step=on_step)
+
+
+def kafka_command(main: str, *, version: str = VERSION) -> list[str]:
+    """Return the command that runs a Java class of Apache Kafka, to which arguments are added."""
+    return [str(find_java()), *_JVM, *_LOGGING, "-cp", f"{kafka_jars(version)}/*", main]
 
 
 def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) -> Path:

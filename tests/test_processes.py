@@ -1,0 +1,76 @@
+"""No process outlives the test run that started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from applications import eventually
+
+# It starts a process that is to outlive it, as a sandbox does, and waits.
+RUN = """\
+import subprocess, time
+def test_waits():
+    child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+    open("started", "w").write(str(child.pid))
+    while True:
+        time.sleep(1)
+"""
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Process]]:
+    """Run the test above in a pytest of its own, and yield that and the process it started."""
+    (folder / "test_it.py").write_text(RUN)
+    plugins = ("-p", "processes", "-p", "no:cacheprovider")
+    with (folder / "said").open("wb") as said:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *plugins],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(FIXTURES)},
+            stdout=said,
+            stderr=said,
+        )
+    try:
+        started = folder / "started"
+        yield run, psutil.Process(int(eventually(lambda: started.exists() and started.read_text())))
+    finally:
+        run.kill()
+        run.wait()
+
+
+def is_over(process: psutil.Process) -> bool:
+    """Whether a process has ended; where nobody waits for it, a zombie is left."""
+    return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    """However pytest ends, what it has started ends with it."""
+    with running(tmp_path) as (run, started):
+        run.send_signal(number)
+        eventually(lambda: is_over(started))
+
+
+def test_the_next_run_ends_what_a_killed_guard_could_not(tmp_path: Path) -> None:
+    """Where the guard was killed with its run, the next run begins by cleaning up."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    with running(first) as (run, left):
+        (guard,) = (one for one in psutil.Process(run.pid).children() if one.pid != left.pid)
+        guard.kill()
+        run.kill()
+        run.wait()
+        assert not is_over(left)
+        with running(second) as (_, started):
+            eventually(lambda: is_over(left))
+            assert not is_over(started)

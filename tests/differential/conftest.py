@@ -11,6 +11,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from applications import PATIENCE_S
 from confluent_kafka import Producer
 from py4j.java_gateway import (
     CallbackServerParameters,
@@ -54,7 +55,7 @@ def still_apps(still: Cluster, applications_until: Callable[..., Any]) -> Iterat
         for topic, records in RECORDS.items():
             for partition in range(PARTITIONS[topic]):
                 _write(producer, topic, partition, records)
-        assert producer.flush(60) == 0
+        assert producer.flush(PATIENCE_S) == 0
         apps.delete_records("tstart", 0, LOG_START)
         ending.callback(_in_a_transaction(still, "ttx").abort_transaction)
         _in_a_transaction(still, "ttxc").commit_transaction()
@@ -79,14 +80,14 @@ def _in_a_transaction(cluster: Cluster, topic: str) -> Producer:
             "log_level": 0,  # it outlives the broker by a moment
         }
     )
-    producer.init_transactions(60)
+    producer.init_transactions(PATIENCE_S)
     producer.begin_transaction()
     _write(producer, topic, 0, 10)
     if topic == "ttx":
         producer.commit_transaction()
         producer.begin_transaction()
         _write(producer, topic, 0, 5)
-        producer.flush(60)
+        assert producer.flush(PATIENCE_S) == 0
     return producer
 
 
@@ -112,7 +113,7 @@ def real_tool(still: Cluster) -> Iterator[RealTool]:
     finally:
         gateway.shutdown()
         process.stdin.close()  # the JVM ends with it
-        process.wait(60)
+        process.wait(PATIENCE_S)
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from real_tool import Bench
 
-from toolkit.model import TopicPartition
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, GroupState, TopicPartition
 
 Row = tuple[str, ...]
 
@@ -37,8 +38,15 @@ def groups(bench: Bench, still_apps: Any, applications_until: Any) -> Iterator[l
         for name, offsets in idle.items():
             bench.put(name, offsets)
         bench.put("left-consumer", {"tb": (1, None)})
+        live = dict.fromkeys(names, GroupState.STABLE) | {"left-consumer": GroupState.EMPTY}
+        apps.eventually(lambda: live == states(apps.cluster, names))
         yield [*names, *idle]
     bench.delete(*(name for name in (*names, *idle) if name != "live-static"))
+
+
+def states(cluster: Cluster, names: list[str]) -> dict[str, GroupState]:
+    """Return the states of groups."""
+    return {one.group_id: one.state for one in read_snapshot(cluster, groups=names).groups}
 
 
 def rows_of(text: str) -> list[Row]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from applications import eventually
-from deliveries.analysis import delivered_during, first_after, missing, two_at_once
+from deliveries.analysis import delivered_during, first_after, two_at_once
 from desks import Desk
-from streams_app import StreamsApplication
+from py4j.java_gateway import JavaGateway
+from streams_app import StreamsApplication, start_streams_app
 
 from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.connect import Connection
@@ -22,7 +25,7 @@ from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
 from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, GroupChannel, Leave
 from toolkit.kafka_io.writes import Answered, GroupWriter
-from toolkit.live.flow import run
+from toolkit.live.flow import Flow, Together, Wait, Yielded, run
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import HOLDER, Cluster, Group, HoldNote, Snapshot, TopicPartition
 from toolkit.operate import Approval
@@ -90,15 +93,41 @@ class Holder:
 @pytest.fixture
 def held(bare_cluster: Cluster, streams_app: Start) -> Callable[..., Any]:
     """Return a function that starts an application, and returns who holds its partitions."""
+    return lambda **wanted: holding(streams_app(bare_cluster, "classic", **wanted))
 
-    @contextmanager
-    def begin(**wanted: Any) -> Iterator[Holder]:
-        app = streams_app(bare_cluster, "classic", **wanted)
-        with GroupChannel(bare_cluster, app.group) as channel:
-            yield Holder(app, channel)
-            assert set(app.states().values()) <= {"RUNNING", "REBALANCING"}
 
-    return begin
+@contextmanager
+def holding(app: StreamsApplication) -> Iterator[Holder]:
+    """Yield who holds an application's partitions, which does not end it."""
+    with GroupChannel(app.cluster, app.group) as channel:
+        yield Holder(app, channel)
+        assert set(app.states().values()) <= {"RUNNING", "REBALANCING"}
+
+
+@pytest.fixture(scope="module")
+def shared_app(
+    bare_cluster: Cluster,
+    streams_jvm: JavaGateway,
+    unique_name: Callable[[str], str],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[StreamsApplication]:
+    """Return an application that tests here share."""
+    place = tmp_path_factory.mktemp("streams") / unique_name("streams")
+    with ExitStack() as ending:
+        yield start_streams_app(
+            streams_jvm, bare_cluster, "classic", directory=place, ending=ending
+        )
+
+
+@pytest.fixture
+def shared_hold(shared_app: StreamsApplication) -> Iterator[Holder]:
+    """Return who holds partitions of the shared application, which is at rest."""
+    shared_app.until_at_rest()
+    try:
+        with holding(shared_app) as holder:
+            yield holder
+    finally:
+        shared_app.end_holds()
 
 
 def group_of(app: StreamsApplication) -> Group:
@@ -120,9 +149,9 @@ def test_pause_move_resume(topics: int, held: Callable[..., Any]) -> None:
         confirmed = holder.capture(*PAUSED)
         holder.keep_for(HELD_S)
         holder.others_flow(*PAUSED)
-        assert places == group_of(app).paused.keys()
-        (holding,) = {one.hold_note for one in group_of(app).paused.values()}
-        assert (NOTE.who, NOTE.reason) == (holding.who, holding.reason)
+        holder.keep(until=lambda: places == group_of(app).paused.keys())
+        (note,) = {one.hold_note for one in group_of(app).paused.values()}
+        assert (NOTE.who, NOTE.reason) == (note.who, note.reason)
         with Connection(app.cluster) as connection:
             writer = GroupWriter(connection)
             assert Answered() == writer.move(app.group, {one: Position(7) for one in places})
@@ -130,29 +159,29 @@ def test_pause_move_resume(topics: int, held: Callable[..., Any]) -> None:
         app.until_delivered([*places], since=resumed)
         app.until_running()
 
+        app.until_nothing_is_missing(others, first=0)
         log = app.deliveries()
         assert [] == delivered_during(log, places, confirmed, resumed)
         assert {7} == {one.offset for p in places if (one := first_after(log, p, resumed))}
-        assert {p: [] for p in others} == {p: missing(log, p, first=0) for p in others}
         assert [] == two_at_once(log)
 
 
-def test_more_and_less(held: Callable[..., Any]) -> None:
+def test_more_and_less(shared_hold: Holder) -> None:
     """What is added is given back by its owner, which goes on; what is given back is read again."""
-    with held() as holder:
-        app = holder.app
-        holder.capture(1)
-        added = holder.capture(4)
-        holder.others_flow(1, 4)
-        given = holder.release(1)
-        holder.others_flow(4)
-        log = app.deliveries()
+    holder, app = shared_hold, shared_hold.app
+    holder.capture(1)
+    added = holder.capture(4)
+    holder.others_flow(1, 4)
+    given = holder.release(1)
+    holder.others_flow(4)
+    holder.keep(until=lambda: app.places_of(4) == group_of(app).paused.keys())
+    log = app.deliveries()
 
-        assert app.places_of(4) == holder.hold.held == group_of(app).paused.keys()
-        assert [] == delivered_during(log, app.places_of(4), added, time.time())
-        assert [] == delivered_during(log, app.places_of(1), added, given)
-        holder.release(4)
-        app.until_delivered(app.places)
+    assert app.places_of(4) == holder.hold.held
+    assert [] == delivered_during(log, app.places_of(4), added, time.time())
+    assert [] == delivered_during(log, app.places_of(1), added, given)
+    holder.release(4)
+    app.until_delivered(app.places)
 
 
 def test_instances_come_and_go(held: Callable[..., Any]) -> None:
@@ -170,10 +199,10 @@ def test_instances_come_and_go(held: Callable[..., Any]) -> None:
         resumed = holder.release(*PAUSED)
         app.until_delivered(app.places, since=resumed)
 
+        app.until_nothing_is_missing(app.places, first=0)
         log = app.deliveries()
         assert [] == delivered_during(log, app.places_of(*PAUSED), confirmed, resumed)
         assert {"b", "c"} == {one.consumer for one in log if one.at > stopped}
-        assert {p: [] for p in app.places} == {p: missing(log, p, first=0) for p in app.places}
 
 
 def test_another_process_goes_on(held: Callable[..., Any]) -> None:
@@ -193,54 +222,74 @@ def test_another_process_goes_on(held: Callable[..., Any]) -> None:
         assert [] == delivered_during(holder.app.deliveries(), places, confirmed, resumed)
 
 
-def test_somebody_else_resumes(held: Callable[..., Any]) -> None:
+def test_somebody_else_resumes(shared_hold: Holder) -> None:
     """Who finds that it was made to leave says so, and does not come back."""
-    with held() as holder:
-        holder.capture(*PAUSED)
-        (ours,) = (m.member_id for m in holder.facts().members if m.client_id == HOLDER)
-        holder.channel.ask(Leave((ours,)))
+    holder = shared_hold
+    holder.capture(*PAUSED)
+    (ours,) = (m.member_id for m in holder.facts().members if m.client_id == HOLDER)
+    holder.channel.ask(Leave((ours,)))
 
-        with pytest.raises(HoldLost, match="no longer knows"):
-            holder.keep_for(HELD_S)
+    with pytest.raises(HoldLost, match="no longer knows"):
+        holder.keep_for(HELD_S)
 
-        assert frozenset() == holder.hold.held
-        holder.app.until_delivered(holder.app.places)
-        assert not [m for m in holder.facts().members if m.client_id == HOLDER]
+    assert frozenset() == holder.hold.held
+    holder.app.until_delivered(holder.app.places)
+    assert not [m for m in holder.facts().members if m.client_id == HOLDER]
 
 
-def test_interrupted_at_every_step(held: Callable[..., Any]) -> None:
-    """Wherever a capture is interrupted, no member of ours is left, and everything is read."""
-    with held() as holder:
-        step, done, tries = 0, False, 0
-        while not done:
-            eventually(lambda: holder.facts().state == "Stable")
+@dataclass
+class Watched:
+    """A recipe, and how often it has begun to ask for something else than before."""
+
+    flow: Flow[None]
+    changes: int = 0
+    asks: list[str] = field(default_factory=list)
+
+    def __iter__(self) -> Flow[None]:
+        """Yield what the recipe yields."""
+        go_on = partial(next, self.flow)
+        while True:
             try:
-                done, tries = not interrupted(holder, step), 0
-            except (NotCaptured, HoldLost):
-                # Its threads have come back just now, and one of them leads: an end as well.
-                tries += 1
-                assert tries < 10
-            if not done:
-                assert frozenset() == holder.hold.held
-                left = [m for m in holder.facts().members if m.client_id == HOLDER]
-                assert (step, []) == (step, left)
-            if not tries:
-                step += 1 if step < 8 else 5  # later ones are waiting, and joining again
-        assert step > 8
-        holder.release(*PAUSED)
-        holder.app.until_delivered(holder.app.places)
+                step = go_on()
+            except StopIteration:
+                return
+            self._note(step)
+            try:
+                go_on = partial(self.flow.send, (yield step))
+            except BaseException as exc:  # noqa: BLE001  # the recipe is to hear of it
+                go_on = partial(self.flow.throw, exc)
+
+    def _note(self, step: Yielded) -> None:
+        requests = step.requests if isinstance(step, Together) else (step,)
+        asks = [type(one).__name__ for one in requests]
+        if not isinstance(step, Wait) and asks != self.asks:
+            self.asks, self.changes = asks, self.changes + 1
+
+
+def test_interrupted_at_every_step(shared_hold: Holder) -> None:
+    """Wherever a capture is interrupted, no member of ours is left, and everything is read."""
+    holder, step = shared_hold, 1
+    while interrupted(holder, step):
+        assert frozenset() == holder.hold.held
+        left = [m for m in holder.facts().members if m.client_id == HOLDER]
+        assert (step, []) == (step, left)
+        holder.app.until_at_rest()
+        step += 1
+    assert step > 8
+    holder.release(*PAUSED)
+    holder.app.until_delivered(holder.app.places)
 
 
 def interrupted(holder: Holder, step: int) -> bool:
-    """Capture until a step, and return whether there was one."""
-    steps = iter(range(step + 1))
+    """Capture until the recipe asks for the nth thing, and return whether it did."""
+    watched = Watched(holder.hold.capture(holder.app.places_of(*PAUSED)))
 
     def check() -> None:
-        if next(steps, None) is None:
+        if watched.changes == step:
             raise Interrupted("enough")
 
     try:
-        run(holder.hold.capture(holder.app.places_of(*PAUSED)), holder.channel, check=check)
+        run(iter(watched), holder.channel, check=check)
     except Interrupted:
         return True
     return False
@@ -291,18 +340,17 @@ def test_standby_tasks_are_not_touched(held: Callable[..., Any]) -> None:
         assert before == holder.facts()
 
 
-def test_what_is_not_held(held: Callable[..., Any]) -> None:
+def test_what_is_not_held(shared_hold: Holder) -> None:
     """What nobody reads, and what somebody else holds, is refused, and nothing is done."""
-    with held() as holder:
-        other = Holder(holder.app, holder.channel)
-        with pytest.raises(NotCaptured, match="no thread reads"):
-            run(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
-        holder.capture(1)
-        with pytest.raises(NotCaptured, match="another hold"):
-            other.capture(4)
+    holder, other = shared_hold, Holder(shared_hold.app, shared_hold.channel)
+    with pytest.raises(NotCaptured, match="no thread reads"):
+        run(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
+    holder.capture(1)
+    with pytest.raises(NotCaptured, match="another hold"):
+        other.capture(4)
 
-        holder.others_flow(1)
-        holder.release(1)
+    holder.others_flow(1)
+    holder.release(1)
 
 
 def test_paused_and_moved_as_any_other_group(
@@ -319,10 +367,10 @@ def test_paused_and_moved_as_any_other_group(
     assert desk.apply(plan_pause(facts(), group=app.group, topics=words)).is_done
     confirmed = time.time()
     app.until_delivered(sorted(set(app.places) - places))
-    assert places == group_of(app).paused.keys()
+    eventually(lambda: places == group_of(app).paused.keys())
     resumed = time.time()
     assert desk.apply(plan_resume(facts(), group=app.group, topics=words)).is_done
-    app.until_delivered(app.places)
+    app.until_at_rest()
     assert [] == delivered_during(app.deliveries(), places, confirmed, resumed)
 
     planned = plan_move(facts(), MoveRequest(ToOffset(3), app.group, tuple(words)))

@@ -6,12 +6,13 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pytest
 from applications import eventually
-from deliveries.analysis import missing, two_at_once
+from deliveries.analysis import two_at_once
 from deliveries.log import Delivery
 from desks import Desk
 from kafka.protocol.consumer import OffsetCommitRequest
@@ -25,7 +26,7 @@ from toolkit.kafka_io.wire.heartbeats import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.operate import Approval
 from toolkit.operate.move import move
-from toolkit.operate.move_unheld import is_written_over, move_unheld
+from toolkit.operate.move_unheld import LOOK_EVERY_S, is_written_over, move_unheld
 from toolkit.plan import Action, Change, Outcome, Position, Status, Step
 from toolkit.planning.move import MoveRequest, move_back, plan_move
 from toolkit.planning.pause import plan_pause
@@ -37,9 +38,9 @@ Start = Callable[..., StreamsApplication]
 
 
 @pytest.fixture
-def desk(bare_cluster: Cluster, tmp_path: Path) -> Desk:
-    """Return where an operator works."""
-    return Desk(bare_cluster, tmp_path / "state")
+def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
+    """Return a desk at the cluster where an open transaction hides nobody else's groups."""
+    return Desk(exclusive_cluster, tmp_path / "state")
 
 
 def moved_to(desk: Desk, app: StreamsApplication, offset: int, *numbers: int) -> Outcome:
@@ -68,36 +69,50 @@ def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int 
     return None
 
 
-def test_a_running_application_is_moved(desk: Desk, streams_app: Start) -> None:
-    """It reads on exactly at the new offsets, loses nothing, and is never in ERROR; and back."""
-    app = streams_app(desk.cluster, "streams")
+def test_a_running_application(desk: Desk, streams_app: Start) -> None:
+    """Who reads what is told; a pause is refused; a move loses nothing and ends no instance."""
+    app = streams_app(desk.cluster, "streams", topics=2, per_second=5)
+    all_are_described(app)
+    a_pause_is_refused_with_numbers(desk, app)
     places = app.places_of(*MOVED)
-    app.until(lambda all_: len(all_) > 600)
+    app.until_committed(places, beyond=5)
 
     began = time.time()
     outcome = moved_to(desk, app, 5, *MOVED)
 
     assert outcome.is_done, outcome
     app.until_delivered(app.places)
+    app.until_nothing_is_missing(app.places, first=0)
     log = app.deliveries()
     assert {5} == {first_back(log, place, began) for place in places}
-    assert {p: [] for p in app.places} == {p: missing(log, p, first=0) for p in app.places}
     assert [] == two_at_once(log)
     app.until_running()
 
     record = read_undo_record(desk.state, outcome.run_id)
     before = {c.partition: c.before.offset for _, c in record.changes if c.before}
+    assert places == before.keys()
+    for place, offset in before.items():  # so that a move back is one
+        app.until_committed([place], beyond=offset)
     facts = desk.facts(app.group, topics=app.topics)
     again = time.time()
-    assert apply_move(desk, plan_move(facts, move_back(record, outcome.run_id))).is_done
-    app.until_delivered([*places], since=again)
-    assert places == before.keys()
+    outcome = apply_move(desk, plan_move(facts, move_back(record, outcome.run_id)))
+    assert outcome.is_done, outcome
+    app.until_delivered(places, since=again)
     app.until_running()
 
 
-def test_a_pause_is_refused_with_numbers(desk: Desk, streams_app: Start) -> None:
-    """A member that holds one task would be given more, so pausing is refused, and a move named."""
-    app = streams_app(desk.cluster, "streams")
+def all_are_described(app: StreamsApplication) -> None:
+    """Check that who reads which partitions is told, of all topics, each of one member."""
+    with GroupChannel(app.cluster, app.group) as channel:
+        facts = channel.ask(DescribeStreams())
+
+    assert sorted(app.places) == sorted(p for one in facts.members for p in one.reads)
+    assert {"a-", "b-"} == {one.client_id[:2] for one in facts.members}
+    assert all(one.reads == one.is_to_read for one in facts.members)
+
+
+def a_pause_is_refused_with_numbers(desk: Desk, app: StreamsApplication) -> None:
+    """Check that it says how many more tasks would stop, and names a move."""
     facts = desk.facts(app.group, topics=app.topics)
 
     plan = plan_pause(facts, group=app.group, topics=[f"{app.topics[0]}:1"])
@@ -143,6 +158,8 @@ class StandIn:
         self.cluster, self.group, self.topic, self.after = cluster, group, topic, after
         self.position, self.epoch, self.joined = 100, 0, 0
         self.member_id = str(uuid.uuid4())
+        self.may_be_back = threading.Event()  # it joins again only then
+        self.may_be_back.set()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
@@ -153,6 +170,7 @@ class StandIn:
 
     def __exit__(self, *_: object) -> None:
         """Leave the group."""
+        self.may_be_back.set()
         self._over.set()
         self._thread.join()
 
@@ -160,6 +178,8 @@ class StandIn:
         place = TopicPartition(self.topic, 0)
         with GroupChannel(self.cluster, self.group) as channel:
             while not self._over.wait(0.1):
+                if self.epoch == 0 and self.joined:
+                    self.may_be_back.wait()
                 answer = channel.ask(Said(self._beat(self.epoch)))
                 self.joined += self.epoch == 0
                 self.epoch = 0 if answer.error else answer.response.member_epoch
@@ -214,16 +234,16 @@ class StandIn:
 
 @pytest.fixture
 def stand_in(
-    bare_cluster: Cluster, unique_name: Callable[[str], str]
+    exclusive_cluster: Cluster, unique_name: Callable[[str], str]
 ) -> Iterator[Callable[..., StandIn]]:
     """Return a function that starts a member which commits whatever it likes."""
     running: list[StandIn] = []
 
     def begin(*, after: int | None = None) -> StandIn:
         name = unique_name("stand-in")
-        create_topics(bare_cluster.bootstrap_servers, {name: 1})
-        running.append(StandIn(bare_cluster, name, name, after=after).__enter__())
-        with GroupChannel(bare_cluster, name) as channel:
+        create_topics(exclusive_cluster.bootstrap_servers, {name: 1})
+        running.append(StandIn(exclusive_cluster, name, name, after=after).__enter__())
+        with GroupChannel(exclusive_cluster, name) as channel:
             eventually(lambda: channel.ask(FetchCommits()).offsets)
             eventually(lambda: any(m.reads for m in channel.ask(DescribeStreams()).members))
         return running[-1]
@@ -251,6 +271,39 @@ def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
     with GroupChannel(one.cluster, one.group) as channel:
         (found,) = channel.ask(FetchCommits()).offsets.values()
     assert found > 100
+
+
+def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., StandIn]) -> None:
+    """It may still be reading, so nothing is moved before it is back, whoever has its partition."""
+    one = stand_in(after=5000)
+    idle = StandIn(one.cluster, one.group, one.topic, after=5000)
+    idle.joined = 1  # as after an eviction: it commits once the offset is moved
+    idle.position = 5000
+    place = TopicPartition(one.topic, 0)
+    with (
+        Connection(one.cluster) as connection,
+        GroupChannel(one.cluster, one.group) as channel,
+        ThreadPoolExecutor() as pool,
+        idle,
+    ):
+
+        def readers() -> set[str]:
+            members = channel.ask(DescribeStreams()).members
+            return {m.member_id for m in members if m.epoch > 0 and place in m.reads}
+
+        eventually(lambda: len(channel.ask(DescribeStreams()).members) == 2)
+        eventually(lambda: {one.member_id} == readers())
+        one.may_be_back.clear()
+        try:
+            moving = pool.submit(move_unheld, connection, step_to(one, 5000), stopped=lambda: "")
+            eventually(lambda: {idle.member_id} == readers())
+            time.sleep(10 * LOOK_EVERY_S)
+            assert 5000 > channel.ask(FetchCommits()).offsets[place]
+        finally:
+            one.position = 5000  # which it is told when it is back
+            one.may_be_back.set()
+
+        assert Status.DONE is moving.result().status
 
 
 def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
@@ -316,14 +369,3 @@ def test_is_written_over(
 ) -> None:
     """Only a commit that cannot come from who began at the new offset counts against a move."""
     assert over is is_written_over(target, before, found, elapsed_s)
-
-
-def test_describing(desk: Desk, streams_app: Start) -> None:
-    """Who reads which partitions is told, of all topics, and each is read by one member."""
-    app = streams_app(desk.cluster, "streams", topics=2, partitions=2)
-    with GroupChannel(desk.cluster, app.group) as channel:
-        facts = channel.ask(DescribeStreams())
-
-    assert sorted(app.places) == sorted(p for one in facts.members for p in one.reads)
-    assert {"a-", "b-"} == {one.client_id[:2] for one in facts.members}
-    assert all(one.reads == one.is_to_read for one in facts.members)

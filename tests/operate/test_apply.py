@@ -35,7 +35,8 @@ def test_a_reset_arrives_whole(
     """Offset, leader epoch and metadata are on the cluster as planned, and read back."""
     desk = Desk(request.getfixturevalue(version), tmp_path)
     apps = applications(desk.cluster)
-    topic, group = apps.create_topic(apps.name("orders"), partitions=2, records=9), "payments"
+    group = apps.name("payments")
+    topic = apps.create_topic(apps.name("orders"), partitions=2, records=9)
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     desk.commit(group, {first: Position(7, 0, "a note"), second: Position(5)})
 

@@ -4,19 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from applications import Applications
 from desks import Desk
 
 from toolkit.kafka_io.commits import FIRST_COMMIT
-from toolkit.model import TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Finding, Plan, Severity
 from toolkit.planning.copy import plan_rename
 from toolkit.planning.delete_groups import plan_delete_groups
 from toolkit.planning.delete_offsets import plan_delete_offsets
 
 Orders = tuple[TopicPartition, TopicPartition]
+
+
+@pytest.fixture
+def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
+    """Return a desk at the cluster where an open transaction hides nobody else's groups."""
+    return Desk(exclusive_cluster, tmp_path / "state")
+
+
+@pytest.fixture
+def apps(exclusive_apps: Applications) -> Applications:
+    """Return the applications there."""
+    return exclusive_apps
 
 
 def rename(desk: Desk, group: str) -> Plan:
@@ -41,8 +54,10 @@ def about_to_commit(apps: Applications, group: str, partition: TopicPartition) -
     producer = apps.transaction(apps.name("transaction"))
     metadata = apps.consumer(group).consumer_group_metadata()
     producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
-    yield
-    producer.commit_transaction()
+    try:
+        yield
+    finally:
+        producer.commit_transaction()
 
 
 @pytest.mark.parametrize("make", [rename, delete_group, delete_offsets])

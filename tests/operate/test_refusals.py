@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from desks import Desk
 
 from toolkit.errors import Blocked, UsageError
 from toolkit.model import TopicPartition
-from toolkit.operate import in_words
+from toolkit.operate import Approval, in_words
 from toolkit.plan import Position
 from toolkit.planning.delete_groups import plan_delete_groups
 from toolkit.planning.delete_offsets import plan_delete_offsets
@@ -127,25 +128,28 @@ def test_a_consumer_without_membership_at_work(
     """An assign() consumer that commits on its own, every 5 s, shows within the default watch."""
     consumer = apps.consumer(payments, **{"enable.auto.commit": True})
     consumer.assign([apps.position(orders[0], 7)])
+    apps.eventually(lambda: consumer.poll(0.1))
+    # The next commit is due 5 s after this one, so within the watch that begins with the plan.
+    apps.eventually(lambda: desk.held(payments)[payments][orders[0]] != Position(7))
     plan = desk.reset(payments)
     apps.eventually(lambda: consumer.poll(0.1))
 
     with pytest.raises(Blocked, match="keeps-committing"):
         desk.apply(plan, watch=WATCH)
 
-    assert Position(7) != desk.held(payments)[payments][orders[0]]
+    assert 9 == desk.held(payments)[payments][orders[0]].offset
     assert [] == desk.log
 
 
 def test_two_looks_lie_apart(desk: Desk, payments: str) -> None:
     """A group that committed lately is looked at for the second time after the whole watch."""
-    plan = desk.reset(payments)
+    plan, watch = desk.reset(payments), timedelta(seconds=1)
 
-    outcome = desk.apply(plan, watch=WATCH)
+    outcome = desk.apply(plan, watch=watch)
 
     assert outcome.is_done
-    assert plan.made_at + WATCH <= outcome.started_at
-    assert timedelta(seconds=6) == WATCH
+    assert plan.made_at + watch <= outcome.started_at
+    assert timedelta(seconds=6) == WATCH == Approval(plan.fingerprint, "a test").watch
 
 
 @contextmanager
@@ -160,11 +164,15 @@ def pending(apps: Applications, group: str, at: TopicPartition, offset: int) -> 
         producer.abort_transaction()
 
 
-def test_a_pending_commit(desk: Desk, apps: Applications, payments: str, orders: Orders) -> None:
+def test_a_pending_commit(exclusive_apps: Applications, tmp_path: Path) -> None:
     """What an open transaction is about to commit is not written over."""
-    plan = desk.reset(payments)
+    apps, desk = exclusive_apps, Desk(exclusive_apps.cluster, tmp_path / "state")
+    place = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
+    group = apps.name("payments")
+    desk.commit(group, {place: 7})
+    plan = desk.reset(group)
 
-    with pending(apps, payments, orders[0], 9):
+    with pending(apps, group, place, 9):
         assert "pending-transaction" in desk.refusal(plan).problem
 
 

@@ -25,7 +25,10 @@ from toolkit.kafka_io.writes import GroupWriter
 from toolkit.model import TopicPartition
 from toolkit.plan import Position, Result, Status, Step, StepOutcome
 
-BACK_WITHIN_S = 12.0  # an evicted member notices with its next heartbeat, every 5 s by default
+# An evicted member joins again with its next heartbeat, by default after 5 s at most. A group that
+# was empty waits for 3 s then (group.streams.initial.rebalance.delay.ms), and the next heartbeat,
+# 5 s later, brings the tasks. The transaction lasts for 30 s.
+BACK_WITHIN_S = 20.0
 WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
 LOOK_EVERY_S = 0.1
 # Nobody reads faster: what is committed beyond that was not read from the new offset on.
@@ -43,7 +46,7 @@ class _Move:
     channel: GroupChannel
     step: Step
     stopped: Callable[[], str]
-    evicted: bool = False
+    evicted: frozenset[str] = frozenset()  # member ids
     waited: bool = False  # whether new owners were seen to wait for what is moved
     before: Offsets = field(default_factory=dict)  # once no owner could commit any more
     committed_at: float | None = None
@@ -101,7 +104,7 @@ def _evict(move: _Move) -> None:
     facts = _describe(move)
     moved = move.after.keys()
     owners = [m.member_id for m in facts.members if (m.reads | m.is_to_read) & moved]
-    move.evicted = bool(owners)
+    move.evicted = frozenset(owners)
     answers = move.channel.ask_together([LeaveStreams(one) for one in owners])
     # What is not known any more has left by itself.
     for answer in answers:
@@ -111,7 +114,11 @@ def _evict(move: _Move) -> None:
 
 
 def _until_back(move: _Move) -> None:
-    """Wait until all that is moved has owners again; raises where one does not wait for us."""
+    """
+    Wait until all that is moved has owners again; raises where one does not wait for us.
+
+    A former owner reads on until it joins again, so all of them are waited for, too.
+    """
     give_up_at = time.monotonic() + BACK_WITHIN_S
     while move.evicted and time.monotonic() < give_up_at:
         if why := move.stopped():
@@ -123,9 +130,9 @@ def _until_back(move: _Move) -> None:
                     f"whoever reads {one.topic}:{one.partition} goes on where it was, and commits "
                     f"{found.get(one)}, instead of waiting for the offset that is moved"
                 )
-        owned = {p for one in _describe(move).members if one.epoch > 0 for p in one.reads}
-        if owned >= move.after.keys():
-            move.waited = True
+        there = {m.member_id: m.reads for m in _describe(move).members if m.epoch > 0}
+        move.waited = frozenset().union(*there.values()) >= move.after.keys()
+        if move.waited and move.evicted <= there.keys():
             return
         time.sleep(LOOK_EVERY_S)
 

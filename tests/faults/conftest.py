@@ -13,8 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 from applications import Applications, eventually
+from brokers import kill, until_ready
 from desks import Desk
 
 import toolkit
@@ -26,6 +28,7 @@ from toolkit.storage.plan_files import write_plan
 PROGRAM = Path(__file__).parent / "apply_by_steps.py"
 # The program is to run the same code as the test, wherever that was installed from.
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(toolkit.__file__).parent.parent)}
+PATIENCE_S = 600  # for a process that hangs; no test claims how fast a process ends
 
 
 @dataclass(frozen=True)
@@ -36,18 +39,18 @@ class Breakable:
 
     def kill(self) -> None:
         """End the broker's process as a power cut would, and wait until it is over."""
-        os.kill(self.broker.pid or 0, signal.SIGKILL)
-        eventually(lambda: self.broker.pid is None)
+        kill(self.broker)
         self.broker.stop()
 
     def start(self) -> None:
         """Start the broker again, at its address and with its data."""
-        start_broker(self.broker.directory)
+        assert self.broker.address == start_broker(self.broker.directory).address
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
         """Have the broker answer nobody."""
-        pid = self.broker.pid or 0
+        pid = self.broker.pid
+        assert pid, "the broker does not run"
         os.kill(pid, signal.SIGSTOP)
         try:
             yield
@@ -81,6 +84,7 @@ def _breakable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Breakable]:
 def breakable(_breakable: Breakable) -> Breakable:
     """Return a broker that may be broken, and runs."""
     _breakable.start()
+    until_ready(_breakable.broker.address)
     return _breakable
 
 
@@ -153,12 +157,18 @@ class Operator:
         """Let the process run to its end; return its exit code and its last words."""
         if self.process.stdin:
             self.process.stdin.close()
-        code = self.process.wait(60)
+        code = self.process.wait(PATIENCE_S)
         return code, (self.lines or [""])[-1]
 
     def signal(self, number: signal.Signals) -> None:
         """Send the process a signal."""
         self.process.send_signal(number)
+
+    def stop(self) -> None:
+        """Stop the process with SIGSTOP; it does not continue, but can be killed."""
+        self.signal(signal.SIGSTOP)
+        process = psutil.Process(self.process.pid)
+        eventually(lambda: process.status() == psutil.STATUS_STOPPED)
 
     def kill(self) -> None:
         """End the process as a power cut would."""

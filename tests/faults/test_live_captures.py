@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from applications import eventually
-from deliveries.analysis import missing
-from desks import Desk
-from holding import Holding
+from holding import (
+    COMMITS_SOON,
+    PHASES,
+    Holding,
+    Phase,
+    has_joined,
+    is_rebalancing,
+    is_started,
+    until_ended,
+)
+from live_groups import LiveGroup, start_live_group
 
-from toolkit.model import GroupState
+from toolkit.model import Cluster
 from toolkit.storage.hold_files import read_hold
 
 # Of sockets that could not connect: see `_left_over`.
@@ -22,76 +32,91 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 
 
-def is_started(held: Holding) -> bool:
-    """Whether the process that is to hold has begun."""
-    record = read_hold(held.path)
-    return record is not None and record.pid > 0
+@pytest.fixture(scope="module")
+def groups_that_run(
+    _breakable: Any, unique_name: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[LiveGroup]]:
+    """Return a live group of each kind; all tests of this module use them, one after the other."""
+    _breakable.start()
+    cluster = Cluster("breakable", _breakable.broker.address)
+    with ExitStack() as ending:
+        made = []
+        for kind in KINDS:
+            name, log = unique_name("live"), tmp_path_factory.mktemp("live")
+            made.append(start_live_group(cluster, kind, name, log, ending, **COMMITS_SOON))
+        yield made
 
 
-def has_joined(held: Holding) -> bool:
-    """Whether a member of ours is in the group."""
-    return any(member.is_holder for member in held.group().members)
+@pytest.fixture
+def all_held(
+    groups_that_run: list[LiveGroup],
+    breakable: Any,  # noqa: ARG001  # a test may have killed it
+    tmp_path: Path,
+) -> Iterator[list[Holding]]:
+    """Return an operator for each of the groups; at the end, stop what a test has started."""
+    with ExitStack() as ending:
+        for live in groups_that_run:
+            ending.callback(without_newcomer, live)
+        yield [ending.enter_context(until_ended(live, tmp_path)) for live in groups_that_run]
 
 
-def is_rebalancing(held: Holding) -> bool:
-    """Whether the group is busy with it."""
-    return held.group().state is not GroupState.STABLE
+def without_newcomer(live: LiveGroup) -> None:
+    """Stop the consumer that a test has added to a group."""
+    if "c" in live.applications.running:
+        live.applications.stop("c")
+
+
+def begin(held: Holding, operators: Callable[..., Any]) -> Any:
+    """Start an operator who pauses partitions; return the operator when the keeper runs."""
+    operator = operators(held.desk, held.plan())
+
+    def has_begun() -> bool:
+        ended, said = operator.process.poll(), operator.lines  # before the hold file is read
+        assert held.is_starting or (ended is None and not said), f"{ended}: {said}\n{held.told}"
+        return held.is_starting
+
+    eventually(has_begun)
+    return operator
 
 
 def is_held(held: Holding) -> bool:
-    """Whether all is held, and nobody was told yet."""
+    """Whether the hold file says that all partitions are held."""
     record = read_hold(held.path)
-    return record is not None and bool(record.held)
+    return record is not None and held.places == frozenset(record.held)
 
 
-PHASES = (is_started, has_joined, is_rebalancing)
+def consumes_as_before(held: Holding, began: float, since: float) -> None:
+    """
+    Check that no member of a keeper is left, a newcomer gets partitions, and no record is lost.
 
-
-def until(phase: Callable[[Holding], bool], held: Holding, operator: Any) -> None:
-    """Wait for a phase; where it does not come, or the operator is done before it, say why."""
-
-    def is_so() -> bool:
-        ended, said = operator.process.poll(), operator.lines  # before we look
-        is_there = phase(held)
-        assert is_there or (ended is None and not said), f"the operator is done ({ended}): {said}"
-        return is_there
-
-    try:
-        eventually(is_so)
-    except AssertionError as exc:
-        pytest.fail(f"not {phase.__name__}: {exc}\n{held.told}")
-
-
-def consumes_as_before(held: Holding, since: float) -> None:
-    """Check that nothing of ours is left, all is read, a newcomer is let in, no record is lost."""
+    Every partition is delivered after `since`, and no offset is missing after `began`.
+    """
     apps = held.live.applications
-    eventually(lambda: not has_joined(held))
+    with held.describing() as describe:
+        eventually(lambda: not has_joined(describe()))
     apps.until_delivered(held.live.places, since=since)
+    joined = time.time()
     apps.start("c")
-    apps.until(lambda log: "c" in {one.consumer for one in log})
+    apps.until(lambda log: "c" in {one.consumer for one in log if one.at > joined})
     apps.until_delivered(held.live.places)
     held.when_stable()
-    log = apps.deliveries()
-    assert {p: [] for p in held.live.places} == {p: missing(log, p) for p in held.live.places}
+    assert {} == held.lost(began)
 
 
 @pytest.mark.parametrize("phase", PHASES)
 def test_a_keeper_that_is_killed(
-    phase: Callable[[Holding], bool],
-    desk: Desk,
-    holdings: Callable[..., Holding],
-    operators: Callable[..., Any],
+    phase: Phase, all_held: list[Holding], operators: Callable[..., Any]
 ) -> None:
     """Members of ours that nobody keeps any more are forgotten, and the operator is told why."""
-    all_held = [holdings(desk, kind) for kind in KINDS]
+    began = time.time()
     started = []
     for held in all_held:
-        started.append(operators(held.desk, held.plan()))
-        until(phase, held, started[-1])
-        held.kill_keeper()
+        started.append(begin(held, operators))
+        with held.stopped_at(phase):
+            held.kill_keeper()
 
     for held, operator in zip(all_held, started, strict=True):
-        consumes_as_before(held, time.time())
+        consumes_as_before(held, began, time.time())
         code, words = operator.end()
         assert code == 4, words
 
@@ -99,60 +124,75 @@ def test_a_keeper_that_is_killed(
 @pytest.mark.parametrize(
     ("phase", "number"),
     [
-        *((phase, signal.SIGKILL) for phase in (*PHASES, is_held)),
+        *((phase, signal.SIGKILL) for phase in PHASES),
         (has_joined, signal.SIGINT),
         (is_rebalancing, signal.SIGTERM),
     ],
 )
 def test_an_operator_who_is_ended(
-    phase: Callable[[Holding], bool],
+    phase: Phase,
     number: signal.Signals,
-    desk: Desk,
-    holdings: Callable[..., Holding],
+    all_held: list[Holding],
     operators: Callable[..., Any],
 ) -> None:
-    """Until a pause is recorded as done, the end of whoever asked for it is its end."""
-    all_held = [holdings(desk, kind) for kind in KINDS]
+    """When the process that asked for a pause ends before the pause is done, the capture ends."""
+    began = time.time()
     started = []
     for held in all_held:
-        started.append(operators(held.desk, held.plan()))
-        until(phase, held, started[-1])
-        started[-1].signal(number)
+        operator = begin(held, operators)
+        started.append(operator)
+        with held.stopped_at(phase):
+            operator.signal(number)
+            pid = operator.process.pid
+            eventually(lambda held=held, pid=pid: not held.is_tied_to(pid))
 
     for held, operator in zip(all_held, started, strict=True):
         code, words = operator.end()
-        if code == 0:  # all was held when the signal came, and that is recorded
-            held.confirmed = time.time()
-            held.resume()
-        assert code in {0, 4, -signal.SIGKILL}, words
-        consumes_as_before(held, time.time())
+        assert code == (-number if number is signal.SIGKILL else 4), words
+        consumes_as_before(held, began, time.time())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def test_an_operator_who_is_killed_when_all_is_held(
+    all_held: list[Holding], operators: Callable[..., Any]
+) -> None:
+    """A hold ends when the operator is killed before the pause is recorded as done."""
+    began = time.time()
+    for held in all_held:
+        operator = begin(held, operators)
+        operator.stop()
+        assert held.is_starting, held.told  # the operator cannot know that all is held
+        eventually(lambda held=held: is_held(held))
+        operator.kill()
+
+    for held in all_held:
+        consumes_as_before(held, began, time.time())
+
+
 @pytest.mark.parametrize("phase", [has_joined, is_rebalancing])
-def test_a_broker_that_is_lost(  # noqa: PLR0913, PLR0917  # fixtures, and what is varied
-    kind: str,
-    phase: Callable[[Holding], bool],
-    desk: Desk,
-    breakable: Any,
-    holdings: Callable[..., Holding],
-    operators: Callable[..., Any],
+def test_a_broker_that_is_lost(
+    phase: Phase, all_held: list[Holding], breakable: Any, operators: Callable[..., Any]
 ) -> None:
     """When the broker is back, the pause is done, or nothing of it is left."""
-    held = holdings(desk, kind)
-    operator = operators(held.desk, held.plan())
-    until(phase, held, operator)
-
-    breakable.kill()
+    began = time.time()
+    started = []
+    with ExitStack() as stopped:
+        for held in all_held:
+            started.append(begin(held, operators))
+            stopped.enter_context(held.stopped_at(is_started))
+        # Only now: the session timeout of a member that captures is 10 s.
+        for held in all_held:
+            stopped.enter_context(held.stopped_at(phase))
+        breakable.kill()
     breakable.start()
     since = time.time()
-    code, words = operator.end()
 
-    held.confirmed = time.time()
-    if code == 0:
-        held.live.applications.until_delivered(held.others, since=since)
-        assert held.places == held.held()
-        assert [] == held.leaked()
-        held.resume()
-    assert code in {0, 4}, words
-    consumes_as_before(held, since)
+    for held, operator in zip(all_held, started, strict=True):
+        code, words = operator.end()
+        assert code in {0, 4}, words
+        if code == 0:
+            held.confirmed = time.time()
+            held.live.applications.until_delivered(held.others, since=since)
+            assert eventually(lambda held=held: held.places == held.held())
+            assert [] == held.leaked()
+            held.resume()
+        consumes_as_before(held, began, since)

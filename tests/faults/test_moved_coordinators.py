@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from applications import Applications, eventually
-from confluent_kafka.admin import PartitionMetadata
+from brokers import kill
+from coordinators import offsets_partitions, reassign
 from desks import Desk
-from kafka.protocol.admin import AlterPartitionReassignmentsRequest
 
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.coordinators import find_coordinators
@@ -24,23 +24,7 @@ from toolkit.sandbox.broker import Broker
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
-OFFSETS_TOPIC, PARTITIONS = "__consumer_offsets", 10
 THERE, BACK = Position(7), Position(0, 0)
-
-
-def move(cluster: Cluster, *brokers: int) -> None:
-    """Have all groups coordinated by the first of some brokers, and kept on all of them."""
-    request_topic = AlterPartitionReassignmentsRequest.ReassignableTopic
-    partitions = [
-        request_topic.ReassignablePartition(partition_index=number, replicas=list(brokers))
-        for number in range(PARTITIONS)
-    ]
-    topics = [request_topic(name=OFFSETS_TOPIC, partitions=partitions)]
-    request = AlterPartitionReassignmentsRequest(timeout_ms=30_000, topics=topics)
-    with Connection(cluster) as connection:
-        answer = connection.send(request)
-    assert 0 == answer.error_code
-    assert {0} == {p.error_code for topic in answer.responses for p in topic.partitions}
 
 
 class Place:
@@ -51,22 +35,34 @@ class Place:
         self.desk, self.apps, self.second = desk, apps, second
         self.orders = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
         self.groups = sorted(apps.name("payments") for _ in range(12))
+        eventually(lambda: all(p.leader > 0 for p in offsets_partitions(apps.admin)))
         for group in self.groups:
             desk.commit(group, {self.orders: 7})
 
-    def partitions(self) -> list[PartitionMetadata]:
-        """Return who leads and who keeps each partition of the offsets topic."""
-        found = self.apps.admin.list_topics(OFFSETS_TOPIC, timeout=10).topics[OFFSETS_TOPIC]
-        return list(found.partitions.values())
-
     def coordinated_by(self, *brokers: int) -> None:
         """Move the groups to some brokers, which are then all in step; a leader stays one."""
-        move(self.desk.cluster, *brokers)
-        eventually(lambda: {frozenset(brokers)} == {frozenset(p.isrs) for p in self.partitions()})
+        self._kept_by([brokers] * len(offsets_partitions(self.apps.admin)))
+
+    def coordinated_by_both(self) -> None:
+        """Keep half of the offsets topic on each broker, without a second replica."""
+        self._kept_by([(1 + n % 2,) for n, _ in enumerate(offsets_partitions(self.apps.admin))])
+
+    def _kept_by(self, wanted: Sequence[tuple[int, ...]]) -> None:
+        reassign(self.desk.cluster, wanted)
+        places = [frozenset(brokers) for brokers in wanted]
+        eventually(
+            lambda: places == [frozenset(p.isrs) for p in offsets_partitions(self.apps.admin)]
+        )
 
     def lose_second(self) -> None:
         """End the second broker as a power cut would."""
-        os.kill(self.second.pid or 0, signal.SIGKILL)
+        kill(self.second)
+
+    def shut_second_down(self) -> None:
+        """Shut the second broker down, and wait until it has moved its leaders and ended."""
+        pid = self.second.pid
+        assert pid
+        os.kill(pid, signal.SIGTERM)
         eventually(lambda: self.second.pid is None)
 
     def wait(self) -> None:
@@ -85,12 +81,12 @@ class Place:
 
 @pytest.fixture
 def place(
-    two_brokers: tuple[Cluster, Broker],
+    restarted_pair: tuple[Cluster, Broker],
     applications: Callable[[Cluster], Applications],
     tmp_path: Path,
 ) -> Place:
     """Return groups on two brokers."""
-    cluster, second = two_brokers
+    cluster, second = restarted_pair
     return Place(Desk(cluster, tmp_path / "state"), applications(cluster), second)
 
 
@@ -118,7 +114,7 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
     assert "12 done" == in_words(outcome)
     after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
     assert eventually(lambda: after == place.desk.held(*place.groups))
-    assert {2} == {partition.leader for partition in place.partitions()}
+    assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
 
 
 def test_a_broker_that_is_shut_down(place: Place) -> None:
@@ -127,11 +123,11 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
     place.coordinated_by(2, 1)
     plan = reset(place)
 
-    outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.second.stop))
+    outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
 
     assert "12 done" == in_words(outcome)
-    place.wait()
-    assert {group: {place.orders: BACK} for group in place.groups} == place.desk.held(*place.groups)
+    after = {group: {place.orders: BACK} for group in place.groups}
+    assert eventually(lambda: after == place.desk.held(*place.groups))
 
 
 @pytest.mark.parametrize("all_of_them", [True, False])
@@ -139,6 +135,8 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: boo
     """Groups that nobody coordinates any more are told with the reason; nothing is left open."""
     if all_of_them:
         place.coordinated_by(2)
+    else:
+        place.coordinated_by_both()
     plan = reset(place)
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.lose_second))
@@ -153,14 +151,13 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: boo
         assert held in ({}, {place.orders: BACK if group in done else THERE})
 
 
-def test_what_any_broker_may_answer(two_brokers: tuple[Cluster, Broker]) -> None:
+def test_what_any_broker_may_answer(restarted_pair: tuple[Cluster, Broker]) -> None:
     """It is answered while one is lost, also when the client has not noticed that yet."""
-    cluster, second = two_brokers
+    cluster, second = restarted_pair
     with Connection(cluster) as connection:
         for _ in range(10):
             find_coordinators(connection, ["orders"])
-        os.kill(second.pid or 0, signal.SIGKILL)
-        eventually(lambda: second.pid is None)
+        kill(second)
         found = [len(find_coordinators(connection, ["orders"])) for _ in range(300)]
 
     assert {1} == {*found}

@@ -47,7 +47,7 @@ while not (gate / "go on").exists():
 FRONT = """\
 may_change: true
 clusters: all
-parameters: {mode: to-earliest}
+parameters: {mode: to-earliest, overrides: [keeps-committing]}  # or it waits 6 s
 must_give: [groups]
 limits: {max_groups: 10, max_partitions: 10, max_records_repeated: 100}
 """

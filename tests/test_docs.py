@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from main_program import call_main
 
 from toolkit.cli import COMMANDS
 from toolkit.sandbox.seed import GROUPS
@@ -19,7 +20,6 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
 LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
-MINUTES_FOR_ALL = 10
 
 
 def test_every_command_and_notebook_is_in_the_readme() -> None:
@@ -45,7 +45,7 @@ def test_every_make_target_in_the_readme_exists() -> None:
     assert {"demo", "test", "lab", "lint", "clean"} <= targets
     for target in targets:
         command = ["make", "-n", target]
-        subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
 
 def test_local_links_lead_somewhere() -> None:
@@ -75,8 +75,14 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60 * MINUTES_FOR_ALL,
     )
+
+
+def run_or_call(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run what starts Spark or a notebook as a newcomer would, and save the rest a new process."""
+    if command[1] in {"run", "fleet-lag"}:
+        return run(command, folder)
+    return call_main(command[1:], folder=folder, OFFSETBOOK_FLEET=None, OFFSETBOOK_SANDBOX=None)
 
 
 def test_every_readme_command_runs(workplace: Path) -> None:
@@ -85,9 +91,9 @@ def test_every_readme_command_runs(workplace: Path) -> None:
     assert ["offsetbook", "sandbox", "up"] == commands[0]
     assert ["offsetbook", "sandbox", "down"] == commands[-1]
     try:
-        done = [run(command, workplace) for command in commands]
+        done = [run_or_call(command, workplace) for command in commands]
     finally:
-        run(commands[-1], workplace)
+        run_or_call(commands[-1], workplace)
 
     assert [] == [(d.args, d.stdout, d.stderr) for d in done if d.returncode]
     assert 2 == len(list(workplace.glob("runs/*/result.json")))

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from threading import Event
+from typing import NamedTuple
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
-from kafka.admin import KafkaAdminClient
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
+from applications import Applications
+from kafka.protocol.consumer import OffsetDeleteRequest
+from raw_classic import commit
 
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.snapshot import read_snapshot
-from toolkit.model import Cluster, GroupState
+from toolkit.model import Cluster, GroupState, TopicPartition
 from toolkit.planning.unsubscribed import find_unsubscribed
+from toolkit.sandbox.raw_connection import Connection as RawConnection
+from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.seed import SeededGroup
 
-SUBSCRIBED, LEFT = "orders.created", "audit.events"
 NONE, GROUP_SUBSCRIBED_TO_TOPIC = 0, 86
-PATIENCE_S = 30
+
+
+class Topics(NamedTuple):
+    """The partition that a group reads, and one of which it has only a commit."""
+
+    subscribed: TopicPartition
+    left: TopicPartition
 
 
 def delete(cluster: Cluster, group: str, topic: str) -> int:
@@ -39,77 +50,69 @@ def delete(cluster: Cluster, group: str, topic: str) -> int:
     return int(found.partitions[0].error_code)
 
 
-def commit_as_member(cluster: Cluster, group: str, topic: str) -> None:
-    """Commit offset 1 of partition 0 in the name of a live member of a KIP-848 or streams group."""
-    (described,) = read_snapshot(cluster, groups=[group]).groups
-    (member, *_) = described.members
-    request_topic = OffsetCommitRequest.OffsetCommitRequestTopic
-    partition = request_topic.OffsetCommitRequestPartition(
-        partition_index=0,
-        committed_offset=1,
-        committed_leader_epoch=-1,
-        committed_metadata="",
-    )
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=member.epoch,
-        member_id=member.member_id,
-        topics=[request_topic(name=topic, partitions=[partition])],
-        min_version=9,
-        max_version=9,
-    )
-    with Connection(cluster) as connection:
-        (answered,) = connection.send(request).topics
-    assert NONE == answered.partitions[0].error_code
-
-
 @contextmanager
-def classic_member(cluster: Cluster, group: str) -> Iterator[None]:
-    """Keep a classic consumer in a group whose earlier member read another topic."""
-    settings = {"bootstrap.servers": cluster.bootstrap_servers, "group.id": group}
-    with closing(Consumer({**settings, "enable.auto.commit": False})) as before:
-        before.commit(offsets=[TopicPartition(LEFT, 0, 1)], asynchronous=False)
-    with closing(Consumer({**settings, "enable.auto.commit": False})) as consumer:
-        consumer.subscribe([SUBSCRIBED])
-        give_up = time.monotonic() + PATIENCE_S
-        while not consumer.assignment():
-            assert time.monotonic() < give_up, "the consumer got no partition"
-            consumer.poll(0.1)
-        consumer.commit(offsets=[TopicPartition(SUBSCRIBED, 0, 1)], asynchronous=False)
-        yield
-    # Others who are handed this cluster find the groups that were seeded, and no more.
-    with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
-        assert {group: "OK"} == admin.delete_groups([group])
-
-
-@contextmanager
-def seeded_member(cluster: Cluster, group: str) -> Iterator[None]:
-    """Give a live group of the sandbox a commit on a topic that it does not read."""
-    commit_as_member(cluster, group, LEFT)
+def real_member(apps: Applications, group: str, topics: Topics, protocol: str) -> Iterator[None]:
+    """Keep a real consumer in a group that committed a topic which it does not read."""
+    apps.commit(group, {topics.left: 1})
+    member = apps.join(group, [topics.subscribed.topic], protocol=protocol)
+    member.commit(offsets=[apps.position(topics.subscribed, 1)], asynchronous=False)
     yield
 
 
+@contextmanager
+def streams_member(apps: Applications, group: str, topics: Topics) -> Iterator[None]:
+    """Keep an instance of a streams application in a group with such a commit."""
+    instance = StreamsInstance(SeededGroup(group, "", "", reads=(topics.subscribed.topic,)))
+    stopped = Event()
+    with RawConnection(apps.address, client_id=group) as broker:
+        instance.join(broker)
+        member = (instance.member_id, instance.epoch)
+        commit(apps.address, group, {topics.left: 1, topics.subscribed: 1}, member=member)
+
+        def stay() -> None:
+            while not stopped.wait(1):
+                instance.heartbeat(broker)
+
+        with ThreadPoolExecutor() as pool:
+            staying = pool.submit(stay)
+            try:
+                yield
+            finally:
+                stopped.set()
+        staying.result()
+        instance.leave(broker)
+
+
 @pytest.mark.parametrize(
-    ("group", "joined"),
+    "joined",
     [
-        ("deletable-classic", classic_member),
-        ("search-indexer", seeded_member),
-        ("order-totals", seeded_member),
+        partial(real_member, protocol="classic"),
+        partial(real_member, protocol="consumer"),
+        streams_member,
     ],
     ids=["classic", "consumer", "streams"],
 )
 def test_the_broker_deletes_what_is_called_deletable(
-    cluster: Cluster, group: str, joined: Callable[[Cluster, str], AbstractContextManager[None]]
+    apps: Applications, joined: Callable[..., AbstractContextManager[None]]
 ) -> None:
     """The broker deletes the offset of the topic that was left and refuses the subscribed one."""
-    with joined(cluster, group):
-        snapshot = read_snapshot(cluster, groups=[group])
-        found = find_unsubscribed(snapshot)
+    topics = Topics(
+        *(TopicPartition(apps.create_topic(apps.name(n), records=1), 0) for n in Topics._fields)
+    )
+    group = apps.name("deletable")
+    with joined(apps, group, topics):
+        apps.eventually(lambda: state(apps.cluster, group) is GroupState.STABLE)
+        found = find_unsubscribed(read_snapshot(apps.cluster, groups=[group]))
 
-        assert {GroupState.STABLE} == {g.state for g in snapshot.groups}
-        assert [(LEFT, True)] == list(
+        assert [(topics.left.topic, True)] == list(
             found.rows[["topic", "deletable_now"]].itertuples(index=False, name=None)
         )
-        assert GROUP_SUBSCRIBED_TO_TOPIC == delete(cluster, group, SUBSCRIBED)
-        assert NONE == delete(cluster, group, LEFT)
-        assert find_unsubscribed(read_snapshot(cluster, groups=[group])).rows.empty
+        assert GROUP_SUBSCRIBED_TO_TOPIC == delete(apps.cluster, group, topics.subscribed.topic)
+        assert NONE == delete(apps.cluster, group, topics.left.topic)
+        assert find_unsubscribed(read_snapshot(apps.cluster, groups=[group])).rows.empty
+
+
+def state(cluster: Cluster, group: str) -> GroupState:
+    """Return the state that the coordinator gives a group."""
+    (found,) = read_snapshot(cluster, groups=[group]).groups
+    return found.state

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from click.testing import CliRunner
+from main_program import call_main
 
 from toolkit.cli import cli
 from toolkit.model import Cluster
@@ -47,8 +48,20 @@ def offsetbook(tmp_path_factory: pytest.TempPathFactory) -> Command:
 
 
 @pytest.fixture(scope="session")
+def offsetbook_main(tmp_path_factory: pytest.TempPathFactory) -> Command:
+    """Return the same without a new interpreter: errors and exit codes are those of the process."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+
+    def run(*arguments: str, fleet: Path | None = None) -> subprocess.CompletedProcess[str]:
+        named = str(fleet) if fleet else None
+        return call_main(arguments, folder=elsewhere, OFFSETBOOK_FLEET=named)
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def offsetbook_here() -> Command:
-    """Return the same for the many cases that succeed, without a new interpreter for each."""
+    """Return the same for the many cases that succeed; an error is raised as it is."""
 
     def run(*arguments: str, fleet: Path) -> subprocess.CompletedProcess[str]:
         done = CliRunner().invoke(

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
+from terminal import talk
 
 from toolkit.errors import NotFound, UsageError
 from toolkit.kafka_io.snapshot import read_snapshot
@@ -167,45 +163,12 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
     assert "skips-unread-records" in json.loads(listed.stdout)[0]["overrides"]
 
 
-def at_a_terminal(
-    arguments: Sequence[str], fleet: Path, *, types: Sequence[str]
-) -> tuple[int, str]:
-    """Run the command at a terminal on which somebody answers each question in turn."""
-    ours, theirs = pty.openpty()
-    program = shutil.which("offsetbook", path=str(Path(sys.executable).parent))
-    assert program
-    process = subprocess.Popen(
-        [program, *arguments],
-        stdin=theirs,
-        stderr=theirs,
-        stdout=subprocess.DEVNULL,
-        env={**os.environ, "OFFSETBOOK_FLEET": str(fleet), "TERM": "dumb"},
-        start_new_session=True,
-    )
-    os.close(theirs)
-    seen, answers = "", iter(types)
-    try:
-        while chunk := _read(ours):
-            seen += chunk
-            if seen.rstrip("\r\n").endswith((": ", "]: ")):
-                os.write(ours, f"{next(answers)}\n".encode())
-    finally:
-        os.close(ours)
-    return process.wait(60), seen
-
-
-def _read(terminal: int) -> str:
-    try:
-        return os.read(terminal, 65536).decode(errors="replace")
-    except OSError:  # the program has ended
-        return ""
-
-
 def test_typing_the_groups_name_applies(idle: Any, bare_fleet: Path, held: Any) -> None:
     """At a terminal, whoever types the group's name and a reason has approved."""
     arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
 
-    code, seen = at_a_terminal(arguments, bare_fleet, types=[idle[0], "because"])
+    says = [("to apply this: ", idle[0]), ("audit log): ", "because")]
+    code, seen = talk(arguments, bare_fleet, says=says)
 
     assert 0 == code, seen
     assert f"Type '{idle[0]}'" in seen
@@ -216,7 +179,7 @@ def test_typing_something_else_does_not(idle: Any, bare_fleet: Path, held: Any) 
     """A wrong name changes nothing."""
     arguments = ("reset", "--group", idle[0], "--to-earliest", *QUICK)
 
-    code, seen = at_a_terminal(arguments, bare_fleet, types=["yes"])
+    code, seen = talk(arguments, bare_fleet, says=[("to apply this: ", "yes")])
 
     assert 3 == code
     assert "nothing was changed" in seen
@@ -323,10 +286,10 @@ def test_a_tampered_audit_log_is_found(
     ],
 )
 def test_wrong_usage_is_named(
-    arguments: list[str], words: str, offsetbook: Command, bare_fleet: Path
+    arguments: list[str], words: str, offsetbook_main: Command, bare_fleet: Path
 ) -> None:
     """Whatever cannot be understood is refused with exit 2, in words that name it."""
-    done = offsetbook(*arguments, fleet=bare_fleet)
+    done = offsetbook_main(*arguments, fleet=bare_fleet)
 
     assert (2, "") == (done.returncode, done.stdout)
     assert words in done.stderr

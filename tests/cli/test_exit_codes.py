@@ -1,3 +1,5 @@
+"""Exit codes. There is a real process for each code, here or where its claim needs one."""
+
 from __future__ import annotations
 
 import csv
@@ -23,12 +25,12 @@ def only_error(done: CompletedProcess[str]) -> str:
     return line
 
 
-def test_unknown_cluster(offsetbook: Command, fleet: Path) -> None:
+def test_unknown_cluster(offsetbook_main: Command, down: Path) -> None:
     """A cluster that is not in the fleet file is a usage error that suggests one."""
-    done = offsetbook("lag", "--cluster", "ue", fleet=fleet)
+    done = offsetbook_main("lag", "--cluster", "su", fleet=down)
 
     assert done.returncode == 2
-    assert "cluster 'ue' is not in the fleet file" in only_error(done)
+    assert "cluster 'su' is not in the fleet file" in only_error(done)
 
 
 def test_unreachable_cluster(offsetbook: Command, down: Path) -> None:
@@ -61,29 +63,29 @@ def test_clusters_shows_what_is_down(offsetbook: Command, half_down: Path) -> No
 
 
 @pytest.mark.parametrize("command", [("groups", "describe", "nope"), ("lag", "--group", "nope*")])
-def test_unknown_group(offsetbook: Command, fleet: Path, command: tuple[str, ...]) -> None:
+def test_unknown_group(offsetbook_main: Command, fleet: Path, command: tuple[str, ...]) -> None:
     """A group that was named and is nowhere is a failure, with where names can be seen."""
-    done = offsetbook(*command, fleet=fleet)
+    done = offsetbook_main(*command, fleet=fleet)
 
     assert done.returncode == 1
     assert "no group has or matches the name 'nope" in only_error(done)
 
 
-def test_one_of_two_groups_is_unknown(offsetbook: Command, fleet: Path) -> None:
+def test_one_of_two_groups_is_unknown(offsetbook_main: Command, fleet: Path) -> None:
     """When one of the named groups exists its rows are there, and the other is an error."""
     arguments = ("lag", "--group", "payments", "--group", "nope", "--output", "csv")
-    done = offsetbook(*arguments, fleet=fleet)
+    done = offsetbook_main(*arguments, fleet=fleet)
 
     assert done.returncode == 4
     assert [row["group"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["payments"]
     assert "no group has or matches the name 'nope'" in done.stderr
 
 
-def test_malformed_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
+def test_malformed_fleet_file(offsetbook_main: Command, tmp_path: Path) -> None:
     """A mistake in the fleet file is a usage error with its line and column."""
     path = tmp_path / "fleet.yaml"
     path.write_text("clusters:\n  eu:\n    bootstrap.severs: b:1\n")
-    done = offsetbook("clusters", "--fleet", str(path))
+    done = offsetbook_main("clusters", "--fleet", str(path))
 
     assert done.returncode == 2
     assert f"{path}, line 3, column 5: unknown setting" in only_error(done)
@@ -97,9 +99,9 @@ def test_missing_fleet_file(offsetbook: Command, tmp_path: Path) -> None:
     assert "sandbox up" in only_error(done)
 
 
-def test_bad_address(offsetbook: Command, fleet_of: Callable[..., Path]) -> None:
+def test_bad_address(offsetbook_main: Command, fleet_of: Callable[..., Path]) -> None:
     """What is not an address is a usage error about the fleet file, at once."""
-    done = offsetbook("lag", fleet=fleet_of(eu="localhost"))
+    done = offsetbook_main("lag", fleet=fleet_of(eu="localhost"))
 
     assert done.returncode == 2
     assert "'localhost', which is not host:port" in only_error(done)
@@ -116,9 +118,9 @@ def test_bad_address(offsetbook: Command, fleet_of: Callable[..., Path]) -> None
     ],
     ids=" ".join,
 )
-def test_wrong_arguments(offsetbook: Command, fleet: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_arguments(offsetbook_main: Command, down: Path, arguments: tuple[str, ...]) -> None:
     """What the command line does not know is a usage error, and nothing goes to stdout."""
-    done = offsetbook(*arguments, fleet=fleet)
+    done = offsetbook_main(*arguments, fleet=down)
 
     assert done.returncode == 2
     assert done.stdout == ""

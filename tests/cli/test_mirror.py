@@ -25,7 +25,7 @@ def produce(cluster: Cluster, topic: str, *, before: int, records: int) -> None:
     for number in range(-before, records):
         value, at = str(number).encode(), FIRST_MS + 1000 * number
         producer.produce(topic, value, partition=0, timestamp=at)
-    assert 0 == producer.flush(60)
+    assert 0 == producer.flush()
 
 
 @pytest.fixture

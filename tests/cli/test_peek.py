@@ -34,9 +34,9 @@ def test_what_waits_is_looked_at_where_nothing_is_named(
     assert (POISON.partition, POISON_OFFSET) in {(r["partition"], r["offset"]) for r in marked}
 
 
-def test_as_a_table_for_people(offsetbook: Command, fleet: Path) -> None:
+def test_as_a_table_for_people(offsetbook_here: Command, fleet: Path) -> None:
     """As a table each record is one line, without what only programs need."""
-    done = offsetbook("peek", "--group", "fraud-check", "--topic", SCOPE, fleet=fleet)
+    done = offsetbook_here("peek", "--group", "fraud-check", "--topic", SCOPE, fleet=fleet)
     heading, *lines = done.stdout.splitlines()
 
     assert (0, 3) == (done.returncode, len(lines)), done.stderr
@@ -44,10 +44,10 @@ def test_as_a_table_for_people(offsetbook: Command, fleet: Path) -> None:
     assert "next" in lines[1]
 
 
-def test_what_is_not_there_is_said(offsetbook: Command, fleet: Path) -> None:
+def test_what_is_not_there_is_said(offsetbook_main: Command, fleet: Path) -> None:
     """A group or topic that is not there is one line of error; a pattern is no name."""
     for words in (("--group", "fraud-*"), ("--group", "fraud-check", "--topic", "orders.created")):
-        done = offsetbook("peek", *words, fleet=fleet)
+        done = offsetbook_main("peek", *words, fleet=fleet)
 
         assert (1, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr
         assert "Try:" in done.stderr

@@ -35,8 +35,9 @@ class Told(NamedTuple):
 def run_tool(cluster: Cluster, *arguments: str) -> str:
     """Return what the real tool prints."""
     command = [str(find_java()), "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
+    where = ("--bootstrap-server", cluster.bootstrap_servers, "--timeout", "60000")
     done = subprocess.run(
-        [*command, "--bootstrap-server", cluster.bootstrap_servers, *arguments],
+        [*command, *where, *arguments],
         capture_output=True,
         text=True,
         check=True,

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
 from toolkit.kafka_io import snapshot as snapshot_module
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.snapshot import read_snapshot
-from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.model import Snapshot, TopicPartition
 from toolkit.planning.copy import plan_rename
 from toolkit.planning.delete_groups import plan_delete_groups
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
-from toolkit.sandbox.broker import Broker
 from toolkit.spark.tasks import AdminTask, LogTask
 
 
@@ -73,46 +66,12 @@ def test_topic_deleted_while_reading(apps: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.fixture
-def deny(
-    secured: Any, applications: Any
-) -> Iterator[Callable[[ResourceType, str, AclOperation], None]]:
-    """Return a function that denies the user `reader` something for the time of the test."""
-    admin = applications(secured.plain).admin
-    denied = []
-
-    def do(kind: ResourceType, name: str, operation: AclOperation) -> None:
-        acl = AclBinding(
-            kind,
-            name,
-            ResourcePatternType.LITERAL,
-            "User:reader",
-            "*",
-            operation,
-            AclPermissionType.DENY,
-        )
-        admin.create_acls([acl])[acl].result()
-        denied.append(acl)
-
-    yield do
-    if not denied:
-        return
-    for deleted in admin.delete_acls([_as_filter(acl) for acl in denied]).values():
-        deleted.result()
+def deny(rule: Any) -> Callable[[ResourceType, str, AclOperation], None]:
+    """Return a function that denies the user `reader` something for the length of the test."""
+    return partial(rule, AclPermissionType.DENY)
 
 
-def _as_filter(acl: AclBinding) -> Any:
-    return AclBindingFilter(
-        acl.restype,
-        acl.name,
-        acl.resource_pattern_type,
-        acl.principal,
-        acl.host,
-        acl.operation,
-        acl.permission_type,
-    )
-
-
-def test_denied_group(secured: Any, applications: Any, deny: Any, eventually: Any) -> None:
+def test_denied_group(secured: Any, applications: Any, deny: Any) -> None:
     """A group that we may not describe is a row with the broker's reason; the others are whole."""
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("open"), records=5)
@@ -123,12 +82,9 @@ def test_denied_group(secured: Any, applications: Any, deny: Any, eventually: An
         member.commit(offsets=offsets, asynchronous=False)
     deny(ResourceType.GROUP, closed, AclOperation.ALL)
 
-    def read() -> Snapshot | None:
-        found = read_snapshot(secured.sasl, groups=[closed, fine])
-        return found if len(found.problems) == 2 else None
+    snapshot = read_snapshot(secured.sasl, groups=[closed, fine])
 
-    snapshot = eventually(read)
-
+    assert 2 == len(snapshot.problems)
     assert {(p.what, p.group_id) for p in snapshot.problems} == {
         ("members", closed),
         ("committed offsets", closed),
@@ -157,11 +113,7 @@ def test_denied_topic(
     apps.commit(other, {TopicPartition(fine, 0): 1})
     deny(ResourceType.TOPIC, closed, AclOperation.DESCRIBE)
 
-    def read() -> Snapshot | None:
-        found = read_snapshot(secured.sasl, groups=[group, other])
-        return found if found.problems else None
-
-    snapshot = eventually(read)
+    snapshot = read_snapshot(secured.sasl, groups=[group, other])
 
     (problem,) = snapshot.problems
     assert "TOPIC_AUTHORIZATION_FAILED" in problem.why
@@ -178,7 +130,7 @@ def test_denied_topic(
 
 
 def test_a_group_is_not_renamed_without_offsets_that_are_hidden(
-    secured: Any, applications: Any, deny: Any, eventually: Any
+    secured: Any, applications: Any, deny: Any
 ) -> None:
     """The offsets topic tells of commits that are left out, and they keep their group in place."""
     apps = applications(secured.plain)
@@ -187,8 +139,9 @@ def test_a_group_is_not_renamed_without_offsets_that_are_hidden(
     apps.commit(group, {TopicPartition(closed, 0): 2, TopicPartition(fine, 0): 1})
     deny(ResourceType.TOPIC, closed, AclOperation.DESCRIBE)
 
-    facts = eventually(lambda: _shown_less(secured.sasl, group))
+    facts = read_plan_facts(secured.sasl, groups=[group])
 
+    assert [fine] == [commit.topic for commit in facts.commits]
     about = (group, closed, 0)
     found = [p for p in facts.problems if (p.group_id, p.topic, p.partition) == about]
     assert ["committed offset"] == [problem.what for problem in found]
@@ -200,14 +153,8 @@ def test_a_group_is_not_renamed_without_offsets_that_are_hidden(
         assert about in [(f.group_id, f.topic, f.partition) for f in plan.findings if f.blocks]
 
 
-def _shown_less(cluster: Cluster, group: str) -> Snapshot | None:
-    """Return the facts about a group once a broker leaves one of its two offsets out."""
-    facts = read_plan_facts(cluster, groups=[group])
-    return facts if 1 == len(facts.commits) else None
-
-
 def test_offsets_topic_that_may_not_be_described(
-    secured: Any, applications: Any, deny: Any, eventually: Any
+    secured: Any, applications: Any, deny: Any
 ) -> None:
     """Without the offsets topic commits are complete but for their times, and Spark asks Admin."""
     apps = applications(secured.plain)
@@ -216,11 +163,7 @@ def test_offsets_topic_that_may_not_be_described(
     apps.commit(group, {TopicPartition(topic, 0): 3})
     deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.ALL)
 
-    def read() -> Snapshot | None:
-        found = read_snapshot(secured.sasl, groups=[group], commit_times=True)
-        return found if found.problems else None
-
-    snapshot = eventually(read)
+    snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
     (task,) = tasks_of(secured.sasl)
     rows = rows_of([task])
 
@@ -235,9 +178,7 @@ def test_offsets_topic_that_may_not_be_described(
     )
 
 
-def test_offsets_topic_that_may_not_be_read(
-    secured: Any, applications: Any, deny: Any, eventually: Any
-) -> None:
+def test_offsets_topic_that_may_not_be_read(secured: Any, applications: Any, deny: Any) -> None:
     """Where the topic may be described but not read, commit times are a problem as well."""
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("unread"), records=5)
@@ -245,11 +186,7 @@ def test_offsets_topic_that_may_not_be_read(
     apps.commit(group, {TopicPartition(topic, 0): 3})
     deny(ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
 
-    def read() -> Snapshot | None:
-        found = read_snapshot(secured.sasl, groups=[group], commit_times=True)
-        return found if found.problems else None
-
-    snapshot = eventually(read)
+    snapshot = read_snapshot(secured.sasl, groups=[group], commit_times=True)
 
     (problem,) = snapshot.problems
     assert problem.what == "commit times"
@@ -258,38 +195,22 @@ def test_offsets_topic_that_may_not_be_read(
     assert all(isinstance(task, LogTask | AdminTask) for task in tasks_of(secured.sasl))
 
 
-def test_broker_that_is_down(
-    two_brokers: tuple[Cluster, Broker], applications: Any, eventually: Any
-) -> None:
+def test_broker_that_is_down(lost_broker: Any) -> None:
     """Partitions without a leader and groups without a coordinator are named; the rest is whole."""
-    cluster, second = two_brokers
-    apps = applications(cluster)
-    here, there = apps.create_topic("here", records=3), apps.create_topic("there", broker=2)
-    for number in range(12):
-        offsets = {TopicPartition(here, 0): 1, TopicPartition(there, 0): 0}
-        apps.commit(f"group-{number}", offsets)
-    before = read_snapshot(cluster)
+    before, here, gone = lost_broker.before, lost_broker.here, lost_broker.gone
     lost = {g.group_id for g in before.groups if g.coordinator_id == 2}
     left = {g.group_id for g in before.groups} - lost
-    second.stop()
-
-    def read() -> Snapshot | None:
-        found = read_snapshot(cluster)
-        whys = {problem.why for problem in found.problems}
-        return found if "it has no leader" in whys else None
-
-    snapshot = eventually(read)
+    snapshot = read_snapshot(lost_broker.cluster)
 
     assert before.problems == ()
     assert lost
     assert left
     assert {group.group_id for group in snapshot.groups} == left
-    assert {(c.group_id, c.topic) for c in snapshot.commits} == {
-        (group, topic) for group in left for topic in (here, there)
-    }
-    assert snapshot.logs[TopicPartition(here, 0)].log_end == 3
-    assert [(p.what, p.topic) for p in snapshot.problems if p.topic == there] == [
-        ("log offsets", there)
+    assert set(snapshot.commits) == {c for c in before.commits if c.group_id in left}
+    assert {here, gone} == {(commit.topic, commit.partition) for commit in snapshot.commits}
+    assert snapshot.logs[here].log_end == 3
+    assert [(p.what, p.topic, p.why) for p in snapshot.problems if p.topic == gone.topic] == [
+        ("log offsets", gone.topic, "it has no leader")
     ]
     unseen = {p.partition for p in snapshot.problems if p.what == "groups"}
     assert {partition_of(group, 10) for group in lost} <= unseen

@@ -18,13 +18,18 @@ SOON = timedelta(seconds=2)  # one machine, one clock: what is written is writte
 Eventually = Callable[[Callable[[], Any]], Any]
 
 
-@pytest.fixture
-def committed(apps: Any) -> Any:
-    """Return a topic, and a group that committed two of its partitions."""
+def commit_two(apps: Any) -> tuple[str, str]:
+    """Return a new topic, and a group that committed two of its partitions."""
     topic = apps.create_topic(apps.name("clock"), partitions=3, records=9)
     group = apps.name("clock-group")
     apps.commit(group, {TopicPartition(topic, n): 4 + n for n in range(2)})
     return topic, group
+
+
+@pytest.fixture
+def committed(apps: Any) -> tuple[str, str]:
+    """Return a topic, and a group that committed two of its partitions."""
+    return commit_two(apps)
 
 
 def timed(cluster: Cluster, commits: list[Commit]) -> list[Commit]:
@@ -58,9 +63,10 @@ def test_commit_that_moved_on_has_no_time(bare_cluster: Cluster, committed: Any)
     assert [commit.committed_at for commit in timed(bare_cluster, older)] == [None, None]
 
 
-def test_what_an_open_transaction_hides(apps: Any, committed: Any) -> None:
+def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
     """Behind an open transaction, clocks are not known, and a problem says so."""
-    topic, group = committed
+    apps = exclusive_apps
+    topic, group = commit_two(apps)
     producer = apps.transaction(apps.name("clock-transaction"))
     metadata = apps.consumer(group).consumer_group_metadata()
     partition = TopicPartition(topic, 0)
@@ -86,9 +92,10 @@ def first_commits(cluster: Cluster, *groups: str) -> list[Any]:
     return [(p.group_id, p.topic, p.partition) for p in problems if p.why == FIRST_COMMIT]
 
 
-def test_first_commit_of_an_open_transaction(apps: Any, committed: Any) -> None:
+def test_first_commit_of_an_open_transaction(exclusive_apps: Any) -> None:
     """It is told, which no list of a group's commits does, and gone when the transaction ends."""
-    topic, group = committed
+    apps = exclusive_apps
+    topic, group = commit_two(apps)
     other = apps.name("clock-group")
     producer = apps.transaction(apps.name("clock-transaction"))
     for name in (group, other):
@@ -106,9 +113,10 @@ def test_first_commit_of_an_open_transaction(apps: Any, committed: Any) -> None:
     assert apps.eventually(lambda: first_commits(apps.cluster, group, other) == [])
 
 
-def test_first_commit_that_was_given_up(apps: Any, committed: Any) -> None:
+def test_first_commit_that_was_given_up(exclusive_apps: Any) -> None:
     """An aborted transaction commits nothing, though an older one that is open hides its end."""
-    topic, group = committed
+    apps = exclusive_apps
+    topic, group = commit_two(apps)
     metadata = apps.consumer(group).consumer_group_metadata()
     older, younger = (apps.transaction(apps.name("clock-transaction")) for _ in range(2))
     older.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 8)], metadata)

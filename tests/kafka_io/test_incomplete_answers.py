@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
 from toolkit.kafka_io.commits import read_commits
@@ -84,21 +77,14 @@ def test_a_partition_that_an_answer_leaves_out_is_a_problem(
 
 
 @pytest.fixture
-def describe_only(secured: Any, applications: Any) -> Iterator[None]:
+def describe_only(rule: Any) -> None:
     """Let the user `reader` describe the offsets topic, and nothing more, while the test runs."""
-    admin = applications(secured.plain).admin
-    whom = (ResourcePatternType.LITERAL, "User:reader", "*")
-    what = (AclOperation.DESCRIBE, AclPermissionType.ALLOW)
-    acl = AclBinding(ResourceType.TOPIC, OFFSETS_TOPIC, *whom, *what)
-    admin.create_acls([acl])[acl].result()
-    yield
-    undo = AclBindingFilter(ResourceType.TOPIC, OFFSETS_TOPIC, *whom, *what)
-    admin.delete_acls([undo])[undo].result()
+    rule(AclPermissionType.ALLOW, ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.DESCRIBE)
 
 
 @pytest.mark.usefixtures("describe_only")
 def test_admin_stands_in_for_a_topic_that_may_be_described_but_not_read(
-    secured: Any, applications: Any, eventually: Callable[[Callable[[], Any]], Any]
+    secured: Any, applications: Any
 ) -> None:
     """With Describe alone, as the README asks for, the fleet job has every commit, by Admin."""
     apps = applications(secured.plain)
@@ -106,25 +92,21 @@ def test_admin_stands_in_for_a_topic_that_may_be_described_but_not_read(
     group = apps.name("described-group")
     apps.commit(group, {TopicPartition(topic, 0): 3})
 
-    def by_admin() -> list[dict[str, Any]] | None:
-        tasks = tasks_of(secured.sasl)
-        assert all(isinstance(task, LogTask) for task in tasks)
-        rows = rows_of(tasks)
-        mine = [row for row in rows if row.get("group") == group]
-        return rows if mine and mine[0]["source"] == FROM_ADMIN else None
+    tasks = tasks_of(secured.sasl)
+    rows = rows_of(tasks)
 
-    rows = eventually(by_admin)
-
+    assert all(isinstance(task, LogTask) for task in tasks)
     commits = [row for row in rows if row.get("group") == group]
+    assert [FROM_ADMIN] == [row["source"] for row in commits]
     assert [(topic, 0, 3)] == [(r["topic"], r["partition"], r["committed"]) for r in commits]
     assert any("without commit times" in row.get("problem", "") for row in rows)
 
 
 def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
-    bare_cluster: Cluster, applications: Any
+    exclusive_apps: Any,
 ) -> None:
     """A group in the same partition as a hanging transactional commit is read all the same."""
-    apps = applications(bare_cluster)
+    apps = exclusive_apps
     topic = apps.create_topic(apps.name("hung"), records=5)
     group = apps.name("hung-group")
     apps.commit(group, {TopicPartition(topic, 0): 1})
@@ -132,7 +114,7 @@ def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
     metadata = apps.consumer(group).consumer_group_metadata()
     producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 4)], metadata)
     try:
-        rows = rows_of(tasks_of(bare_cluster))
+        rows = rows_of(tasks_of(apps.cluster))
     finally:
         producer.abort_transaction()
 

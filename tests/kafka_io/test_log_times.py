@@ -22,10 +22,14 @@ from toolkit.planning.time_lag import (
     earlier_ends,
     with_time_lag,
 )
-from toolkit.sandbox.broker import Broker
 
-NOW = datetime.now(UTC).replace(microsecond=0)
 SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Return the second in which the test began."""
+    return datetime.now(UTC).replace(microsecond=0)
 
 
 def produce(apps: Any, partition: TopicPartition, times: list[datetime], **settings: Any) -> None:
@@ -41,31 +45,31 @@ def produce(apps: Any, partition: TopicPartition, times: list[datetime], **setti
             timestamp=round(at.timestamp() * 1000),
             on_delivery=lambda error, _: refused.append(error) if error else None,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush() == 0
     assert refused == []
 
 
 def create(apps: Any, name: str, **config: str) -> str:
     """Create a topic of one partition with settings of its own, and return its name."""
     settings = {key.replace("_", "."): value for key, value in config.items()}
-    apps.admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result(30)
+    apps.admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result()
     return name
 
 
 def read(
-    cluster: Cluster, wanted: dict[TopicPartition, list[int]], **more: Any
+    cluster: Cluster, wanted: dict[TopicPartition, list[int]], *, now: datetime, **more: Any
 ) -> tuple[LogTimes, dict[TopicPartition, LogOffsets]]:
     """Look up all that is asked for."""
     with Connection(cluster) as connection:
         logs, _ = read_log_offsets(connection, wanted)
-        return read_log_times(connection, wanted, logs, LookUp(**{"now": NOW, **more})), logs
+        return read_log_times(connection, wanted, logs, LookUp(now, **more)), logs
 
 
 def rows(
     times: LogTimes,
     logs: dict[TopicPartition, LogOffsets],
     wanted: dict[TopicPartition, list[int]],
-    now: datetime = NOW,
+    now: datetime,
 ) -> pd.DataFrame:
     """Return the lag in time of each commit, from the few points around it."""
     cells = []
@@ -82,26 +86,26 @@ def rows(
     return with_time_lag(table.assign(lag=lag.clip(lower=0).astype("Int64")), now=now)
 
 
-def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any) -> None:
+def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: datetime) -> None:
     """Several groups on several partitions: each lag in time is true within its bound."""
     topic = apps.create_topic(apps.name("timed"), partitions=3)
     even, bursts, recent = (TopicPartition(topic, number) for number in range(3))
-    produce(apps, even, [NOW - timedelta(minutes=5) * n for n in range(300, 0, -1)])
-    produce(apps, bursts, [NOW - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
-    produce(apps, recent, [NOW - 0.1 * SECOND * n for n in range(300, 0, -1)])
+    produce(apps, even, [now - timedelta(minutes=5) * n for n in range(300, 0, -1)])
+    produce(apps, bursts, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
+    produce(apps, recent, [now - 0.1 * SECOND * n for n in range(300, 0, -1)])
     wanted = {
         even: [0, 1, 17, 150, 299, 300],
         bursts: [0, 5, 10, 99, 100, 101, 185, 199],
         recent: [0, 150, 290, 299],
     }
-    times, logs = read(apps.cluster, wanted)
+    times, logs = read(apps.cluster, wanted, now=now)
     everything = [(partition, o) for partition, offsets in wanted.items() for o in offsets]
     truth = read_first_records(apps.cluster, everything)
 
     assert times.problems == []
     assert times.rounds <= 20
     assert times.requests <= 80
-    for row in rows(times, logs, wanted).itertuples():
+    for row in rows(times, logs, wanted, now).itertuples():
         place = TopicPartition(row.topic, row.partition), row.committed
         at = truth[place]
         if row.lag == 0:
@@ -110,7 +114,7 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any) -> None
             assert place in times.unsettled
         else:
             assert at is not None
-            off = abs(row.time_lag_s - (NOW - at).total_seconds())
+            off = abs(row.time_lag_s - (now - at).total_seconds())
             assert off <= row.time_lag_bound_s
             if place not in times.unsettled:
                 assert row.time_lag_bound_s <= max(2, 0.1 * row.time_lag_s)
@@ -119,18 +123,18 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any) -> None
     assert (even, 299) in times.unsettled  # the last record: it might be a marker
 
 
-def test_reading_settles_the_rest(apps: Any) -> None:
+def test_reading_settles_the_rest(apps: Any, now: datetime) -> None:
     """What look-ups leave open, one record each tells exactly; what they settled is not read."""
     partition = TopicPartition(apps.create_topic(apps.name("rest")), 0)
-    produce(apps, partition, [NOW - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
+    produce(apps, partition, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
     wanted = {partition: [5, 151, 191]}
-    times, logs = read(apps.cluster, wanted)
+    times, logs = read(apps.cluster, wanted, now=now)
     truth = read_first_records(apps.cluster, times.unsettled)
-    table = rows(times, logs, wanted)
+    table = rows(times, logs, wanted, now)
     found = [truth.get((partition, offset)) for offset in wanted[partition]]
     table["record_found"] = pd.array([True if at else None for at in found], dtype="boolean")
     table["record_at"] = pd.to_datetime(found, utc=True)
-    told = with_time_lag(table, now=NOW)
+    told = with_time_lag(table, now=now)
 
     assert [(partition, 191), (partition, 151)] == times.unsettled
     assert [5, 1] == (told["time_lag_s"] / 3600 / 9).tolist()[1:]
@@ -138,41 +142,41 @@ def test_reading_settles_the_rest(apps: Any) -> None:
     assert [0, 0] == told["time_lag_bound_s"].tolist()[1:]
 
 
-def test_what_is_left_of_a_log(apps: Any) -> None:
+def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
     """A commit before the log start counts there; an empty log has nothing to look up."""
     topic = apps.create_topic(apps.name("cut"), partitions=2)
     cut, empty = (TopicPartition(topic, number) for number in range(2))
-    produce(apps, cut, [NOW - timedelta(hours=10 - n) for n in range(10)])
+    produce(apps, cut, [now - timedelta(hours=10 - n) for n in range(10)])
     apps.delete_records(topic, 0, 4)
     wanted = {cut: [0, 4, 9], empty: [0]}
-    times, logs = read(apps.cluster, wanted, at=(NOW,))
-    lags = rows(times, logs, {cut: [0, 4, 9]})
+    times, logs = read(apps.cluster, wanted, now=now, at=(now,))
+    lags = rows(times, logs, {cut: [0, 4, 9]}, now)
 
     # The last place could be a marker, and so could all of so few.
     assert [6 * 3600, 6 * 3600, pd.NA] == lags["time_lag_s"].tolist()
     assert [6 * 3600, 6 * 3600, pd.NA] == lags["time_lag_bound_s"].tolist()
     assert [(cut, 9), (cut, 4)] == times.unsettled
     assert [3600, 6 * 3600] == [
-        (NOW - at).total_seconds()
+        (now - at).total_seconds()
         for at in read_first_records(apps.cluster, times.unsettled).values()
         if at
     ]
-    assert [(NOW, None, None)] == times.points[empty]
+    assert [(now, None, None)] == times.points[empty]
 
 
-def test_late_and_future_records(apps: Any) -> None:
+def test_late_and_future_records(apps: Any, now: datetime) -> None:
     """Records dated back wait no longer than those before them; far in the future is no time."""
     late = TopicPartition(apps.create_topic(apps.name("late")), 0)
     far_ahead = {"message_timestamp_after_max_ms": str(2**62)}  # brokers refuse an hour, else
     ahead = TopicPartition(create(apps, apps.name("ahead"), **far_ahead), 0)
-    in_order = [NOW - timedelta(minutes=100 - n) for n in range(100)]
+    in_order = [now - timedelta(minutes=100 - n) for n in range(100)]
     back = [at - timedelta(days=3) if n == 50 else at for n, at in enumerate(in_order)]
     produce(apps, late, back)
     far = [at + timedelta(days=900) if n == 50 else at for n, at in enumerate(in_order)]
     produce(apps, ahead, far)
     wanted = {late: [40, 50, 60], ahead: [40, 50, 60]}
-    times, logs = read(apps.cluster, wanted)
-    told = rows(times, logs, wanted)
+    times, logs = read(apps.cluster, wanted, now=now)
+    told = rows(times, logs, wanted, now)
 
     assert [None, None] == told["time_lag_method"].tolist()[4:]
     assert {(ahead, 50), (ahead, 60)} == set(times.unsettled)
@@ -180,14 +184,14 @@ def test_late_and_future_records(apps: Any) -> None:
         assert abs(row.time_lag_s - minutes * 60) <= row.time_lag_bound_s <= 600
 
 
-def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any) -> None:
+def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any, now: datetime) -> None:
     """After the last record of a transaction only its marker follows: reading there tells so."""
     partition = TopicPartition(apps.create_topic(apps.name("marked")), 0)
     producer = apps.transaction(apps.name("transaction"))
     for minutes in (50, 40, 30):
-        at = NOW - timedelta(minutes=minutes)
+        at = now - timedelta(minutes=minutes)
         producer.produce(partition.topic, b"", timestamp=round(at.timestamp() * 1000))
-    producer.commit_transaction(30)
+    producer.commit_transaction()
     wanted = {partition: [1, 3]}
 
     def is_marked() -> bool:
@@ -195,7 +199,7 @@ def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any) -> None:
             return read_log_offsets(connection, [partition])[0][partition].last_stable == 4
 
     apps.eventually(is_marked)
-    later = NOW + timedelta(hours=1)
+    later = now + timedelta(hours=1)
     times, logs = read(apps.cluster, wanted, now=later)
     lags = rows(times, logs, wanted, later)
 
@@ -204,11 +208,11 @@ def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any) -> None:
     assert [(partition, 3), (partition, 1)] == times.unsettled
     assert read_first_records(apps.cluster, times.unsettled) == {
         (partition, 3): None,
-        (partition, 1): NOW - timedelta(minutes=40),
+        (partition, 1): now - timedelta(minutes=40),
     }
 
 
-def test_compaction_leaves_gaps(apps: Any) -> None:
+def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
     """Where the record at a commit was compacted away, that of the next one is within the bound."""
     config = {"cleanup_policy": "compact", "segment_ms": "100", "max_compaction_lag_ms": "100"}
     dirty = {"min_cleanable_dirty_ratio": "0.001"}
@@ -217,37 +221,37 @@ def test_compaction_leaves_gaps(apps: Any) -> None:
     producer = Producer({"bootstrap.servers": apps.address, "linger.ms": 0})
 
     def put(key: str, minutes: int) -> None:
-        at = NOW - timedelta(minutes=minutes)
+        at = now - timedelta(minutes=minutes)
         producer.produce(topic, b"", key=key, timestamp=round(at.timestamp() * 1000))
-        assert producer.flush(30) == 0
+        assert producer.flush() == 0
 
     for number in range(60):
         put(f"key-{number % 5}", 600 - number)
-
-    def is_compacted() -> bool:
-        put("later", 1)  # a new segment lets the one before it be compacted
-        kept = read_first_records(apps.cluster, [(partition, 2)])[partition, 2]
-        return bool(kept and kept > NOW - timedelta(minutes=590))
-
-    apps.eventually(is_compacted)
+    put("later", 1)  # a new segment lets the ones before it be compacted
     wanted = {partition: [2, 30, 54, 57]}
-    times, logs = read(apps.cluster, wanted)
-    truth = read_first_records(apps.cluster, [(partition, o) for o in wanted[partition]])
+    places = [(partition, offset) for offset in wanted[partition]]
+    # Of each key the last record is left, of which the first is at offset 55.
+    kept = [now - timedelta(minutes=600 - offset) for offset in (55, 55, 55, 57)]
+    apps.eventually(
+        lambda: kept == [read_first_records(apps.cluster, places).get(at) for at in places]
+    )
+    times, logs = read(apps.cluster, wanted, now=now)
+    truth = read_first_records(apps.cluster, places)
 
-    for row in rows(times, logs, wanted).itertuples():
+    for row in rows(times, logs, wanted, now).itertuples():
         at = truth[partition, row.committed]
         assert at is not None
-        assert abs(row.time_lag_s - (NOW - at).total_seconds()) <= row.time_lag_bound_s
+        assert abs(row.time_lag_s - (now - at).total_seconds()) <= row.time_lag_bound_s
 
 
-def test_times_that_the_broker_sets(apps: Any) -> None:
+def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
     """Records of one batch that carry the time of their append are told as of that time."""
     topic = create(apps, apps.name("append-time"), message_timestamp_type="LogAppendTime")
     partition = TopicPartition(topic, 0)
     for _ in range(2):
-        produce(apps, partition, [NOW - timedelta(days=300)] * 50, **{"linger.ms": 100})
+        produce(apps, partition, [now - timedelta(days=300)] * 50, **{"linger.ms": 100})
     wanted = {partition: [0, 20, 70]}
-    later = NOW + timedelta(hours=1)
+    later = now + timedelta(hours=1)
     times, logs = read(apps.cluster, wanted, now=later)
     (truth,) = read_first_records(apps.cluster, [(partition, 20)]).values()
     (row,) = rows(times, logs, {partition: [20]}, later).itertuples()
@@ -256,14 +260,14 @@ def test_times_that_the_broker_sets(apps: Any) -> None:
     assert abs(row.time_lag_s - (later - truth).total_seconds()) <= row.time_lag_bound_s <= 200
 
 
-def test_where_the_log_ended_at_an_instant(apps: Any) -> None:
+def test_where_the_log_ended_at_an_instant(apps: Any, now: datetime) -> None:
     """All partitions are asked for an instant, also those of which nothing else is wanted."""
     topic = apps.create_topic(apps.name("instants"), partitions=3)
     busy, idle, empty = (TopicPartition(topic, number) for number in range(3))
-    produce(apps, busy, [NOW - timedelta(minutes=10 - n) for n in range(10)])
-    produce(apps, idle, [NOW - timedelta(days=3)])
-    at = NOW - timedelta(minutes=4, microseconds=7)
-    times, logs = read(apps.cluster, {busy: [], idle: [], empty: []}, at=(at,))
+    produce(apps, busy, [now - timedelta(minutes=10 - n) for n in range(10)])
+    produce(apps, idle, [now - timedelta(days=3)])
+    at = now - timedelta(minutes=4, microseconds=7)
+    times, logs = read(apps.cluster, {busy: [], idle: [], empty: []}, now=now, at=(at,))
     partitions = [busy, idle, empty]
     cells = pd.Series([times.points[partition] for partition in partitions])
     ends = pd.Series([logs[partition].log_end for partition in partitions])
@@ -272,32 +276,24 @@ def test_where_the_log_ended_at_an_instant(apps: Any) -> None:
     assert (1, 1) == (times.rounds, times.requests)
 
 
-def test_partitions_that_cannot_be_asked(
-    applications: Any, two_brokers: tuple[Cluster, Broker]
-) -> None:
+def test_partitions_that_cannot_be_asked(lost_broker: Any, now: datetime) -> None:
     """A partition without a leader is a problem of its own; the others are answered."""
-    cluster, second = two_brokers
-    apps = applications(cluster)
-    here = TopicPartition(apps.create_topic(apps.name("here"), records=3), 0)
-    gone = TopicPartition(apps.create_topic(apps.name("gone"), records=3, broker=2), 0)
-    with Connection(cluster) as connection:
-        logs, _ = read_log_offsets(connection, [here, gone])
-    second.stop()
-    with Connection(cluster) as connection:
-        times = read_log_times(connection, {here: [1], gone: [1]}, logs, LookUp(NOW))
+    here, gone, logs = lost_broker.here, lost_broker.gone, lost_broker.before.logs
+    with Connection(lost_broker.cluster) as connection:
+        times = read_log_times(connection, {here: [1], gone: [1]}, logs, LookUp(now))
 
     assert [Problem("log times", "it has no leader", None, *gone)] == times.problems
     assert times.points[gone] == []
     assert times.points[here]
 
 
-def test_rounds_are_bounded(apps: Any) -> None:
+def test_rounds_are_bounded(apps: Any, now: datetime) -> None:
     """Where few rounds are allowed, no more are made, and what is left open is said to be."""
     partition = TopicPartition(apps.create_topic(apps.name("bounded")), 0)
-    produce(apps, partition, [NOW - timedelta(seconds=n**3) for n in range(99, 0, -1)])
+    produce(apps, partition, [now - timedelta(seconds=n**3) for n in range(99, 0, -1)])
     wanted = {partition: [20, 60, 90]}
-    times, logs = read(apps.cluster, wanted, rounds=2)
-    told = rows(times, logs, wanted)
+    times, logs = read(apps.cluster, wanted, now=now, rounds=2)
+    told = rows(times, logs, wanted, now)
 
     assert 2 == times.rounds
     assert times.unsettled
@@ -305,13 +301,13 @@ def test_rounds_are_bounded(apps: Any) -> None:
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_first_records_no_more_than_asked_for(apps: Any, most: int) -> None:
+def test_first_records_no_more_than_asked_for(apps: Any, most: int, now: datetime) -> None:
     """Beyond the number of positions that may be read, keys are missing; the end has no record."""
     partition = TopicPartition(apps.create_topic(apps.name("few")), 0)
-    produce(apps, partition, [NOW])
+    produce(apps, partition, [now])
     wanted = [(partition, 1), (partition, 0)]
 
     assert (
         list(read_first_records(apps.cluster, wanted, most=most).items())
-        == ([((partition, 1), None), ((partition, 0), NOW)][:most])
+        == ([((partition, 1), None), ((partition, 0), now)][:most])
     )

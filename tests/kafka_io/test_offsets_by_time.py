@@ -17,7 +17,7 @@ def produce(apps: Any, topic: str, times: list[datetime], *, partition: int = 0)
     producer = Producer({"bootstrap.servers": apps.address})
     for at in times:
         producer.produce(topic, b"", partition=partition, timestamp=int(at.timestamp() * 1000))
-    assert producer.flush(30) == 0
+    assert producer.flush() == 0
 
 
 @pytest.fixture

@@ -144,7 +144,7 @@ def write(address: str, topic: str, records: list[tuple[bytes, bytes | None]]) -
         producer.produce(topic, value, key, 0)
         if number % 10_000 == 0:
             producer.flush()
-    assert producer.flush(60) == 0
+    assert producer.flush() == 0
 
 
 def with_times(commit: Any) -> Any:
@@ -154,8 +154,9 @@ def with_times(commit: Any) -> Any:
 
 
 @pytest.fixture
-def lively(apps: Any, streams_app: Callable[..., Any]) -> Cluster:
+def lively(exclusive_apps: Any, streams_app: Callable[..., Any]) -> Cluster:
     """Return a cluster with groups of every kind, of which some lost members, offsets or all."""
+    apps = exclusive_apps
     topic = apps.create_topic(apps.name("lively"), partitions=2, records=9)
     simple, gone = apps.name("simple"), apps.name("gone")
     for group in (simple, gone):

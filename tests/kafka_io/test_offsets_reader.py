@@ -18,7 +18,13 @@ from toolkit.kafka_io.offsets_reader import (
     read_offsets_partition,
 )
 from toolkit.kafka_io.offsets_topic import partition_of
-from toolkit.model import Cluster, TopicPartition
+from toolkit.model import TopicPartition
+
+
+@pytest.fixture
+def apps(exclusive_apps: Any) -> Any:
+    """Return the applications on a cluster whose whole offsets topic is read, by nobody else."""
+    return exclusive_apps
 
 
 def from_admin(connection: Any) -> Any:
@@ -70,10 +76,10 @@ def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
     assert read[modern, topic, 1].offset == 4
 
 
-def test_deleted_offset_is_gone(bare_cluster: Cluster, busy: Any) -> None:
+def test_deleted_offset_is_gone(apps: Any, busy: Any) -> None:
     """The tombstone of a deleted offset takes its earlier commits away."""
     topic, group = busy
-    with Connection(bare_cluster) as connection:
+    with Connection(apps.cluster) as connection:
         mine = {key[2] for key in from_topic(connection) if key[:2] == (group, topic)}
 
     assert mine == {0, 1}

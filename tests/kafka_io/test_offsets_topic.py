@@ -26,8 +26,9 @@ def test_partition_of_follows_javas_hash(group: str, java_hash: Any) -> None:
     assert partition_of(group, 50) == expected
 
 
-def test_partition_of_agrees_with_the_broker(apps: Any) -> None:
+def test_partition_of_agrees_with_the_broker(exclusive_apps: Any) -> None:
     """A group's records lie in the partition of the offsets topic that was worked out for it."""
+    apps = exclusive_apps
     topic = apps.create_topic(apps.name("where"))
     with Connection(apps.cluster) as connection:
         for stem in ("polygenelubricants", "💾", "café reports 東京", "x" * 200, "a b"):

@@ -17,15 +17,19 @@ from toolkit.kafka_io.records_around import (
     read_records_around,
 )
 from toolkit.model import Cluster, TopicPartition
-from toolkit.sandbox.broker import Broker
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+def create_partition(apps: Any) -> TopicPartition:
+    """Return a new partition with ten records, of which each one's value is its offset."""
+    return TopicPartition(apps.create_topic(apps.name("around"), partitions=2, records=10), 0)
+
+
 @pytest.fixture
 def partition(apps: Any) -> TopicPartition:
-    """Return a partition with ten records, of which each one's value is its offset."""
-    return TopicPartition(apps.create_topic(apps.name("around"), partitions=2, records=10), 0)
+    """Return such a partition on the shared cluster."""
+    return create_partition(apps)
 
 
 def offsets(cluster: Cluster, partition: TopicPartition, at: int, **wanted: int) -> list[int]:
@@ -56,7 +60,7 @@ def test_what_a_record_holds(apps: Any, partition: TopicPartition) -> None:
     headers = [("a", b"1"), ("a", None), ("", b"\xff")]
     at_ms = int(NOON.timestamp() * 1000)
     producer.produce(partition.topic, None, b"", partition=0, timestamp=at_ms, headers=headers)
-    assert producer.flush(30) == 0
+    assert producer.flush() == 0
     (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
 
     assert (None, (b"", 0), NOON, False) == (
@@ -74,7 +78,7 @@ def test_no_more_is_kept_than_can_be_shown(apps: Any, partition: TopicPartition)
     headers = [(f"h{number}", b"x") for number in range(MOST_HEADERS + 7)]
     value = os.urandom(900_000)
     producer.produce(partition.topic, value, partition=0, headers=headers)
-    assert producer.flush(30) == 0
+    assert producer.flush() == 0
     (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
 
     assert record.value == (value[:FIELD_BYTES], 900_000)
@@ -151,23 +155,20 @@ def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
     assert [20, 21, 22] == [problem.partition for problem in found.problems]
 
 
-def test_nothing_is_left_behind(apps: Any, partition: TopicPartition) -> None:
-    """Looking makes no group and commits nothing."""
-    with Connection(apps.cluster) as connection:
+def test_nothing_is_left_behind(exclusive_apps: Any) -> None:
+    """Reading makes no group and commits nothing."""
+    partition = create_partition(exclusive_apps)
+    with Connection(exclusive_apps.cluster) as connection:
         before = list_groups(connection)
-        read_records_around(apps.cluster, {partition: 5})
+        read_records_around(exclusive_apps.cluster, {partition: 5})
 
         assert list_groups(connection) == before
 
 
-def test_partition_without_a_leader(applications: Any, two_brokers: tuple[Cluster, Broker]) -> None:
+def test_partition_without_a_leader(lost_broker: Any) -> None:
     """Where nobody answers for a partition, the others have their records all the same."""
-    cluster, second = two_brokers
-    apps = applications(cluster)
-    here = TopicPartition(apps.create_topic("here", records=1), 0)
-    gone = TopicPartition(apps.create_topic("gone", records=1, broker=2), 0)
-    second.stop()
-    found = read_records_around(cluster, {gone: 0, here: 0})
+    here, gone = lost_broker.here, lost_broker.gone
+    found = read_records_around(lost_broker.cluster, {gone: 0, here: 0}, after=1)
 
     assert [here] == [record.partition for record in found.records]
-    assert [("gone", 0)] == [(problem.topic, problem.partition) for problem in found.problems]
+    assert [gone] == [(problem.topic, problem.partition) for problem in found.problems]

@@ -1,21 +1,27 @@
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
+from threading import Event
+from typing import Any, NamedTuple
 
 import pytest
+from applications import eventually
+from kafka.protocol.consumer.group import LeaveGroupRequest
 
 from toolkit.errors import Blocked, BrokerRefused
+from toolkit.kafka_io import rejoin as rejoin_module
 from toolkit.kafka_io.commits import read_commits
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_clocks import read_group_clocks
 from toolkit.kafka_io.rejoin import rejoin
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.raw_connection import Connection as RawConnection
 from toolkit.sandbox.raw_members import ConnectWorker
 from toolkit.sandbox.seed import SeededGroup
+
+PATIENCE_S = 600  # for what a busy machine does; nothing here waits for it to be over
 
 
 def read(cluster: Cluster, group: str) -> Group:
@@ -24,7 +30,7 @@ def read(cluster: Cluster, group: str) -> Group:
     return found
 
 
-def emptied_again(cluster: Cluster, group: str, eventually: Any) -> Any:
+def emptied_again(cluster: Cluster, group: str) -> Any:
     """Rejoin an Empty group, and return since when it was and is Empty, once that has moved."""
     before = read(cluster, group)
     with Connection(cluster) as connection:
@@ -37,8 +43,7 @@ def emptied_again(cluster: Cluster, group: str, eventually: Any) -> Any:
     return before.empty_since, eventually(moved)
 
 
-@pytest.fixture
-def left(apps: Any) -> Any:
+def create_left(apps: Any) -> tuple[str, str]:
     """Return a topic, and a classic group that committed it and has no members any more."""
     topic = apps.create_topic(apps.name("left"), records=9)
     group = apps.name("left-group")
@@ -49,10 +54,16 @@ def left(apps: Any) -> Any:
     return topic, group
 
 
-def test_clock_of_a_consumer_group_restarts(apps: Any, left: Any, eventually: Any) -> None:
+@pytest.fixture
+def left(apps: Any) -> tuple[str, str]:
+    """Return such a topic and group on the shared cluster."""
+    return create_left(apps)
+
+
+def test_clock_of_a_consumer_group_restarts(apps: Any, left: Any) -> None:
     """The group is Empty since now instead of since its member left, and has what it committed."""
     _, group = left
-    before, after = emptied_again(apps.cluster, group, eventually)
+    before, after = emptied_again(apps.cluster, group)
     with Connection(apps.cluster) as connection:
         ((commit,), problems) = read_commits(connection, [group])
 
@@ -61,7 +72,7 @@ def test_clock_of_a_consumer_group_restarts(apps: Any, left: Any, eventually: An
     assert read(apps.cluster, group).state is GroupState.EMPTY
 
 
-def test_clock_of_a_connect_group_restarts(apps: Any, eventually: Any) -> None:
+def test_clock_of_a_connect_group_restarts(apps: Any) -> None:
     """A group of Connect workers is rejoined by their protocol."""
     topic, group = apps.create_topic(apps.name("sink")), apps.name("connect")
     worker = ConnectWorker(SeededGroup(group, "", "", reads=(topic,)))
@@ -69,15 +80,16 @@ def test_clock_of_a_connect_group_restarts(apps: Any, eventually: Any) -> None:
         worker.join(broker)
         worker.leave(broker)
     apps.commit(group, {TopicPartition(topic, 0): 0})
-    before, after = emptied_again(apps.cluster, group, eventually)
+    before, after = emptied_again(apps.cluster, group)
 
     assert before < after
     assert read(apps.cluster, group).protocol_type == "connect"
 
 
-def test_only_the_group_meant_is_touched(apps: Any, left: Any, eventually: Any) -> None:
+def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
     """A rejoin leaves no other group behind, and no commit changes."""
-    topic, group = left
+    apps = exclusive_apps
+    topic, group = create_left(apps)
 
     def state() -> Any:
         with Connection(apps.cluster) as connection:
@@ -86,7 +98,7 @@ def test_only_the_group_meant_is_touched(apps: Any, left: Any, eventually: Any) 
         return {g.group_id for g in snapshot.groups}, clocks[group].commits
 
     before = state()
-    emptied_again(apps.cluster, group, eventually)
+    emptied_again(apps.cluster, group)
 
     assert before == state()
     assert list(before[1]) == [TopicPartition(topic, 0)]
@@ -100,43 +112,104 @@ def test_group_with_a_member_is_left_alone(apps: Any, left: Any) -> None:
     with Connection(apps.cluster) as connection, pytest.raises(Blocked, match="1 members"):
         rejoin(connection, before)
 
+    message = member.poll(0)  # a record, where one has come already
+    assert message is None or not message.error()
     assert member.assignment()
-    assert member.poll(0) is None
-    assert [m.client_id for m in read(apps.cluster, group).members] == [f"{group}-client"]
+    after = read(apps.cluster, group)
+    assert after.state is GroupState.STABLE
+    assert [f"{group}-client"] == [each.client_id for each in after.members]
 
 
-@pytest.fixture(scope="module")
-def patient_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Return a cluster that waits for more members before a group's first rebalance."""
-    broker = start_broker(
-        tmp_path_factory.mktemp("patient"), properties={"group.initial.rebalance.delay.ms": "2000"}
-    )
-    try:
-        yield Cluster("patient", broker.address)
-    finally:
-        broker.stop()
+class Held(Connection):
+    """A connection that sends requests of one kind only when it is let go on."""
+
+    def __init__(self, cluster: Cluster, held: Callable[[Any], bool]) -> None:
+        """Hold the requests for which `held` is true."""
+        super().__init__(cluster)
+        self._is_held = held
+        self.reached, self.go_on = Event(), Event()
+
+    def send(self, request: Any, *, to: int | None = None) -> Any:
+        """Send a request, one that is held when the test says so."""
+        if self._is_held(request):
+            self.reached.set()
+            assert self.go_on.wait(PATIENCE_S)
+        return super().send(request, to=to)
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky"])
+class Rejoining(NamedTuple):
+    """A rejoin that waits, and what lets it go on."""
+
+    rejoined: Future[None]
+    go_on: Callable[[], None]
+
+
+@contextmanager
+def rejoining(cluster: Cluster, group: Group, held: Callable[[Any], bool]) -> Iterator[Rejoining]:
+    """Rejoin a group up to the request that is held."""
+    with Held(cluster, held) as connection, ThreadPoolExecutor() as pool:
+        try:
+            rejoined = pool.submit(rejoin, connection, group)
+            eventually(lambda: connection.reached.is_set() or rejoined.done())
+            assert connection.reached.is_set(), rejoined.exception()
+
+            yield Rejoining(rejoined, connection.go_on.set)
+        finally:
+            connection.go_on.set()
+
+
+def clients(cluster: Cluster, group: str) -> list[str]:
+    """Return the names of a group's members."""
+    return [member.client_id for member in read(cluster, group).members]
+
+
+ASSIGNORS = ["range", "roundrobin", "cooperative-sticky"]
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_client_that_starts_meanwhile(
-    applications: Any, patient_cluster: Cluster, eventually: Any, assignor: str
+    apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins while we are in the group is not refused, and gets its partitions."""
-    apps = applications(patient_cluster)
-    topic, group = apps.create_topic(apps.name("meanwhile"), records=1), apps.name("joined")
-    apps.join(group, [topic]).close()
-    before = read(patient_cluster, group)
-    with ThreadPoolExecutor() as pool, Connection(patient_cluster) as connection:
-        rejoined = pool.submit(rejoin, connection, before)
-        eventually(lambda: read(patient_cluster, group).members)
-        member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
+    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    topic, group = left
+    before = read(apps.cluster, group)
+    member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
+    with rejoining(
+        apps.cluster, before, lambda request: isinstance(request, LeaveGroupRequest)
+    ) as ours:
         member.subscribe([topic])
+        # It waits for the rebalance to be over, which lasts until we leave.
+        eventually(lambda: member.poll(0.1) is None and len(clients(apps.cluster, group)) == 2)
+        ours.go_on()
         eventually(lambda: member.poll(0.1) is None and member.assignment())
+        ours.rejoined.result()
 
+    assert [f"{group}-client"] == clients(apps.cluster, group)
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_client_that_starts_before_we_join(
+    apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
+) -> None:
+    """A client that joins just before we do gets its partitions, and we say that it is there."""
+    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    topic, group = left
+    before = read(apps.cluster, group)
+    quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}
+    member = apps.consumer(group, **quick)
+    # The second join is the one with a member id: by then the group was seen to be empty.
+    with rejoining(apps.cluster, before, lambda request: getattr(request, "member_id", "")) as ours:
+        member.subscribe([topic])
+        here = [f"{group}-client"]
+        eventually(lambda: member.poll(0.1) is None and here == clients(apps.cluster, group))
+        ours.go_on()
+        eventually(lambda: member.poll(0.1) is None and ours.rejoined.done())
         with pytest.raises(Blocked, match="somebody else joined"):
-            rejoined.result()
+            ours.rejoined.result()
+    eventually(lambda: member.poll(0.1) is None and member.assignment())
 
-    assert [m.client_id for m in read(patient_cluster, group).members] == [f"{group}-client"]
+    assert here == clients(apps.cluster, group)
 
 
 @pytest.mark.parametrize(

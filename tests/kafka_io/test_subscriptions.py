@@ -1,18 +1,19 @@
 import re
 import socket
 import struct
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer
+from applications import PATIENCE_S
 from confluent_kafka import TopicPartition as Position
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.offsets_reader import offsets_partitions
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.kafka_io.subscriptions import (
     assignment_from_bytes,
@@ -53,25 +54,32 @@ def topics() -> frozenset[str]:
     return frozenset(f"{PREFIX}.{name}" for name in TOPICS)
 
 
-def resolved_by_the_broker(apps: Any, group: str) -> frozenset[str] | None:
-    """Return the topics that the broker found for a group's pattern; None before it looked."""
-    with Connection(apps.cluster) as connection:
-        topic = offsets_partitions(connection)
-    number = partition_of(group, topic.partitions)
-    log = topic.logs.get(number)
-    consumer = Consumer({"bootstrap.servers": apps.address, "group.id": "raw-reader"})
-    found = None
-    try:
-        consumer.assign([Position(OFFSETS_TOPIC, number, log.log_start if log else 0)])
-        for _ in range(log.log_end - log.log_start if log else 0):
-            message = consumer.poll(0.2)  # a control record at the end is not shown to clients
-            if message and not message.error() and message.value():
+class Resolved:
+    """What the broker found for the patterns of groups, from its records since now."""
+
+    def __init__(self, apps: Any, groups: Collection[str]) -> None:
+        """Note where the offsets topic ends."""
+        self._wanted = set(groups)
+        self._consumer = apps.consumer("raw-reader", **{"isolation.level": "read_uncommitted"})
+        with Connection(apps.cluster) as connection:
+            topic = offsets_partitions(connection)
+        # Partitions that nobody has written to are not read.
+        ends = {number: log.log_end for number, log in topic.logs.items()}
+        self._consumer.assign(
+            [Position(OFFSETS_TOPIC, n, ends.get(n, 0)) for n in range(topic.partitions)]
+        )
+        self._found: dict[str, frozenset[str]] = {}
+
+    def by_group(self) -> dict[str, frozenset[str]] | None:
+        """Return the topics by group, once they are known for every group."""
+        for message in self._consumer.consume(1000, 0.2):
+            if not message.error() and message.value():
                 kind, length = struct.unpack_from(">hh", message.key())
-                if kind == REGULAR_EXPRESSION and message.key()[4 : 4 + length] == group.encode():
-                    found = compact_strings(message.value(), 2)
-    finally:
-        consumer.close()
-    return found
+                if kind == REGULAR_EXPRESSION:
+                    group = message.key()[4 : 4 + length].decode()
+                    self._found[group] = compact_strings(message.value(), 2)
+        found = {group: self._found[group] for group in self._wanted & self._found.keys()}
+        return found if self._wanted == set(found) else None
 
 
 def compact_strings(data: bytes, position: int) -> frozenset[str]:
@@ -112,38 +120,33 @@ def heartbeat(address: str, group: str, pattern: str, *, epoch: int) -> None:
     )
     header = struct.pack(">hhi", 68, 1, 1) + struct.pack(">h", 4) + b"test" + b"\0"
     host, port = address.rsplit(":", 1)
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
         connection.sendall(struct.pack(">i", len(header + body)) + header + body)
         answer = connection.makefile("rb").read(15)
     # size, correlation id, no tags, throttle time, error code
     assert struct.unpack_from(">h", answer, 13) == (0,), f"{pattern}: {answer!r}"
 
 
-def test_patterns_match_what_the_broker_matches(
-    apps: Any, topics: frozenset[str], eventually: Any
-) -> None:
+def test_patterns_match_what_the_broker_matches(apps: Any) -> None:
     """For each pattern of a member our topics are those that the broker resolved it to."""
-    for name in sorted(topics):
-        apps.create_topic(name)
-    groups = {pattern: apps.name("re2-group") for pattern in PATTERNS}
-    apps.commit(apps.name("first"), {TopicPartition(min(topics), 0): 0})  # now a coordinator is up
-    for pattern, group in groups.items():
+    prefix = apps.name(PREFIX)
+    names = sorted(apps.create_topic(f"{prefix}.{name}") for name in TOPICS)
+    apps.commit(apps.name("first"), {TopicPartition(names[0], 0): 0})  # now a coordinator is up
+    patterns = {apps.name("re2-group"): text.replace(PREFIX, prefix) for text in PATTERNS}
+    resolved = Resolved(apps, patterns)
+    for group, pattern in patterns.items():
         heartbeat(apps.address, group, pattern, epoch=0)
-
-    def resolved() -> dict[str, frozenset[str]] | None:
-        found = {p: resolved_by_the_broker(apps, group) for p, group in groups.items()}
-        return None if None in found.values() else found
-
-    told = eventually(resolved)
-    snapshot = read_snapshot(apps.cluster, groups=list(groups.values()))
-    for pattern, group in groups.items():
+    told = apps.eventually(resolved.by_group)
+    snapshot = read_snapshot(apps.cluster, groups=list(patterns))
+    for group, pattern in patterns.items():
         heartbeat(apps.address, group, pattern, epoch=-1)
 
-    by_group = {group.group_id: group for group in snapshot.groups}
-    ours = {pattern: by_group[group].subscribed_topics for pattern, group in groups.items()}
+    ours = {group.group_id: group.subscribed_topics for group in snapshot.groups}
     assert snapshot.problems == ()
     assert ours == told
-    assert {pattern for pattern, found in told.items() if not found} == {PATTERNS[-1]}
+    assert [PATTERNS[-1].replace(PREFIX, prefix)] == [
+        patterns[group] for group, found in told.items() if not found
+    ]
 
 
 @pytest.mark.parametrize("pattern", ONLY_RE2)

@@ -7,21 +7,22 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
-from applications import LOGGED, eventually
+from applications import LOGGED, PATIENCE_S, eventually
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model import Cluster
 from toolkit.sandbox import broker as broker_module
-from toolkit.sandbox.broker import find_broker, kafka_command, start_broker
+from toolkit.sandbox.broker import find_broker, free_ports, kafka_command, start_broker
 from toolkit.sandbox.fleet import Sandbox
 
 
 def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
     """A setting that the broker refuses fails at once, in the broker's words, with its log."""
-    at_once = r"could not be formatted: .*Invalid value zero for configuration num.io.threads"
+    at_once = r"did not start, it ended: .*Invalid value zero for configuration num.io.threads"
     with pytest.raises(SandboxFailed, match=at_once):
         start_broker(tmp_path / "eu", properties={"num.io.threads": "zero"})
 
@@ -60,25 +61,22 @@ def test_taken_port_shows_the_brokers_own_error(
         taken.listen()
         port = taken.getsockname()[1]
         # It was free when it was chosen: somebody took it before the broker could.
-        monkeypatch.setattr(broker_module, "_free_ports", lambda _: (port, free_port()))
+        monkeypatch.setattr(broker_module, "_free_ports", lambda _: (port, *free_ports(1)))
 
         with pytest.raises(SandboxFailed, match=r"Address already in use.*broker\.log"):
             start_broker(tmp_path / "eu")
 
 
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def test_data_properties_and_address_outlive_a_restart(tmp_path: Path) -> None:
-    """A broker that is started again has its topics, its address and newly given properties."""
+    """
+    A broker that is started again has its topics, its address and newly given properties.
+
+    Starting it while it runs leaves the same process, and another version is refused.
+    """
     first = start_broker(tmp_path / "eu")
     try:
         admin = AdminClient({"bootstrap.servers": first.address, **LOGGED})
-        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(timeout=10)
+        admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(PATIENCE_S)
         first.stop()
 
         again = start_broker(tmp_path / "eu", properties={"offsets.retention.minutes": "7"})
@@ -86,25 +84,21 @@ def test_data_properties_and_address_outlive_a_restart(tmp_path: Path) -> None:
         admin = AdminClient({"bootstrap.servers": again.address, **LOGGED})
         (config,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
         assert again.address == first.address
-        assert "kept" in admin.list_topics(timeout=5).topics
+        assert "kept" in admin.list_topics(timeout=PATIENCE_S).topics
         assert config.result()["offsets.retention.minutes"].value == "7"
+        assert start_broker(tmp_path / "eu").pid == again.pid
+        with pytest.raises(UsageError, match=r"Apache Kafka 4\.3\.1, not 3\.9\.1"):
+            start_broker(tmp_path / "eu", version="3.9.1")
     finally:
         first.stop()
 
 
-def test_start_of_a_running_broker_changes_nothing(tmp_path: Path) -> None:
-    """Starting twice leaves the same process, and another version is refused."""
-    broker = start_broker(tmp_path / "eu")
-    try:
-        assert start_broker(tmp_path / "eu").pid == broker.pid
-        with pytest.raises(UsageError, match=r"Apache Kafka 4\.3\.1, not 3\.9\.1"):
-            start_broker(tmp_path / "eu", version="3.9.1")
-    finally:
-        broker.stop()
+def test_oldest_version_starts_is_seeded_and_goes_down(tmp_path: Path) -> None:
+    """
+    Apache Kafka 3.9.1 shows every problem except those of group types it does not have.
 
-
-def test_oldest_version_starts_and_is_seeded(tmp_path: Path) -> None:
-    """Apache Kafka 3.9.1 shows every problem except those of group types it does not have."""
+    After down nothing runs, broker or applications, and a second down finds nothing.
+    """
     sandbox = Sandbox(tmp_path, version="3.9.1")
     try:
         sandbox.up(["eu"])
@@ -112,8 +106,27 @@ def test_oldest_version_starts_and_is_seeded(tmp_path: Path) -> None:
         (status,) = sandbox.status()
         assert status.missing == {}
         assert "13 of 13" in status.as_row()["problems seen"]
+        pids = [status.pid, status.applications_pid]
+        assert all(pid in processes_of(sandbox) for pid in pids)
     finally:
-        sandbox.down()
+        ended = sandbox.down()
+
+    assert sorted(ended) == ["applications of eu", "broker of eu"]
+    assert not any(psutil.pid_exists(pid) for pid in pids if pid)
+    assert processes_of(sandbox) == []
+    assert sandbox.down() == []
+    assert sandbox.status()[0].state == "stopped"
+
+
+def processes_of(sandbox: Sandbox) -> list[int]:
+    """Return every live process whose command line names the sandbox's directory or broker."""
+    (status,) = sandbox.status()
+    marks = (str(sandbox.state_dir), status.address)
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline"])
+        if any(mark in word for word in process.info["cmdline"] or () for mark in marks)
+    ]
 
 
 @pytest.mark.parametrize(("fixture", "version"), [("bare_cluster", "4.3.1"), ("kafka_39", "3.9.1")])
@@ -124,12 +137,12 @@ def test_kafkas_own_tool_runs(
     cluster: Cluster = request.getfixturevalue(fixture)
     topic, group = unique_name("topic"), unique_name("group")
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(timeout=10)
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(PATIENCE_S)
     commit = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 7)])
     eventually(  # the coordinator may not have heard of the topic yet
         lambda: (
             not admin.alter_consumer_group_offsets([commit])[group]
-            .result(timeout=10)
+            .result(PATIENCE_S)
             .topic_partitions[0]
             .error
         )
@@ -137,8 +150,9 @@ def test_kafkas_own_tool_runs(
 
     main = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     tool = kafka_command(main, version=version)
+    where = ("--bootstrap-server", cluster.bootstrap_servers, "--timeout", "60000")
     said = subprocess.run(
-        [*tool, "--bootstrap-server", cluster.bootstrap_servers, "--describe", "--group", group],
+        [*tool, *where, "--describe", "--group", group],
         capture_output=True,
         text=True,
         check=True,

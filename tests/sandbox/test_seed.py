@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from contextlib import closing
 
 import pytest
+from applications import eventually
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, OffsetSpec
@@ -42,16 +41,6 @@ def subscribed(admin: AdminClient, group: str) -> set[str]:
     (answer,) = admin.describe_consumer_groups([group]).values()
     members = answer.result().members
     return {p.topic for member in members for p in member.assignment.topic_partitions}
-
-
-def until(condition: Callable[[], bool], *, within_s: float = 15) -> bool:
-    """Wait for a condition and return whether it came."""
-    give_up = time.monotonic() + within_s
-    while not condition():
-        if time.monotonic() > give_up:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def test_every_group_is_there_as_declared(cluster: Cluster) -> None:
@@ -91,7 +80,7 @@ def test_leftover_lag_grows(admin: AdminClient, group: str, topic: str) -> None:
     end = log_offset(admin, (topic, 0), OffsetSpec.latest())
 
     assert subscribed(admin, group) == {"invoices.issued"}
-    assert until(lambda: log_offset(admin, (topic, 0), OffsetSpec.latest()) > end)
+    eventually(lambda: log_offset(admin, (topic, 0), OffsetSpec.latest()) > end)
     assert commits(admin, group)[topic, 0] == LEFT_AT
 
 
@@ -100,7 +89,7 @@ def test_poison_stops_one_partition_only(admin: AdminClient) -> None:
     before = commits(admin, "fraud-check")
 
     others = set(before) - {POISON}
-    assert until(
+    eventually(
         lambda: all(commits(admin, "fraud-check")[place] > before[place] for place in others)
     )
     assert commits(admin, "fraud-check")[POISON] == POISON_OFFSET
@@ -116,7 +105,7 @@ def test_slow_group_falls_behind(admin: AdminClient) -> None:
 
     committed, before = sum(commits(admin, "reports").values()), lag()
 
-    assert until(lambda: sum(commits(admin, "reports").values()) > committed and lag() > before + 5)
+    eventually(lambda: sum(commits(admin, "reports").values()) > committed and lag() > before + 5)
 
 
 def test_archiver_points_before_the_log_start(admin: AdminClient) -> None:
@@ -133,7 +122,7 @@ def test_assigned_reader_has_no_members_and_commits(admin: AdminClient) -> None:
     before = sum(commits(admin, "ledger-reader").values())
 
     assert subscribed(admin, "ledger-reader") == set()
-    assert until(lambda: sum(commits(admin, "ledger-reader").values()) > before)
+    eventually(lambda: sum(commits(admin, "ledger-reader").values()) > before)
 
 
 def test_open_transaction_holds_settlement_up(admin: AdminClient) -> None:
@@ -154,7 +143,7 @@ def test_groups_without_a_problem_keep_up(admin: AdminClient, group: str) -> Non
     """Members that are played with raw messages commit onwards like those of a real client."""
     before = sum(commits(admin, group).values())
 
-    assert until(lambda: sum(commits(admin, group).values()) > before)
+    eventually(lambda: sum(commits(admin, group).values()) > before)
 
 
 def test_hostile_group_has_hostile_client_and_metadata(admin: AdminClient) -> None:

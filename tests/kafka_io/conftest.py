@@ -1,0 +1,118 @@
+"""A cluster that has lost a broker, and what a user of the secured broker may not do."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from applications import PATIENCE_S, Applications, eventually
+from brokers import join_cluster, until_ready
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.model import Cluster, Snapshot, TopicPartition
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.lock import exclusively
+
+
+@dataclass(frozen=True)
+class LostBroker:
+    """
+    A cluster of two brokers, of which the second is lost.
+
+    The partitions `here` and `gone`, of the first broker and of the second, have three records
+    each. Twelve groups committed offset 1 of both, and the group `half` that of `gone` only.
+    """
+
+    cluster: Cluster
+    here: TopicPartition
+    gone: TopicPartition
+    before: Snapshot  # read while both brokers were there
+
+
+@pytest.fixture(scope="session")
+def lost_broker(shared: Path, applications_until: Callable[..., Applications]) -> LostBroker:
+    """Return a cluster that has lost a broker; all processes of a test run share it."""
+    directory = shared / "lost-broker"
+    facts = directory / "facts.pickle"
+    with exclusively(directory / "lock"):
+        if not facts.exists():
+            facts.write_bytes(pickle.dumps(_lose_broker(directory, applications_until)))
+    found: LostBroker = pickle.loads(facts.read_bytes())  # noqa: S301  # written by this test run
+    return found
+
+
+def _lose_broker(directory: Path, applications_until: Callable[..., Applications]) -> LostBroker:
+    first = start_broker(directory / "1")
+    second = join_cluster(first, 2, directory / "2")
+    until_ready(first.address, brokers=2)
+    cluster = Cluster("two", first.address)
+    with ExitStack() as ending:
+        apps = applications_until(cluster, ending)
+        here, gone = (
+            TopicPartition(apps.create_topic(name, records=3, broker=broker), 0)
+            for name, broker in (("here", 1), ("gone", 2))
+        )
+        for number in range(12):
+            apps.commit(f"both-{number}", {here: 1, gone: 1})
+        apps.commit("half", {gone: 1})
+        before = read_snapshot(cluster)
+        second.stop()
+
+        def is_known() -> bool:
+            found = apps.admin.list_topics(timeout=PATIENCE_S)
+            partitions = (p for topic in found.topics.values() for p in topic.partitions.values())
+            return {1} == set(found.brokers) and all(p.leader != 2 for p in partitions)
+
+        eventually(is_known)
+    return LostBroker(cluster, here, gone, before)
+
+
+@pytest.fixture
+def rule(secured: Any, applications: Callable[[Cluster], Applications]) -> Iterator[Any]:
+    """Return a function that gives the user `reader` a rule for the length of the test."""
+    admin = applications(secured.plain).admin
+    made: list[AclBinding] = []
+
+    def known(acl: AclBinding) -> Any:
+        # The broker answers from what it judges requests by.
+        return admin.describe_acls(_as_filter(acl)).result()
+
+    def make(
+        permission: AclPermissionType, kind: ResourceType, name: str, operation: AclOperation
+    ) -> None:
+        whom = (ResourcePatternType.LITERAL, "User:reader", "*")
+        acl = AclBinding(kind, name, *whom, operation, permission)
+        admin.create_acls([acl])[acl].result()
+        made.append(acl)
+        eventually(lambda: known(acl))
+
+    yield make
+    for acl in made:
+        for deleted in admin.delete_acls([_as_filter(acl)]).values():
+            deleted.result()
+        eventually(lambda acl=acl: not known(acl))
+
+
+def _as_filter(acl: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        acl.restype,
+        acl.name,
+        acl.resource_pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )

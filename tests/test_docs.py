@@ -85,6 +85,7 @@ def run_or_call(command: list[str], folder: Path) -> subprocess.CompletedProcess
     return call_main(command[1:], folder=folder, OFFSETBOOK_FLEET=None, OFFSETBOOK_SANDBOX=None)
 
 
+@pytest.mark.starts("brokers")
 def test_every_readme_command_runs(workplace: Path) -> None:
     """The commands of the tour succeed one after the other, in a folder with the notebooks."""
     commands = [shlex.split(line) for line in LINES if line.startswith("offsetbook ")]
@@ -99,6 +100,7 @@ def test_every_readme_command_runs(workplace: Path) -> None:
     assert 2 == len(list(workplace.glob("runs/*/result.json")))
 
 
+@pytest.mark.starts("brokers")
 def test_the_demonstration_finds_the_leftovers_and_leaves_nothing(workplace: Path) -> None:
     """The demo ends well, prints the seeded leftovers and three reports, and stops everything."""
     before = set(psutil.pids())

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import DARK, Lab, Open, loopback_context, open_notebook, running_lab
+from applications import Applications
+from lab import DARK, LIGHT, Lab, Open, loopback_context, open_notebook
 from playwright.sync_api import Browser, BrowserContext, expect
 
 from toolkit.kafka_io.snapshot import read_snapshot
@@ -16,6 +17,7 @@ from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
+from toolkit.storage.fleet_file import load_fleet
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -58,24 +60,22 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Sandbox, Lab, Cluster]]:
-    """Start a seeded cluster, of which the problems are solved here, and a JupyterLab."""
+def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """Start a seeded cluster, of which the problems are solved here."""
     sandbox = Sandbox(tmp_path_factory.mktemp("sandbox"))
     try:
-        (cluster,) = sandbox.up(["eu"])
-        with running_lab(tmp_path_factory.mktemp("lab")) as lab:
-            yield sandbox, lab, cluster
+        sandbox.up(["eu"])
+        yield sandbox
     finally:
         sandbox.down()
 
 
 @pytest.fixture
-def desk(browser: Browser, house: tuple[Sandbox, Lab, Cluster], tmp_path: Path) -> Iterator[Desk]:
+def desk(browser: Browser, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Iterator[Desk]:
     """Return a desk with a browser and a state folder of its own."""
-    sandbox, lab, cluster = house
-    context = loopback_context(browser, lab)
-    yield Desk(lab, context, cluster, sandbox.fleet_file, tmp_path / "state")
-    context.close()
+    fleet_file = own_sandbox.fleet_file
+    with loopback_context(browser, lab) as context:
+        yield Desk(lab, context, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
 
 
 def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
@@ -232,26 +232,29 @@ def test_groups_are_found_by_keyboard_alone(desk: Desk) -> None:
     )
 
 
-def test_a_group_is_chosen_where_none_is_named(desk: Desk) -> None:
+def test_a_group_is_chosen_where_none_is_named(
+    desk: Desk, applications: Callable[[Cluster], Applications]
+) -> None:
     """Run All stops at one sentence; a group of a hostile name is chosen, looked at and drawn."""
+    name = "<img src=y onerror=alert(2)>"  # an idle group: its lag is never zero
+    applications(desk.cluster).commit(name, {TopicPartition("ledger.entries", 0): 50})
     notebook = desk.open(90, "chosen", look_for="2s", after=0)
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_have_text(
-        "UsageError: no group is named. Try: choose one, or set the parameter group",
-        timeout=60_000,
+        "UsageError: no group is named. Try: choose one, or set the parameter group"
     )
     picker = notebook.page.locator(".ow-card").first
-    picker.locator("input[type=text]").fill("onerror")
+    picker.locator("input[type=text]").fill(name)
     picker.locator(".ow-list select").select_option(index=0)
-    expect(picker).to_contain_text(f"Chosen: {HOSTILE}. Now run the cells below.")
+    expect(picker).to_contain_text(f"Chosen: {name}. Now run the cells below.")
     notebook.screenshot("picker_one", of=picker)
 
     notebook.run_from("picker.picked")
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
     expect(chart).to_contain_text("Records that wait, by partition")
     notebook.screenshot("lag_of_one", of=chart)
-    expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(HOSTILE)
+    expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
     assert 0 == notebook.page.locator("img[onerror]").count()
     assert [] == alarms
 
@@ -300,10 +303,11 @@ def alarms_of(notebook: Open) -> list[str]:
     return alarms
 
 
-def test_hostile_names_are_text_everywhere(desk: Desk) -> None:
+def test_hostile_names_are_text_everywhere(desk: Desk, request: pytest.FixtureRequest) -> None:
     """A group that is called by HTML is shown and typed as what it is called, in the dark."""
     group = HOSTILE
     desk.lab.set(DARK)
+    request.addfinalizer(lambda: desk.lab.set(LIGHT))
     board = desk.open(40, "hostile_board", group=group)
     alarms = alarms_of(board)
     board.run_all()

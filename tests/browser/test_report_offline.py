@@ -77,22 +77,22 @@ def failed_report(make_report: MakeReport) -> Path:
     return make_report("raise RuntimeError('no answer about ' + hostile)", "1", name="11_failed")
 
 
-def test_asks_nothing_of_the_network(watched: Watched, report: Path) -> None:
-    """An opened report sends no request besides its own file, and nothing on it complains."""
-    watched.open(report)
+def test_drawn_without_the_network_and_every_name_is_text(watched: Watched, report: Path) -> None:
+    """
+    An opened report sends no request besides its own file, and nothing on it complains.
 
-    outside = [url for url in watched.requests if not url.startswith(("file:", "blob:null/"))]
-    assert outside == []
-    assert sum(url.startswith("file:") for url in watched.requests) == 1
-    assert watched.complaints == []
-    watched.screenshot("report_done")
-
-
-def test_hostile_names_are_text(watched: Watched, report: Path) -> None:
-    """A name that is mark-up is shown as text in title, table, problems, chart and parameters."""
+    A name that is mark-up is shown as text in title, table, problems, chart and parameters. The
+    chart is a picture with its bars.
+    """
     watched.open(report)
     page = watched.page
 
+    expect(page.locator(".ob-chart svg.main-svg").first).to_be_visible()
+    assert page.locator(".ob-chart .bars path").count() > 40
+    outside = [url for url in watched.requests if not url.startswith(("file:", "blob:null/"))]
+    assert outside == []
+    assert sum(url.startswith("file:") for url in watched.requests) == 1
+    watched.screenshot("report_done")
     expect(page.locator(".ob-kicker")).to_contain_text(HOSTILE)
     expect(page.locator(".ob-summary")).to_contain_text(HOSTILE)
     expect(page.locator(".ob-parameters")).to_contain_text(HOSTILE)
@@ -105,16 +105,14 @@ def test_hostile_names_are_text(watched: Watched, report: Path) -> None:
     assert watched.complaints == []
 
 
-def test_chart_is_drawn(watched: Watched, report: Path) -> None:
-    """The chart is a picture with its bars, drawn without a request."""
-    watched.open(report)
+def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
+    watched: Watched, report: Path
+) -> None:
+    """
+    A click sorts by number, and what is missing never comes first as the largest.
 
-    expect(watched.page.locator(".ob-chart svg.main-svg").first).to_be_visible()
-    assert watched.page.locator(".ob-chart .bars path").count() > 40
-
-
-def test_table_sorts_as_numbers(watched: Watched, report: Path) -> None:
-    """A click sorts by number, and what is missing never comes first as the largest."""
+    The search finds rows on another page of the table. Code is hidden until it is asked for.
+    """
     watched.open(report)
     table = watched.page.locator("main table.ob-data")
     lags = table.locator("tbody tr td.number")
@@ -125,16 +123,17 @@ def test_table_sorts_as_numbers(watched: Watched, report: Path) -> None:
     table.locator("thead th", has_text="lag").click()
     expect(lags.nth(0)).to_have_text("39,000")
 
-
-def test_table_searches(watched: Watched, report: Path) -> None:
-    """The search finds rows that stand on another page of the table."""
-    watched.open(report)
-
+    expect(table).not_to_contain_text(HOSTILE)
     watched.page.locator("main .dt-search input").fill("onerror")
 
     rows = watched.page.locator("main table.ob-data tbody tr")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text(HOSTILE)
+
+    code = watched.page.locator(".ob-source .highlight").first
+    expect(code).to_be_hidden()
+    watched.page.get_by_role("button", name="Show code").click()
+    expect(code).to_be_visible()
 
 
 def test_print_shows_all_rows(watched: Watched, report: Path) -> None:
@@ -152,16 +151,6 @@ def test_print_shows_all_rows(watched: Watched, report: Path) -> None:
 
     watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     expect(rows).to_have_count(25)
-
-
-def test_code_is_folded(watched: Watched, report: Path) -> None:
-    """Code is hidden until it is asked for."""
-    watched.open(report)
-    code = watched.page.locator(".ob-source .highlight").first
-
-    expect(code).to_be_hidden()
-    watched.page.get_by_role("button", name="Show code").click()
-    expect(code).to_be_visible()
 
 
 def test_failed_step_on_top(watched: Watched, failed_report: Path) -> None:

@@ -59,22 +59,21 @@ def test_asks_nothing_of_the_network(watched: Watched, index: Path) -> None:
     watched.screenshot("runs_index")
 
 
-def test_search_finds_a_run_on_any_page(watched: Watched, index: Path) -> None:
-    """The search sees all runs, also those that are not on the page of the table."""
-    watched.open(index)
-    watched.page.locator(".dt-search input").fill("is not JSON")
+def test_it_sorts_by_what_is_meant_and_searches_and_leads_to_a_report(
+    watched: Watched, index: Path
+) -> None:
+    """
+    The newest comes first as it is; problems and durations sort as numbers.
 
-    rows = watched.page.locator("tbody tr")
-    expect(rows).to_have_count(1)
-    expect(rows).to_contain_text("no result")
-
-
-def test_sorts_by_what_is_meant(watched: Watched, index: Path) -> None:
-    """The newest comes first as it is; problems and durations sort as numbers."""
+    The search sees all runs, also those that are not on the page of the table. A click on the
+    notebook's name opens the report; without a report there is no link.
+    """
     watched.open(index)
     page = watched.page
 
     expect(page.locator("tbody tr td").first).to_have_text("2026-03-01 12:00:00")
+    links = page.locator("tbody a")
+    expect(links).to_have_count(1)
     for heading, column, largest in (("Problems", 6, "39"), ("Took", 7, "5 min")):
         head = page.locator("thead th", has_text=heading)
         head.click()
@@ -82,15 +81,16 @@ def test_sorts_by_what_is_meant(watched: Watched, index: Path) -> None:
         cell = page.locator(f"tbody tr:first-child td:nth-child({column})")
         expect(cell).to_have_text(largest)
 
+    search = page.locator(".dt-search input")
+    search.fill("is not JSON")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("no result")
 
-def test_leads_to_the_report(watched: Watched, index: Path) -> None:
-    """A click on the notebook's name opens the report; without a report there is no link."""
-    watched.open(index)
-    links = watched.page.locator("tbody a")
-
+    search.fill("2026-03-01 11:00:00")
     expect(links).to_have_count(1)
     links.click()
-    expect(watched.page.locator("h1")).to_have_text("The report")
+    expect(page.locator("h1")).to_have_text("The report")
 
 
 @pytest.mark.parametrize("watched", [PHONE], indirect=True)

@@ -20,6 +20,8 @@ from toolkit.planning.lag import BEYOND_LOG_END, LOST_RECORDS, NO_COMMIT, with_l
 from toolkit.sandbox.broker import VERSION, start_broker
 from toolkit.sandbox.jars import kafka_jars
 
+pytestmark = pytest.mark.starts("a broker")
+
 TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 Row = tuple[str, str, int]
 

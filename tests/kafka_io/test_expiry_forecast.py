@@ -34,6 +34,8 @@ from toolkit.planning.expiry_rules import ExpiryRule
 from toolkit.planning.group_facts import group_facts
 from toolkit.sandbox.broker import start_broker
 
+pytestmark = pytest.mark.starts("a broker")
+
 RETENTION_S = 60
 CHECK_S = 1
 GRAIN_S = 1.0  # of clocks and timers

@@ -23,6 +23,8 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.activity import activity_by_group, with_removal_kinds
 from toolkit.sandbox.broker import start_broker
 
+pytestmark = pytest.mark.starts("a broker")
+
 KEPT_FOR_A_MINUTE = {
     "offsets.retention.minutes": "1",
     "offsets.retention.check.interval.ms": "1000",

@@ -12,6 +12,8 @@ from toolkit.model import Cluster, EpochEnd, LogOffsets, Problem, TopicPartition
 from toolkit.planning.epochs import leader_epoch_at
 from toolkit.sandbox.broker import start_broker
 
+pytestmark = pytest.mark.starts("a broker")
+
 RECORDS = (5, 3, 4)  # written under one leader epoch each
 SUM = sum(RECORDS)
 

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from desks import Desk
 
 from toolkit.cli.run import command
-from toolkit.model import TopicPartition
+from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
 from toolkit.runbook import RunResult, read_parameters, run_notebook
 
@@ -30,8 +30,20 @@ Run = Callable[..., RunResult]
 
 
 @pytest.fixture
+def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
+    """Return a desk at a cluster that no other test uses: the notebook is about all its groups."""
+    return Desk(exclusive_cluster, tmp_path / "state")
+
+
+@pytest.fixture
+def apps(exclusive_apps: Applications) -> Applications:
+    """Return the applications on that cluster."""
+    return exclusive_apps
+
+
+@pytest.fixture
 def run(desk: Desk, tmp_path: Path) -> Run:
-    """Return a function that runs the notebook on the quiet cluster."""
+    """Return a function that runs the notebook on that cluster."""
     fleet_file = tmp_path / "fleet.yaml"
     address = desk.cluster.bootstrap_servers
     fleet_file.write_text(f"clusters:\n  test:\n    bootstrap.servers: {address}\n")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from html import unescape
@@ -25,6 +27,8 @@ from toolkit.runbook import RunResult, read_parameters, run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
+
+pytestmark = pytest.mark.starts("a broker")
 
 NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
 SHOWN_COMMAND = re.compile(r"<pre><code>(offsetbook run .*?)</code></pre>", re.DOTALL)
@@ -163,6 +167,24 @@ def test_a_replay_of_a_live_group(room: Room, eventually: Callable[..., Any]) ->
     eventually(lambda: all(at >= before[p] for p, at in room.committed(group).items()))
 
 
+def kernel_of(process: int) -> psutil.Process | None:
+    """Return the kernel of the run that a command has started, once it is there."""
+    children = psutil.Process(process).children(recursive=True)
+    return next((child for child in children if "ipykernel_launcher" in child.cmdline()), None)
+
+
+def stop_when(kernel: psutil.Process, is_so: Callable[[], bool]) -> None:
+    """
+    Stop a kernel in the middle of what it does.
+
+    It runs for a moment at a time and stands still for every look, so that it cannot go past.
+    """
+    while kernel.suspend() or not is_so():
+        assert kernel.is_running(), "the kernel has ended"
+        kernel.resume()
+        time.sleep(0.05)
+
+
 @pytest.mark.parametrize("victim", ["runner", "kernel"])
 def test_a_runbook_that_is_killed_while_it_holds(
     room: Room, eventually: Callable[..., Any], tmp_path: Path, victim: str
@@ -177,10 +199,11 @@ def test_a_runbook_that_is_killed_while_it_holds(
     asked = (f"-pgroups={group}", f"-ptopics={held.topic}:{held.partition}", "-preason=a test")
 
     with place.running(page, "--cluster", room.cluster.name, *asked) as process:
-        eventually(lambda: room.group(group).paused)
-        (runner,) = psutil.Process(process.pid).children()
-        (kernel,) = (c for c in runner.children() if "ipykernel_launcher" in c.cmdline())
-        {"runner": runner, "kernel": kernel}[victim].kill()
+        kernel = eventually(lambda: kernel_of(process.pid))
+        stop_when(kernel, lambda: bool(room.group(group).paused))
+        {"runner": kernel.parent(), "kernel": kernel}[victim].kill()
+        with suppress(psutil.NoSuchProcess):  # the kernel itself was killed
+            kernel.resume()
         psutil.wait_procs([kernel])
         told = json.loads(process.communicate()[0])["runs"][0]
 

@@ -18,6 +18,8 @@ from toolkit.sandbox.only import require_sandbox
 from toolkit.sandbox.seed import LEFT_AT, POISON, POISON_OFFSET
 from toolkit.storage import audit
 
+pytestmark = pytest.mark.starts("a broker")
+
 NOTEBOOK = next(Path(__file__).parents[2].glob("notebooks/00_*.ipynb"))
 
 

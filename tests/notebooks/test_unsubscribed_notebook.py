@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rooms import Room, report
 
-from toolkit.model import TopicPartition
+from toolkit.model import GroupState, TopicPartition
 from toolkit.runbook import RunResult
 from toolkit.storage import unsubscribed_sightings
 
@@ -29,14 +29,17 @@ class Leftover:
         self.member = apps.join(self.name, [self.read])
 
     def subscribe(self, *topics: str) -> None:
-        """Have the member read other topics, and wait until it has been assigned them."""
+        """Have the member read other topics, and wait until the broker shows it, settled."""
         self.member.subscribe(list(topics))
-        self.room.apps.eventually(
-            lambda: (
-                self.member.poll(0.1) is None
-                and {p.topic for p in self.member.assignment()} == set(topics)
-            )
-        )
+
+        def is_settled() -> bool:
+            assigned = {p.topic for p in self.member.assignment()}
+            if self.member.poll(0.1) is not None or assigned != set(topics):
+                return False
+            (group,) = self.room.desk.facts(self.name).groups
+            return group.state is GroupState.STABLE and group.subscribed_topics == set(topics)
+
+        self.room.apps.eventually(is_settled)
 
     @property
     def committed(self) -> set[str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from applications import Applications
 from desks import Desk
 from lab import Lab
@@ -17,6 +18,8 @@ from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
 from toolkit.storage import audit
 from toolkit.storage.runs import list_runs
+
+pytestmark = pytest.mark.starts("kernels")
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 # By notebook: parameters, and what it shows of the sandbox. 10 and 30, which start Spark, are not
@@ -39,7 +42,7 @@ def ran(*command: str, folder: Path) -> None:
     """Run a program of Jupyter's as a shell does, far from the repository."""
     words = [sys.executable, "-m", *command]
     done = subprocess.run(
-        words, check=False, cwd=folder, capture_output=True, text=True, timeout=300
+        words, check=False, cwd=folder, capture_output=True, text=True, timeout=1200
     )
     assert 0 == done.returncode, done.stderr[-3000:]
 

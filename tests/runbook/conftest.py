@@ -39,6 +39,6 @@ def in_a_thread() -> Callable[[Callable[[], Any]], Any]:
 
     def call(work: Callable[[], Any]) -> Any:
         with ThreadPoolExecutor(1) as one:
-            return one.submit(work).result(timeout=60)
+            return one.submit(work).result()
 
     return call

@@ -17,6 +17,8 @@ from toolkit.errors import UsageError
 from toolkit.runbook import run_notebook
 from toolkit.runbook.report import report_of
 
+pytestmark = pytest.mark.starts("a kernel")
+
 MakeNotebook = Callable[..., Path]
 HOSTILE = "<img src=x onerror=alert(1)>"
 

@@ -12,6 +12,8 @@ import psutil
 import pytest
 from runbook_places import Place
 
+pytestmark = pytest.mark.starts("kernels")
+
 Eventually = Callable[..., Any]
 MakeNotebook = Callable[..., Path]
 PARAMETERS = 'cluster: str = ""\ngroup: str = ""\nfleet_file: str = ""'
@@ -46,15 +48,22 @@ def waiting(make_notebook: MakeNotebook, place: Place) -> Path:
 
 
 def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: MakeNotebook) -> None:
-    """Each cluster has its own result; the exit code is the worst; the index lists them all."""
-    conclude = "from toolkit.runbook import conclude\nconclude(f'{cluster} {group}', changed=1)"
-    notebook = make_notebook("# Look", "assert cluster != 'us'", conclude, parameters=PARAMETERS)
+    """
+    Each cluster has its own result; the exit code is the worst; the index lists them all.
+
+    Texts of a file of values mean what the notebook declares, and -p goes before them.
+    """
+    conclude = "from toolkit.runbook import conclude\nconclude(repr((cluster, group, days)))"
+    parameters = f"{PARAMETERS}\ndays: int = 1"
+    notebook = make_notebook("# Look", "assert cluster != 'us'", conclude, parameters=parameters)
     page = place.page(notebook, "parameters: {group: 007}\n")
 
     code, told, _ = place.run(page)
 
     assert (1, ["done", "failed"]) == (code, [run["status"] for run in told["runs"]])
-    assert ("eu 007", "at 'Look': AssertionError") == tuple(run["said"] for run in told["runs"])
+    assert ("('eu', '007', 1)", "at 'Look': AssertionError") == tuple(
+        run["said"] for run in told["runs"]
+    )
     assert [run["result"] for run in told["runs"]] == place.results
     eu, us = place.results
     assert [("try", "20_example", ["eu"]), ("try", "20_example", ["us"])] == [
@@ -64,7 +73,13 @@ def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: Ma
     index = (place.folder / "runs" / "index.html").read_text()
     assert all(Path(result["folder"]).name in index for result in (eu, us))
 
-    assert 0 == place.run(page, "--cluster", "eu")[0]
+    file = place.folder / "values.yaml"
+    file.write_text("group: 010\ndays: 3\n")
+    code, told, _ = place.run(page, "--cluster", "eu", "-f", str(file), "-p", "days=4")
+    assert (0, ["('eu', '010', 4)"]) == (code, [run["said"] for run in told["runs"]])
+    file.write_text("group: 007\n  days: 3\n")
+    code, _, said = place.run(page, "-f", str(file))
+    assert (2, True) == (code, f"parameters file {file}, line 2" in said)
 
 
 def test_it_is_not_run_twice_at_once(
@@ -74,8 +89,8 @@ def test_it_is_not_run_twice_at_once(
     page = place.page(waiting)
     other = place.page(make_notebook("1", parameters=PARAMETERS, name="1"), name="other")
 
-    with place.running(page) as first:
-        eventually(place.there_are("*.began", 2))
+    with place.running(page, "--cluster", "eu") as first:
+        eventually(place.there_are("*.began", 1))
         code, told, _ = place.run(page, "--cluster", "eu")
         assert (3, "blocked", None) == (code, told["runs"][0]["status"], told["runs"][0]["result"])
         assert "runbook try is being run on eu by" in told["runs"][0]["said"]
@@ -109,13 +124,13 @@ def test_a_signal_ends_all_in_good_order(
 
 def test_whoever_started_it_is_killed(place: Place, waiting: Path, eventually: Eventually) -> None:
     """Runs notice that nobody listens any more, and end as after a signal."""
-    with place.running(place.page(waiting)) as process:
-        eventually(place.there_are("*.began", 2))
+    with place.running(place.page(waiting), "--cluster", "eu") as process:
+        eventually(place.there_are("*.began", 1))
         process.kill()
-        eventually(place.there_are("*.ended", 2))
-        eventually(lambda: len(place.results) == 2)
+        eventually(place.there_are("*.ended", 1))
+        eventually(lambda: len(place.results) == 1)
 
-    assert ["interrupted"] * 2 == [result["status"] for result in place.results]
+    assert ["interrupted"] == [result["status"] for result in place.results]
 
 
 def test_a_run_is_killed(place: Place, waiting: Path, eventually: Eventually) -> None:
@@ -151,19 +166,3 @@ def test_a_secret_is_refused(place: Place, make_notebook: MakeNotebook) -> None:
         assert "${env:NAME}" in said
         assert "hunter2" not in said
     assert not (place.folder / "runs").exists()
-
-
-def test_values_from_a_file(place: Place, make_notebook: MakeNotebook) -> None:
-    """Texts of a file mean what the notebook declares, and -p goes before them."""
-    conclude = "from toolkit.runbook import conclude\nconclude(repr((group, days)))"
-    notebook = make_notebook(conclude, parameters='group: str = ""\ndays: int = 1')
-    page = place.page(notebook)
-    file = place.folder / "values.yaml"
-    file.write_text("group: 007\ndays: 3\n")
-
-    told = place.run(page, "-f", str(file), "-p", "days=4")[1]
-
-    assert ["('007', 4)"] == [run["said"] for run in told["runs"]]
-    file.write_text("group: 007\n  days: 3\n")
-    code, _, said = place.run(page, "-f", str(file))
-    assert (2, True) == (code, f"parameters file {file}, line 2" in said)

@@ -19,6 +19,8 @@ from toolkit.sandbox import broker as broker_module
 from toolkit.sandbox.broker import find_broker, free_ports, kafka_command, start_broker
 from toolkit.sandbox.fleet import Sandbox
 
+pytestmark = pytest.mark.starts("brokers")
+
 
 def test_bad_property_shows_the_brokers_own_error(tmp_path: Path) -> None:
     """A setting that the broker refuses fails at once, in the broker's words, with its log."""

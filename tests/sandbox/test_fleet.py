@@ -19,6 +19,8 @@ from toolkit.model import Cluster
 from toolkit.sandbox import fleet
 from toolkit.sandbox.fleet import Sandbox
 
+pytestmark = pytest.mark.starts("brokers")
+
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:

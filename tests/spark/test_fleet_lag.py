@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import kafka
 import pandas as pd
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from applications import Applications
 from fleet_tasks import rows_of, tasks_of
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
 from toolkit.errors import ClusterUnreachable
-from toolkit.kafka_io.commits import read_commits
-from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.snapshot import read_snapshot
-from toolkit.model import Cluster
+from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
@@ -28,64 +25,63 @@ from toolkit.spark.fleet_history import open_history
 from toolkit.spark.sources import clusters_option
 from toolkit.spark.tasks import AdminTask
 
-TOPIC = "spark-orders"
 KEY = ["cluster", "group", "topic", "partition"]
 NUMBERS = ["committed", "log_start", "log_end", "last_stable", "lag", "stable_lag", "lost"]
 NOWHERE = Cluster("nowhere", "127.0.0.1:1")
 
 
-@pytest.fixture(scope="module")
-def quiet(bare_cluster: Cluster) -> Cluster:
-    """Return a quiet cluster with groups that have committed, deleted and overcommitted offsets."""
-    groups = {"spark-one": (0, 0), "spark-two": (0, 5), "spark-ü": (0,)}
-    with Connection(bare_cluster) as connection:
-        # A broker that has just started refuses groups until their coordinators have loaded.
-        assert ([], []) == read_commits(connection, groups)
-    admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, 3, 1)])[TOPIC].result()
-    for group, offsets in groups.items():
-        commits = [TopicPartition(TOPIC, n, offset) for n, offset in enumerate(offsets)]
-        asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, commits)])
-        asked[group].result()
-    with closing(KafkaAdminClient(bootstrap_servers=bare_cluster.bootstrap_servers)) as deleting:
-        deleting.delete_group_offsets("spark-two", [kafka.TopicPartition(TOPIC, 0)])
-    return bare_cluster
+class Quiet(NamedTuple):
+    """A cluster that no other test uses, and the groups of this test."""
+
+    cluster: Cluster
+    groups: frozenset[str]
+
+    def rows(self, frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+        """Return the rows of this test's groups in a fixed order, for comparing."""
+        rows = frame[frame["group"].isin(self.groups)].sort_values(columns[:4])
+        assert self.groups == set(rows["group"])
+        return rows[columns].reset_index(drop=True)
 
 
-def of_interest(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    """Return the rows of this test's groups in a fixed order, for comparing."""
-    rows = frame[frame["group"].str.startswith("spark-")].sort_values(columns[:4])
-    return rows[columns].reset_index(drop=True)
+@pytest.fixture
+def quiet(exclusive_apps: Applications) -> Quiet:
+    """Return a cluster with groups that have committed, deleted and overcommitted offsets."""
+    apps = exclusive_apps
+    topic = apps.create_topic(apps.name("spark-orders"), partitions=3)
+    offsets = {"spark-one": (0, 0), "spark-two": (0, 5), "spark-ü": (0,)}
+    groups = {apps.name(stem): each for stem, each in offsets.items()}
+    for group, each in groups.items():
+        apps.commit(group, {TopicPartition(topic, n): offset for n, offset in enumerate(each)})
+    _, two, _ = groups
+    with closing(KafkaAdminClient(bootstrap_servers=apps.address)) as deleting:
+        deleting.delete_group_offsets(two, [kafka.TopicPartition(topic, 0)])
+    return Quiet(apps.cluster, frozenset(groups))
 
 
-def test_the_numbers_are_those_of_a_snapshot(session: SparkSession, quiet: Cluster) -> None:
-    """On quiet groups the job and a snapshot give the same rows, per partition and per group."""
-    expected = with_lag(offsets_frame(read_snapshot(quiet, commit_times=True)))
-    with job.fleet_lag(session, [quiet]) as result:
+def test_the_numbers_are_those_of_a_snapshot_also_beside_a_cluster_that_is_down(
+    session: SparkSession, quiet: Quiet
+) -> None:
+    """
+    On quiet groups the job and a snapshot give the same rows, per partition and per group.
+
+    Of a cluster that could not be read the report has a row with its name, and why.
+    """
+    expected = with_lag(offsets_frame(read_snapshot(quiet.cluster, commit_times=True)))
+    with job.fleet_lag(session, [NOWHERE, quiet.cluster]) as result:
         found = result.to_pandas()
 
     columns = [*KEY, *NUMBERS, "position"]
     pd.testing.assert_frame_equal(
-        of_interest(expected, columns), of_interest(found.partitions, columns), check_dtype=False
+        quiet.rows(expected, columns), quiet.rows(found.partitions, columns), check_dtype=False
     )
     by_group = ["cluster", "group", "lag", "lost", "partitions", "without_lag", "worst_lag"]
     pd.testing.assert_frame_equal(
-        of_interest(lag_by_group(expected), by_group),
-        of_interest(found.groups, by_group),
+        quiet.rows(lag_by_group(expected), by_group),
+        quiet.rows(found.groups, by_group),
         check_dtype=False,
     )
-    assert found.problems.empty
-    assert "beyond log end" in set(of_interest(found.partitions, columns)["position"])
-
-
-def test_a_cluster_that_is_down_is_a_row_and_the_others_are_computed(
-    session: SparkSession, quiet: Cluster
-) -> None:
-    """The fleet's report names the cluster that could not be read, and why."""
-    with job.fleet_lag(session, [NOWHERE, quiet]) as result:
-        found = result.to_pandas()
-
-    assert {quiet.name} == set(found.groups["cluster"])
+    assert "beyond log end" in set(quiet.rows(found.partitions, columns)["position"])
+    assert {quiet.cluster.name} == set(found.groups["cluster"])
     assert ["nowhere"] == list(found.problems["cluster"])
     assert "nobody listens" in found.problems["problem"].iloc[0]
 
@@ -99,10 +95,10 @@ def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession)
         result.to_pandas()
 
 
-def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Cluster) -> None:
+def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Quiet) -> None:
     """The rows that Admin gives are those of the topic, less the commit time, and say so."""
-    by_admin = rows_of([AdminTask(quiet, "not authorised")])
-    by_log = rows_of(tasks_of(quiet))
+    by_admin = rows_of([AdminTask(quiet.cluster, "not authorised")])
+    by_log = rows_of(tasks_of(quiet.cluster))
     problem, commits = by_admin.pop(), by_admin
 
     assert "not authorised" in problem["problem"]
@@ -118,14 +114,14 @@ def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]
 
 
 def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
-    session: SparkSession, quiet: Cluster, tmp_path: Path
+    session: SparkSession, quiet: Quiet, tmp_path: Path
 ) -> None:
     """With a history a run goes on where the last ended; one of the same name is kept once."""
     frames = []
     for _ in range(2):
         options = job.FleetOptions(history=str(tmp_path / "history"), run_id="nightly")
-        with job.fleet_lag(session, [quiet], options) as result:
-            frames.append(of_interest(result.to_pandas().partitions, [*KEY, *NUMBERS, "status"]))
+        with job.fleet_lag(session, [quiet.cluster], options) as result:
+            frames.append(quiet.rows(result.to_pandas().partitions, [*KEY, *NUMBERS, "status"]))
             reads = result.read_to.toPandas()
     kept = open_history(session, str(tmp_path / "history"))
     rows = kept.read("groups").toPandas()
@@ -134,7 +130,7 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
     assert {""} == set(reads["why_full"])
     assert 0 == reads["records"].sum()
     assert ["nightly"] == [run.run_id for run in kept.runs()]
-    assert {"spark-one", "spark-two", "spark-ü"} <= set(rows["group"])
+    assert quiet.groups <= set(rows["group"])
     assert not rows.duplicated(["cluster", "group"]).any()
 
 
@@ -155,17 +151,16 @@ def test_the_plan_of_a_job_holds_no_secret(
 
 @pytest.mark.usefixtures("session")
 def test_the_command_writes_parquet_and_never_over_it(
-    quiet: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    quiet: Quiet, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The job from a shell leaves Parquet in a new folder; an existing folder stops it."""
     fleet = tmp_path / "fleet.yaml"
-    fleet.write_text(
-        f"clusters:\n  quiet:\n    bootstrap.servers: {quiet.bootstrap_servers}\n", "utf-8"
-    )
+    address = quiet.cluster.bootstrap_servers
+    fleet.write_text(f"clusters:\n  quiet:\n    bootstrap.servers: {address}\n", "utf-8")
     arguments = ["--fleet", str(fleet), "--output", str(fleet.parent / "lag")]
 
     assert 0 == job.main(arguments)
     written = pd.read_parquet(fleet.parent / "lag" / "groups")
-    assert {"spark-one", "spark-two", "spark-ü"} <= set(written["group"])
+    assert quiet.groups <= set(written["group"])
     assert 1 == job.main(arguments)
     assert "exists" in capsys.readouterr().err

@@ -16,7 +16,8 @@ import kafka
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from applications import Applications, eventually
+from applications import PATIENCE_S, Applications, eventually
+from brokers import until_ready
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import DataFrame, SparkSession
@@ -43,6 +44,8 @@ from toolkit.spark.incremental import (
 from toolkit.spark.packed import pack, unpack
 from toolkit.spark.schemas import READ
 
+pytestmark = pytest.mark.starts("a broker")
+
 NAME = "moving ü/=cluster"
 WEEK = timedelta(days=7)
 PLAIN = {"segment.ms": "604800000", "min.cleanable.dirty.ratio": "0.5"}
@@ -56,6 +59,7 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     properties = {"offsets.topic.num.partitions": "3", "log.cleaner.backoff.ms": "100"}
     broker = start_broker(directory, properties=properties)
     try:
+        until_ready(broker.address)
         yield Cluster(NAME, broker.address)
     finally:
         broker.stop()
@@ -74,8 +78,14 @@ def there(applications: Callable[[Cluster], Applications], moving: Cluster) -> A
 
 def delete_groups(there: Applications, groups: list[str]) -> None:
     """Delete groups, which leaves tombstones."""
-    with closing(KafkaAdminClient(bootstrap_servers=there.address)) as admin:
+    with patient_admin(there) as admin:
         assert {"OK"} == set(admin.delete_groups(groups).values())
+
+
+def patient_admin(there: Applications) -> closing[KafkaAdminClient]:
+    """Return an admin client that a busy machine does not keep from its answers."""
+    patience = dict.fromkeys(("request_timeout_ms", "bootstrap_timeout_ms"), 1000 * PATIENCE_S)
+    return closing(KafkaAdminClient(bootstrap_servers=there.address, **patience))
 
 
 class Looked(NamedTuple):
@@ -215,8 +225,7 @@ class Traffic:
         eventually(lambda: self.rounds >= seen + rounds or self._running.done())
 
     def _run(self) -> None:
-        address = self.there.address
-        with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
+        with patient_admin(self.there) as admin:
             while not self._stop.is_set():
                 number = self.rounds
                 for group in range(5):

@@ -18,7 +18,7 @@ import pytest
 from applications import PATIENCE_S, eventually
 from deliveries.analysis import delivered_during, first_after, repeats
 from deliveries.log import Delivery
-from desks import Desk
+from desks import Desk, once_at_rest
 from live_groups import LiveGroup
 
 import toolkit
@@ -83,15 +83,28 @@ class Holder:
     ) -> Outcome:
         """Pause partitions of the first topic."""
         wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
-        facts = self.desk.facts(self.live.group, topics=self.live.topics)
-        plan = plan_pause(
-            facts,
-            group=self.live.group,
-            topics=[wanted],
-            terms=terms or HoldTerms(),
-            beside=Background(left_behind=left),
-        )
-        return self.desk.apply(plan)
+
+        def attempt() -> Outcome:
+            plan = plan_pause(
+                self.desk.facts(self.live.group, topics=self.live.topics),
+                group=self.live.group,
+                topics=[wanted],
+                terms=terms or HoldTerms(),
+                beside=Background(left_behind=left),
+            )
+            return self.desk.apply(plan)
+
+        return once_at_rest(attempt)
+
+    def move(self, request: MoveRequest) -> Outcome:
+        """Move offsets of the group."""
+
+        def attempt() -> Outcome:
+            planned = plan_move(self.desk.facts(self.live.group, topics=self.live.topics), request)
+            approval = Approval(planned.plan.fingerprint, "a test")
+            return move(planned, self.desk.cluster, approval, state=self.desk.state)
+
+        return once_at_rest(attempt)
 
     def resume(self, *numbers: int) -> Outcome:
         """Resume partitions of the first topic, or all."""
@@ -102,10 +115,7 @@ class Holder:
     def undo(self, run_id: str) -> dict[TopicPartition, int]:
         """Move back what a run moved, and return where to."""
         done = read_undo_record(self.desk.state, run_id)
-        facts = self.desk.facts(self.live.group, topics=self.live.topics)
-        planned = plan_move(facts, move_back(done, run_id))
-        approval = Approval(planned.plan.fingerprint, "a test")
-        assert move(planned, self.desk.cluster, approval, state=self.desk.state).is_done
+        assert self.move(move_back(done, run_id)).is_done
         return {c.partition: c.before.offset for _, c in done.changes if c.before}
 
     def committed(self, place: TopicPartition) -> int:
@@ -374,17 +384,9 @@ def test_offsets_of_a_live_group_are_moved(
     one = holder(kind)
     group, moved = one.live.group, one.live.places_of(1, 4)
     eventually(lambda: all(one.committed(place) > 3 for place in moved))
-    facts = one.desk.facts(group, topics=one.live.topics)
-    request = MoveRequest(ToOffset(3), group, (f"{one.live.topics[0]}:1,4",))
-    planned = plan_move(facts, request)
     begun = time.time()
 
-    outcome = move(
-        planned,
-        one.desk.cluster,
-        Approval(planned.plan.fingerprint, "a test"),
-        state=one.desk.state,
-    )
+    outcome = one.move(MoveRequest(ToOffset(3), group, (f"{one.live.topics[0]}:1,4",)))
 
     assert outcome.is_done
     assert [Action.HOLD, Action.MOVE, Action.RELEASE] == [step.action for step in outcome.steps]
@@ -415,17 +417,10 @@ def test_a_move_that_a_rule_stops_moves_nothing(
     one = holder("librdkafka-consumer")
     group = one.live.group
     eventually(lambda: one.committed(one.live.places[1]) > 5)
-    facts = one.desk.facts(group, topics=one.live.topics)
-    planned = plan_move(facts, MoveRequest(ShiftBy(-5), group, (f"{one.live.topics[0]}:1",)))
-    strict = one.desk.with_policy(max_records_repeated=4)
+    strict = Holder(one.desk.with_policy(max_records_repeated=4), one.live)
 
     with pytest.raises(Blocked, match="too-many-records"):
-        move(
-            planned,
-            strict.cluster,
-            Approval(planned.plan.fingerprint, "a test"),
-            state=one.desk.state,
-        )
+        strict.move(MoveRequest(ShiftBy(-5), group, (f"{one.live.topics[0]}:1",)))
 
     assert frozenset() == one.paused
     one.live.applications.until_delivered(one.live.places)

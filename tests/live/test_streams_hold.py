@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from applications import eventually
 from deliveries.analysis import delivered_during, first_after, two_at_once
-from desks import Desk
+from desks import Desk, once_at_rest
 from py4j.java_gateway import JavaGateway
 from streams_app import StreamsApplication, start_streams_app
 
@@ -364,7 +364,9 @@ def test_paused_and_moved_as_any_other_group(
     def facts() -> Snapshot:
         return desk.facts(app.group, topics=app.topics)
 
-    assert desk.apply(plan_pause(facts(), group=app.group, topics=words)).is_done
+    assert once_at_rest(
+        lambda: desk.apply(plan_pause(facts(), group=app.group, topics=words))
+    ).is_done
     confirmed = time.time()
     app.until_delivered(sorted(set(app.places) - places))
     eventually(lambda: places == group_of(app).paused.keys())

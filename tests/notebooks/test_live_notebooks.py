@@ -27,6 +27,7 @@ from toolkit.runbook import RunResult, read_parameters, run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
+from toolkit.storage.hold_files import list_holds, read_hold
 
 pytestmark = pytest.mark.starts("a broker")
 
@@ -185,6 +186,11 @@ def stop_when(kernel: psutil.Process, is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def is_held(state: Path) -> bool:
+    """Whether partitions are held, by their file: to ask the broker would keep the kernel back."""
+    return any(record and record.held for record in map(read_hold, list_holds(state)))
+
+
 @pytest.mark.parametrize("victim", ["runner", "kernel"])
 def test_a_runbook_that_is_killed_while_it_holds(
     room: Room, eventually: Callable[..., Any], tmp_path: Path, victim: str
@@ -200,7 +206,8 @@ def test_a_runbook_that_is_killed_while_it_holds(
 
     with place.running(page, "--cluster", room.cluster.name, *asked) as process:
         kernel = eventually(lambda: kernel_of(process.pid))
-        stop_when(kernel, lambda: bool(room.group(group).paused))
+        stop_when(kernel, lambda: is_held(tmp_path / "state"))
+        eventually(lambda: {held} == set(room.group(group).paused))
         {"runner": kernel.parent(), "kernel": kernel}[victim].kill()
         with suppress(psutil.NoSuchProcess):  # the kernel itself was killed
             kernel.resume()

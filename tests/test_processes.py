@@ -31,11 +31,13 @@ def running(folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], psutil.Proc
     """Run the test above in a pytest of its own, and yield that and the process it started."""
     (folder / "test_it.py").write_text(RUN)
     plugins = ("-p", "processes", "-p", "no:cacheprovider")
+    # It is a run of its own, whatever was said to the one that this test belongs to.
+    inherited = {name: word for name, word in os.environ.items() if not name.startswith("PYTEST_")}
     with (folder / "said").open("wb") as said:
         run = subprocess.Popen(
             [sys.executable, "-m", "pytest", *plugins],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(FIXTURES)},
+            env={**inherited, "PYTHONPATH": str(FIXTURES)},
             stdout=said,
             stderr=said,
         )

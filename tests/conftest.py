@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 
 import hypothesis
+import pytest
 
 from toolkit.sandbox import broker, fleet
 
@@ -27,7 +28,7 @@ pytest_plugins = [
 ]
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Take a polite kill for Ctrl-C, so that fixtures end their brokers then too."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Programs that tests start would ignore what a shell in the background has us ignore.
@@ -35,6 +36,7 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # How long an example takes says more about the machine than about the rule.
     hypothesis.settings.register_profile("patient", deadline=None)
-    hypothesis.settings.load_profile("patient")
+    hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)
+    hypothesis.settings.load_profile("brief" if config.getoption("--fast") else "patient")
     # However busy the machine is; no test claims these limits.
     broker.START_TIMEOUT_S = fleet.SEED_TIMEOUT_S = 600

@@ -152,6 +152,7 @@ def empty_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     broker.stop()
 
 
+@pytest.mark.starts("a broker")
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "groups describe"])
 def test_empty_cluster(
     offsetbook_here: Command, fleet_of: Callable[..., Path], empty_cluster: str, name: str

@@ -25,6 +25,7 @@ TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
 Orders = tuple[TopicPartition, TopicPartition]
 
 
+@pytest.mark.starts("a broker")
 @pytest.mark.parametrize("version", ["bare_cluster", "kafka_39"])
 def test_a_reset_arrives_whole(
     version: str,

@@ -33,12 +33,16 @@ def format_data(directory: Path, version: str) -> None:
     """Give a data directory its ids, unless it has them; raises `SandboxFailed`."""
     if (directory / _IDENTITY).exists():
         return
-    shutil.copytree(_formatted(version), directory, dirs_exist_ok=True)
-    identity = directory / _IDENTITY
-    text = identity.read_text(encoding="utf-8")
+    formatted = _formatted(version)
+    all_but_ids = shutil.ignore_patterns(_IDENTITY)
+    shutil.copytree(formatted, directory, ignore=all_but_ids, dirs_exist_ok=True)
+    text = (formatted / _IDENTITY).read_text(encoding="utf-8")
     for name in ("cluster.id", "directory.id"):
         text = re.sub(rf"^{re.escape(name)}=.*$", f"{name}={_new_id()}", text, flags=re.MULTILINE)
-    identity.write_text(text, encoding="utf-8")
+    # Last and at once: cut off before, the next start does it again, and no cluster ever has the ids of another.
+    unfinished = directory / f"{_IDENTITY}.new"
+    unfinished.write_text(text, encoding="utf-8")
+    unfinished.replace(directory / _IDENTITY)
 
 
 def _formatted(version: str) -> Path:

@@ -39,7 +39,7 @@ def format_data(directory: Path, version: str) -> None:
     text = (formatted / _IDENTITY).read_text(encoding="utf-8")
     for name in ("cluster.id", "directory.id"):
         text = re.sub(rf"^{re.escape(name)}=.*$", f"{name}={_new_id()}", text, flags=re.MULTILINE)
-    # Last and at once: cut off before, the next start does it again, and no cluster ever has the ids of another.
+    # Last and at once: a start that is cut off is done again, and no two clusters share an id.
     unfinished = directory / f"{_IDENTITY}.new"
     unfinished.write_text(text, encoding="utf-8")
     unfinished.replace(directory / _IDENTITY)

@@ -22,9 +22,7 @@ ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the JupyterLab that the tests start
 
-from lab import Lab, loopback_context, open_notebook, running_lab  # noqa: E402 - found by the line above
-
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+from lab import BROWSER, Lab, lab_context, open_notebook, running_lab  # noqa: E402 - found by the line above
 
 
 def main() -> None:
@@ -40,12 +38,12 @@ def main() -> None:
             }
             report = fleet_report(Path(folder), sandbox.fleet_file)
             with running_lab(Path(folder) / "lab") as lab, sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
-                context = loopback_context(browser, lab)
-                board(context, lab, where)
-                review(context, lab, where)
-                trouble(context, lab, where)
-                choice(context, lab, where)
+                browser = playwright.chromium.launch(executable_path=chromium(), args=list(BROWSER))
+                with lab_context(browser) as context:
+                    board(context, lab, where)
+                    review(context, lab, where)
+                    trouble(context, lab, where)
+                    choice(context, lab, where)
                 page = browser.new_page(viewport={"width": 1200, "height": 900})
                 page.goto(report.as_uri())
                 page.wait_for_selector("html[data-ready=yes]", timeout=60_000)

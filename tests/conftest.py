@@ -12,6 +12,7 @@ from toolkit.sandbox import broker, fleet
 # Of tests/fixtures; what others import comes before them.
 pytest_plugins = [
     "fast",
+    "class_archive",
     "processes",
     "progress",
     "sharing_out",

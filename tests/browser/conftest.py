@@ -8,18 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from lab import Lab, running_lab
-from playwright.sync_api import Browser, Error, Page, Route, expect, sync_playwright
+from lab import BROWSER, Lab, close_notebooks, lab_context, running_lab
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, expect, sync_playwright
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_QUIET = (
-    "--no-sandbox",  # containers rarely allow Chromium's own
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+# The shell is the same engine without a window, which nobody looks at, and takes less time.
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # No test claims this limit: a busy machine takes long to start a browser or draw a chart.
 PATIENCE_MS = 300_000
 expect.set_options(timeout=PATIENCE_MS)
@@ -106,7 +99,7 @@ def browser() -> Iterator[Browser]:
     path = chromium()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=path, args=list(_QUIET), timeout=PATIENCE_MS
+            executable_path=path, args=list(BROWSER), timeout=PATIENCE_MS
         )
         yield browser
         browser.close()
@@ -117,6 +110,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Start a JupyterLab for the tests of a process."""
     with running_lab(tmp_path_factory.mktemp("lab")) as lab:
         yield lab
+
+
+@pytest.fixture(scope="module")
+def _lab_context(browser: Browser) -> Iterator[BrowserContext]:
+    with lab_context(browser) as context:
+        yield context
+
+
+@pytest.fixture
+def notebooks(_lab_context: BrowserContext, lab: Lab) -> Iterator[BrowserContext]:
+    """Have a context for notebooks of the JupyterLab; they and their kernels end with the test."""
+    yield _lab_context
+    close_notebooks(_lab_context, lab)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from desks import Desk
-from lab import Lab, Open, loopback_context, open_notebook
-from playwright.sync_api import Browser, BrowserContext, expect
+from lab import Lab, Open, open_notebook
+from playwright.sync_api import BrowserContext, expect
 
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.writes import Answered, GroupWriter
@@ -132,10 +132,9 @@ def bulk(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> Bulk:
 
 
 @pytest.fixture
-def screen(browser: Browser, lab: Lab, bulk: Bulk, tmp_path: Path) -> Iterator[Screen]:
+def screen(notebooks: BrowserContext, lab: Lab, bulk: Bulk, tmp_path: Path) -> Screen:
     """Return a browser and a state folder of its own, before the cluster as it was at first."""
-    with loopback_context(browser, lab) as context:
-        yield Screen(bulk, lab, context, Desk(bulk.cluster, tmp_path / "state"), tmp_path)
+    return Screen(bulk, lab, notebooks, Desk(bulk.cluster, tmp_path / "state"), tmp_path)
 
 
 def test_a_change_is_interrupted_and_undone(screen: Screen) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from applications import Applications
-from lab import DARK, LIGHT, Lab, Open, loopback_context, open_notebook
-from playwright.sync_api import Browser, BrowserContext, expect
+from lab import DARK, LIGHT, Lab, Open, open_notebook
+from playwright.sync_api import BrowserContext, expect
 
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Group, TopicPartition
@@ -71,11 +71,10 @@ def own_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 @pytest.fixture
-def desk(browser: Browser, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Iterator[Desk]:
+def desk(notebooks: BrowserContext, lab: Lab, own_sandbox: Sandbox, tmp_path: Path) -> Desk:
     """Return a desk with a browser and a state folder of its own."""
     fleet_file = own_sandbox.fleet_file
-    with loopback_context(browser, lab) as context:
-        yield Desk(lab, context, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
+    return Desk(lab, notebooks, load_fleet(fleet_file)["eu"], fleet_file, tmp_path / "state")
 
 
 def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:

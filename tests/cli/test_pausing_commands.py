@@ -26,8 +26,8 @@ from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import run
 from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition
-from toolkit.operate.operator import Operator
 from toolkit.storage.hold_files import keeping, read_hold
+from toolkit.storage.operator import Operator
 
 Command = Callable[..., "CompletedProcess[str]"]
 

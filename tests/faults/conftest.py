@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import os
 import signal
 import subprocess
@@ -59,16 +57,8 @@ class Breakable:
 
 
 @pytest.fixture(autouse=True)
-def _left_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """
-    Collect the sockets that could not connect, which the client leaves to the garbage collector.
-
-    Python warns of each; here a test that loses a broker can say that it expects that.
-    """
-    # What the client logs holds its errors, which hold the sockets.
-    caplog.set_level(logging.CRITICAL, logger="kafka")
-    yield
-    gc.collect()
+def _left_over(lost_sockets: None) -> None:
+    """Every test here may lose its broker."""
 
 
 @pytest.fixture(scope="package")

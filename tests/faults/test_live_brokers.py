@@ -42,10 +42,14 @@ def test_a_broker_that_is_killed_and_started_again(
     for held in all_held:
         held.pause()
 
+    for held in all_held:
+        held.live.applications.until_begun()
     breakable.kill()
     breakable.start()
     still_as_before(all_held, "c")
 
+    for held in all_held:
+        held.live.applications.until_begun()
     breakable.kill()
     for held in all_held:  # a keeper says so when it has tried for 30 s
         eventually(lambda held=held: "as far as is known" in held.record.words)
@@ -73,11 +77,15 @@ def test_coordinators_that_move(
     for held in all_held:
         held.pause()
 
+    for held in all_held:
+        held.live.applications.until_begun()
     three_brokers.coordinate_by(2)
     since = time.time()
     for held in all_held:
         still_held(held, since, "c")
     three_brokers.coordinate_by(2, 3)
+    for held in all_held:
+        held.live.applications.until_begun()
     three_brokers.kill(2)
     since = time.time()
     for held in all_held:

@@ -182,6 +182,8 @@ def test_a_broker_that_is_lost(
         # Only now: the session timeout of a member that captures is 10 s.
         for held in all_held:
             stopped.enter_context(held.stopped_at(phase))
+        for held in all_held:
+            held.live.applications.until_begun()
         breakable.kill()
     breakable.start()
     since = time.time()

@@ -13,10 +13,10 @@ from toolkit.kafka_io.group_settings import OF_A_BROKER, read_group_settings
 from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPartition
 from toolkit.operate.background import read_background, settings_of
-from toolkit.operate.operator import Operator
 from toolkit.planning.hold_case import HoldCase, HoldTerms, Settings
 from toolkit.planning.index import Index
 from toolkit.planning.pause_costs import costs
+from toolkit.storage.operator import Operator
 
 READ = {
     "group.consumer.heartbeat.interval.ms": "5000",

@@ -6,7 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event
@@ -22,7 +22,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import BrokerRefused, RecordFailed
 from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_settings import read_expiry_settings
 from toolkit.kafka_io.leaders import describe_topics, topic_id
@@ -44,7 +44,12 @@ from toolkit.spark.incremental import (
 from toolkit.spark.packed import pack, unpack
 from toolkit.spark.schemas import READ
 
-pytestmark = pytest.mark.starts("a broker")
+pytestmark = [
+    pytest.mark.starts("a broker"),
+    # Of a cluster that is down.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("lost_sockets"),
+]
 
 NAME = "moving ü/=cluster"
 WEEK = timedelta(days=7)
@@ -386,6 +391,14 @@ def test_another_cluster_under_the_same_name_is_read_in_full(
     assert by_key(in_full(anew, looked)) == by_key(table)
 
 
+def look_at_all_of(cluster: Cluster, partitions: int) -> Looked | None:
+    """Look at the offsets topic once it has so many partitions, and each of them a leader."""
+    with suppress(BrokerRefused):
+        looked = look(cluster)
+        return looked if looked.topic.partitions == partitions else None
+    return None
+
+
 def test_a_topic_that_has_got_more_partitions_is_read_in_full(
     session: SparkSession, tmp_path: Path, moving: Cluster, there: Applications
 ) -> None:
@@ -393,8 +406,7 @@ def test_a_topic_that_has_got_more_partitions_is_read_in_full(
     _, before, _ = go_on(session, tmp_path, moving)
     more = before.reads[0].point.partitions + 2
     there.admin.create_partitions([NewPartitions(OFFSETS_TOPIC, more)])[OFFSETS_TOPIC].result()
-    eventually(lambda: look(moving).topic.partitions == more)
-    looked = look(moving)
+    looked = eventually(lambda: look_at_all_of(moving, more))
     table, reading, _ = go_on(session, tmp_path, moving, looked)
 
     assert {f"the offsets topic had {more - 2} partitions and has {more}: groups have moved"} == (

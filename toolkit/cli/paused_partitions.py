@@ -40,9 +40,9 @@ def command(scope: Scope, *, all_groups: bool) -> None:
 
 def paused(snapshot: Snapshot, fleet: Path | None) -> pd.DataFrame:
     """Return what is paused in the groups of a snapshot."""
-    from toolkit.operate.operator import Operator
     from toolkit.planning.paused import paused_frame
     from toolkit.storage.hold_files import hold_path, is_kept
+    from toolkit.storage.operator import Operator
     from toolkit.storage.state_dir import state_dir
 
     held = [group.group_id for group in snapshot.groups if group.paused]

@@ -32,9 +32,9 @@ def make(asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
 
 def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...]) -> Planned:
     """Plan a resume in the one group that is named, on a cluster."""
-    from toolkit.operate.operator import Operator
     from toolkit.planning.pause import plan_resume
     from toolkit.planning.scope import parse_topics
+    from toolkit.storage.operator import Operator
 
     group = only_group(asked)
     names = sorted({scope.topic for scope in parse_topics(topics)})

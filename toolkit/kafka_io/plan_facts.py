@@ -14,7 +14,7 @@ from toolkit.kafka_io.leader_epochs import with_epochs
 from toolkit.kafka_io.leaders import TOPICS_PER_REQUEST, describe_topics, topic_id, topic_reason
 from toolkit.kafka_io.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_by_time import read_offsets_at
-from toolkit.kafka_io.snapshot import OnProgress, Progress, read_snapshot
+from toolkit.kafka_io.snapshot import OnProgress, Progress, snapshot_over
 from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition
 
 
@@ -34,8 +34,10 @@ def read_plan_facts(
     ClusterUnreachable where nobody answers; anything smaller that fails becomes a row in
     `problems`.
     """
-    snapshot = read_snapshot(cluster, groups=groups, commit_times=True, on_progress=on_progress)
     with Connection(cluster) as connection:
+        snapshot = snapshot_over(
+            connection, groups=groups, commit_times=True, on_progress=on_progress
+        )
         on_progress(Progress("topics", 0, len(topics)))
         committed = {commit.topic for commit in snapshot.commits}
         described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})

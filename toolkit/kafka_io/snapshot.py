@@ -62,30 +62,43 @@ def read_snapshot(
     subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
     with Connection(cluster) as connection:
-        on_progress(Progress("groups", 0, 1))
-        taken_at = datetime.now(UTC)
-        listed, problems = list_groups(connection)
-        chosen, missing = select_groups(listed, groups)
-        why = "no group has or matches this name"
-        problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
-        commits, refused = _commits(connection, chosen, on_progress)
-        described, undescribed = _describe(connection, chosen, on_progress)
-        wanted = _partitions(described, commits)
-        on_progress(Progress("log offsets", 0, len(wanted)))
-        logs, unknown = read_log_offsets(connection, wanted)
-        untimed: list[Problem] = []
-        if commit_times:
-            on_progress(Progress("commit times", 0, 1))
-            described, commits, untimed = _with_times(connection, described, commits)
-        return Snapshot(
-            cluster=cluster.name,
-            cluster_id=connection.cluster_id,
-            taken_at=taken_at,
-            groups=tuple(sorted(described, key=lambda group: group.group_id)),
-            commits=tuple(commits),
-            logs=logs,
-            problems=(*problems, *refused, *undescribed, *unknown, *untimed),
+        return snapshot_over(
+            connection, groups=groups, commit_times=commit_times, on_progress=on_progress
         )
+
+
+def snapshot_over(
+    connection: Connection,
+    *,
+    groups: Sequence[str] = (),
+    commit_times: bool = False,
+    on_progress: OnProgress = lambda _: None,
+) -> Snapshot:
+    """Do as `read_snapshot` does, over a connection that is open."""
+    on_progress(Progress("groups", 0, 1))
+    taken_at = datetime.now(UTC)
+    listed, problems = list_groups(connection)
+    chosen, missing = select_groups(listed, groups)
+    why = "no group has or matches this name"
+    problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
+    commits, refused = _commits(connection, chosen, on_progress)
+    described, undescribed = _describe(connection, chosen, on_progress)
+    wanted = _partitions(described, commits)
+    on_progress(Progress("log offsets", 0, len(wanted)))
+    logs, unknown = read_log_offsets(connection, wanted)
+    untimed: list[Problem] = []
+    if commit_times:
+        on_progress(Progress("commit times", 0, 1))
+        described, commits, untimed = _with_times(connection, described, commits)
+    return Snapshot(
+        cluster=connection.cluster.name,
+        cluster_id=connection.cluster_id,
+        taken_at=taken_at,
+        groups=tuple(sorted(described, key=lambda group: group.group_id)),
+        commits=tuple(commits),
+        logs=logs,
+        problems=(*problems, *refused, *undescribed, *unknown, *untimed),
+    )
 
 
 def _commits(

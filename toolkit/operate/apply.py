@@ -41,7 +41,6 @@ from toolkit.operate.history import (
 )
 from toolkit.operate.holds import HOLDS, Holds
 from toolkit.operate.interrupts import held_back
-from toolkit.operate.operator import Operator
 from toolkit.operate.seen import seen_before
 from toolkit.operate.settle import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
@@ -56,6 +55,7 @@ from toolkit.planning.guardrails import (
     check_overrides,
 )
 from toolkit.storage import audit
+from toolkit.storage.operator import Operator
 from toolkit.storage.runs import new_run_id, write_undo_record
 from toolkit.storage.state_dir import locked
 

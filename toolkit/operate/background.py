@@ -11,8 +11,8 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.group_settings import read_group_settings
 from toolkit.kafka_io.snapshot import OnProgress, read_snapshot
 from toolkit.model import Cluster, Group, GroupType, Prefer
-from toolkit.operate.operator import Operator
 from toolkit.planning.hold_case import EAGER, Background, Settings
+from toolkit.storage.operator import Operator
 
 APART_S = 2.0  # two looks tell how fast records come
 MS = 1000

@@ -16,12 +16,12 @@ from toolkit.model import Cluster, Member, Snapshot, TopicPartition
 from toolkit.operate.apply import apply_plan, check_plan
 from toolkit.operate.approval import Approval
 from toolkit.operate.background import read_background
-from toolkit.operate.operator import Operator
 from toolkit.plan import Outcome, Plan
 from toolkit.planning.guardrails import blocking
 from toolkit.planning.hold_case import HoldTerms
 from toolkit.planning.pause import plan_pause, plan_resume
 from toolkit.planning.scope import parse_topic, scopes_of
+from toolkit.storage.operator import Operator
 from toolkit.storage.state_dir import state_dir
 
 UNTIL_RESUMED = HoldTerms()

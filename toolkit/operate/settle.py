@@ -18,9 +18,9 @@ from toolkit.kafka_io.connect import Connection
 from toolkit.kafka_io.describe import describe_groups
 from toolkit.kafka_io.listing import list_groups
 from toolkit.model import Cluster, Problem, TopicPartition
-from toolkit.operate.operator import Operator
 from toolkit.plan import Action, Outcome, Position, Result, Status, StepOutcome
 from toolkit.storage import audit
+from toolkit.storage.operator import Operator
 from toolkit.storage.state_dir import locked
 
 HOLDING = frozenset({Action.HOLD, Action.RELEASE})

@@ -9,12 +9,12 @@ import pandas as pd
 
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster
-from toolkit.operate.operator import Operator
 from toolkit.planning.frames import offsets_frame
 from toolkit.planning.lag import with_lag
 from toolkit.planning.paused import paused_frame
 from toolkit.planning.tiles import tiles_frame
 from toolkit.storage.hold_files import hold_path, is_kept
+from toolkit.storage.operator import Operator
 
 
 @dataclass

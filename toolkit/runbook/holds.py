@@ -12,7 +12,6 @@ from toolkit.kafka_io.plan_facts import read_plan_facts
 from toolkit.kafka_io.snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot
 from toolkit.operate.background import read_background
-from toolkit.operate.operator import Operator
 from toolkit.plan import Action, Intent, Outcome, Plan
 from toolkit.planning.by_time import ToDatetime
 from toolkit.planning.hold_case import HoldTerms
@@ -27,6 +26,7 @@ from toolkit.report.tables import show_table
 from toolkit.runbook.board import Watch
 from toolkit.runbook.changes import NOTHING, run_command
 from toolkit.storage.hold_files import hold_path, is_kept
+from toolkit.storage.operator import Operator
 
 PAUSE, RESUME = "pause", "resume"
 

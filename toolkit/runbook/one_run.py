@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolkit.errors import ToolkitError
-from toolkit.operate.operator import Operator
 from toolkit.runbook.run import Terms, run_notebook
 from toolkit.runbook.time_limits import TimeLimits
+from toolkit.storage.operator import Operator
 from toolkit.storage.state_dir import locked_run, state_dir
 
 

@@ -1,1 +1,1 @@
-"""The fleet pipeline: data sources, named transforms and the job that joins them."""
+"""The fleet pipeline: reading, named transforms and the job that joins them."""

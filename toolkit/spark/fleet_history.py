@@ -86,7 +86,7 @@ class FleetHistory:
     def past_ends(self, now: datetime) -> DataFrame:
         """Return where logs ended when they were looked at last: cluster, packed `PAST_ENDS`."""
         if self._history is None:
-            return self._session.createDataFrame([], as_spark(PACKED_ENDS))
+            return self._session.createDataFrame(PACKED_ENDS.empty_table())
         rows = self._history.read("partitions", since=now - LOOK_BACK, before=now)
         looks = rows.where("log_end is not null").select(
             *PLACE_KEY, F.struct(F.col("log_read_at").alias("at"), "log_end").alias("look")

@@ -34,7 +34,7 @@ from toolkit.spark.packed import collected
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.schemas import RESULTS
 from toolkit.spark.session import start_session
-from toolkit.spark.sources import OffsetsSource, clusters_option, points_option
+from toolkit.spark.sources import read_offsets
 from toolkit.spark.transforms import (
     all_problems,
     decoded,
@@ -202,9 +202,7 @@ class _Job:
 
     def read(self) -> DataFrame:
         """Return what is in the offsets topics: `schemas.READ`."""
-        source = self.session.read.format(OffsetsSource.name())
-        source = source.option("points", points_option(self.past.state.points))
-        return source.option("clusters", clusters_option(self.clusters.values())).load()
+        return read_offsets(self.session, self.clusters.values(), self.past.state.points)
 
     def asked(self, blocks: DataFrame) -> DataFrame:
         """Return what brokers tell of the positions in blocks: `schemas.ASKED`."""

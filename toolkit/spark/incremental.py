@@ -9,7 +9,7 @@ file says before anything is built on it: what is damaged or of another format i
 the cluster, and that is told.
 
     state = load_state(session, root, clusters)
-    read = ... the source with points_option(state.points) ..., persisted
+    read = read_offsets(session, clusters, state.points), persisted
     reads = collect_reads(read.transform(read_to))
     blocks = merged(state, read, reads)
     save_state(session, root, blocks, reads)

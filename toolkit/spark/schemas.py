@@ -159,6 +159,8 @@ def _packed(*names: str) -> list[pa.Field]:
 # A block is what one partition of a cluster's offsets topic holds; all of a group is in one.
 BLOCK = [*_text("cluster"), pa.field("offsets_partition", pa.int32())]
 WHOLE = -1  # instead of a partition: the cluster was read as a whole
+# What is to be read, packed.
+TASKS = schema(pa.field("number", pa.int32()), *_packed("task"))
 # A row has a block, or a problem.
 READ = schema(
     *BLOCK,

@@ -14,14 +14,13 @@ from pyspark.sql import SparkSession
 
 from toolkit.errors import PrerequisiteMissing
 from toolkit.java import java_home
-from toolkit.spark.sources import OffsetsSource
 
 EMBEDDED = "local[*]"
 
 
 def start_session(master: str | None = None) -> SparkSession:
     """
-    Return the session to run the pipeline in, with our data source registered.
+    Return the session to run the pipeline in.
 
     Under spark-submit its session is used. Without a master an embedded one is started, which
     listens on loopback only. Raises PrerequisiteMissing where there is no Java or no start.
@@ -31,11 +30,8 @@ def start_session(master: str | None = None) -> SparkSession:
     # Workers must run this interpreter, whichever python is first on their path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
-        session = builder.getOrCreate()
-    else:
-        session = _started(builder, {"spark.master": master} if master else EMBEDDED_SETTINGS)
-    session.dataSource.register(OffsetsSource)
-    return session
+        return builder.getOrCreate()
+    return _started(builder, {"spark.master": master} if master else EMBEDDED_SETTINGS)
 
 
 def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:

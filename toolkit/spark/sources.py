@@ -1,21 +1,19 @@
 """
-The offsets topics of a fleet as a Spark data source: `schemas.READ`.
+The offsets topics of a fleet, read by Spark: `schemas.READ`.
 
-    session.read.format("offsetbook_offsets").option("clusters", clusters_option(clusters))
+The work is cut up here, and read by Spark's workers. A data source of Spark's own would cut it up
+in Python processes that Spark starts for nothing else: three in a row, of two seconds each.
 """
 
 from __future__ import annotations
 
-import json
+import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any, cast
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
+from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.connect import Connection
@@ -25,8 +23,9 @@ from toolkit.kafka_io.offsets_reader import offsets_partitions
 from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
 from toolkit.model import Cluster
 from toolkit.planning.incremental import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
+from toolkit.spark.packed import rows_of
 from toolkit.spark.read_rows import problem_batches
-from toolkit.spark.schemas import READ, as_spark
+from toolkit.spark.schemas import READ, TASKS, as_spark
 from toolkit.spark.tasks import AdminTask, LogTask, ProblemTask, Task, TopicNow
 
 AT_ONCE = 8
@@ -34,33 +33,39 @@ AT_ONCE = 8
 ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
 
 
-class OffsetsReader(DataSourceReader):
-    """Cut a fleet into tasks, and read one in a worker."""
+def read_offsets(
+    session: SparkSession, clusters: Iterable[Cluster], points: ResumePoints
+) -> DataFrame:
+    """
+    Read the offsets topics of clusters, from `points` on where that is sure.
 
-    def __init__(self, clusters: Sequence[Cluster], points: ResumePoints) -> None:
-        """Take the clusters; their settings hold references, so no secret gets into a plan."""
-        self.clusters = clusters
-        self.points = points
+    The tasks hold references to secrets, as the clusters' settings do, and no secret.
+    """
+    # A cluster that does not answer takes seconds to say so: they are asked side by side.
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        cut = pool.map(lambda cluster: tasks_of(cluster, points.get(cluster.name, {})), clusters)
+        packed = [pickle.dumps(task) for tasks in cut for task in tasks]
+    table = pa.table([range(len(packed)), packed], schema=TASKS)
+    tasks = session.createDataFrame(table).repartitionById(max(1, len(packed)), "number")
+    return tasks.mapInArrow(_read, as_spark(READ))
 
-    def partitions(self) -> list[InputPartition]:
-        """One task for each non-empty partition of each cluster's offsets topic."""
-        # A cluster that does not answer takes seconds to say so: they are asked side by side.
-        with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-            return [task for tasks in pool.map(self._tasks, self.clusters) for task in tasks]
 
-    def _tasks(self, cluster: Cluster) -> Sequence[Task]:
-        try:
-            with Connection(cluster) as connection:
-                try:
-                    return _log_tasks(connection, self.points.get(cluster.name, {}))
-                except ToolkitError as exc:
-                    return [AdminTask(cluster, str(exc))]
-        except ToolkitError as exc:
-            return [ProblemTask(cluster, str(exc))]
+def tasks_of(cluster: Cluster, points: Mapping[int, ResumePoint]) -> Sequence[Task]:
+    """Return a task for each non-empty partition of a cluster's offsets topic."""
+    try:
+        with Connection(cluster) as connection:
+            try:
+                return _log_tasks(connection, points)
+            except ToolkitError as exc:
+                return [AdminTask(cluster, str(exc))]
+    except ToolkitError as exc:
+        return [ProblemTask(cluster, str(exc))]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a task's rows as Arrow; what fails in a worker becomes a problem row as well."""
-        task = cast("Task", partition)  # the kind that partitions() made
+
+def _read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of packed tasks; what fails in a worker becomes a problem row as well."""
+    for row in rows_of(batches):
+        task: Task = pickle.loads(row["task"])  # noqa: S301 - the driver has packed it
         try:
             # All of it first: of a task that fails half-way nothing must be counted.
             yield from list(task.batches())
@@ -69,63 +74,6 @@ class OffsetsReader(DataSourceReader):
         except Exception as exc:  # noqa: BLE001 - one cluster's surprise must not end the fleet's job
             why = f"reading failed: {type(exc).__name__}: {exc}"
             yield from problem_batches(task.cluster, [why])
-
-
-class OffsetsSource(DataSource):
-    """Spark's entry, with the options `clusters` and, to go on reading, `points`."""
-
-    @classmethod
-    def name(cls) -> str:
-        """The format's name."""
-        return "offsetbook_offsets"
-
-    def schema(self) -> StructType:
-        """Columns as in `schemas.READ`."""
-        return as_spark(READ)
-
-    def reader(self, schema: Any) -> OffsetsReader:  # noqa: ARG002 - Spark hands it over
-        """Make the reader from the options."""
-        clusters = [Cluster(**entry) for entry in json.loads(self.options["clusters"])]
-        return OffsetsReader(clusters, _points(self.options.get("points", "{}")))
-
-
-def clusters_option(clusters: Iterable[Cluster]) -> str:
-    """Return the value of the option `clusters`."""
-    return json.dumps(
-        [
-            {
-                "name": cluster.name,
-                "bootstrap_servers": cluster.bootstrap_servers,
-                "settings": dict(cluster.settings),
-            }
-            for cluster in clusters
-        ]
-    )
-
-
-def points_option(points: ResumePoints) -> str:
-    """Return the value of the option `points`: where readings ended that are to go on."""
-    return json.dumps(
-        {
-            cluster: {
-                str(number): {**asdict(point), "read_at": point.read_at.isoformat()}
-                for number, point in numbers.items()
-            }
-            for cluster, numbers in points.items()
-        }
-    )
-
-
-def _points(option: str) -> ResumePoints:
-    return {
-        cluster: {
-            int(number): ResumePoint(
-                **{**point, "read_at": datetime.fromisoformat(point["read_at"])}
-            )
-            for number, point in numbers.items()
-        }
-        for cluster, numbers in json.loads(option).items()
-    }
 
 
 def _log_tasks(connection: Connection, points: Mapping[int, ResumePoint]) -> list[LogTask]:

@@ -14,7 +14,6 @@ from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import InputPartition
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.commits import read_commits
@@ -35,8 +34,8 @@ from toolkit.spark.read_rows import (
 from toolkit.spark.schemas import WHOLE
 
 
-@dataclass
-class AdminTask(InputPartition):
+@dataclass(frozen=True)
+class AdminTask:
     """Read commits through the Admin protocol: of a cluster, or of one offsets partition."""
 
     cluster: Cluster
@@ -82,8 +81,8 @@ class TopicNow:
     asked_at: datetime
 
 
-@dataclass
-class LogTask(InputPartition):
+@dataclass(frozen=True)
+class LogTask:
     """Read one partition of one cluster's offsets topic."""
 
     topic: TopicNow
@@ -147,8 +146,8 @@ class LogTask(InputPartition):
         return AdminTask(self.cluster, why, (self.number, self.topic.partitions)).batches()
 
 
-@dataclass
-class ProblemTask(InputPartition):
+@dataclass(frozen=True)
+class ProblemTask:
     """Stand in for a cluster that could not be reached when the work was cut up."""
 
     cluster: Cluster

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.spark.blocks import Judging, decoded_block, judged_blocks
 from toolkit.spark.packed import collected, on_rows, unpacked
-from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, PROBLEMS, RESULTS, as_spark
+from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, PROBLEMS, RESULTS
 
 Step = Callable[[DataFrame], DataFrame]
 BLOCK_KEY = [field.name for field in BLOCK]
@@ -82,4 +83,8 @@ def all_problems(
         collected(judged_blocks, "problems", PROBLEMS),
     ]
     told = [tuple(row.values()) for table in every for row in table.to_pylist()]
-    return session.createDataFrame([*dict.fromkeys([*known, *told])], as_spark(PROBLEMS))
+    once = dict.fromkeys([*known, *told])
+    table = pa.Table.from_pylist(
+        [dict(zip(PROBLEMS.names, row, strict=True)) for row in once], schema=PROBLEMS
+    )
+    return session.createDataFrame(table)

@@ -232,7 +232,7 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     os.kill(first, signal.SIGKILL)
     eventually(lambda: not is_kept(one.path))
 
-    (left,) = settle_holds(one.desk.cluster, one.desk.state)
+    (left,) = eventually(lambda: settle_holds(one.desk.cluster, one.desk.state))
     assert (held, held) == (left.still_held, left.of(one.live.group))
     assert one.pause(2, left=left.still_held).is_done
 

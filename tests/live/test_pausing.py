@@ -26,7 +26,7 @@ from toolkit.errors import Blocked, HoldLost
 from toolkit.kafka_io.membership import DescribeClassic, GroupChannel
 from toolkit.live.control import ask_keeper
 from toolkit.live.holding import Tie
-from toolkit.model import HOLDER, Cluster, Group, TopicPartition
+from toolkit.model import HOLDER, Cluster, Group, GroupState, TopicPartition
 from toolkit.operate import Approval
 from toolkit.operate.left_behind import settle_holds
 from toolkit.operate.move import move
@@ -228,6 +228,11 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     one = holder(kind)
     one.pause(2)
     first, paused_at, held = one.record.pid, time.time(), one.live.places_of(2)
+    # One that the capture has sent away is back: who comes later would wait for the dead keeper.
+    one.live.applications.until(
+        lambda log: {"a", "b"} <= {d.consumer for d in log if d.at > paused_at}
+    )
+    eventually(lambda: one.group.state is GroupState.STABLE)
     assert [] == settle_holds(one.desk.cluster, one.desk.state)
     os.kill(first, signal.SIGKILL)
     eventually(lambda: not is_kept(one.path))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 
 import hypothesis
@@ -31,6 +32,8 @@ pytest_plugins = [
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take a polite kill for Ctrl-C, so that fixtures end their brokers then too."""
+    # Programs whose files may not grow would leave half a file of bytecode, which others then read.
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Programs that tests start would ignore what a shell in the background has us ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -27,7 +27,7 @@ from toolkit.runbook import RunResult, read_parameters, run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
-from toolkit.storage.hold_files import list_holds, read_hold
+from toolkit.storage.hold_files import HoldRecord, list_holds, read_hold
 
 pytestmark = pytest.mark.starts("a broker")
 
@@ -35,6 +35,15 @@ NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
 SHOWN_COMMAND = re.compile(r"<pre><code>(offsetbook run .*?)</code></pre>", re.DOTALL)
 STANDING = {"dry_run": False, "approve": "within limits"}
 LIMITS = ["max_groups=1", "max_partitions=3"]
+
+# There is always a record that has been read, but not always one that has not.
+BACK_BY_ONE = """\
+may_change: true
+clusters: all
+parameters: {mode: shift-by, value: "-1", live: lossless}
+must_give: [groups, topics, reason]
+limits: {max_groups: 1, max_partitions: 1, max_records_repeated: 10}
+"""
 
 
 @dataclass(frozen=True)
@@ -182,12 +191,12 @@ def stop_when(kernel: psutil.Process, is_so: Callable[[], bool]) -> None:
     """
     while kernel.suspend() or not is_so():
         kernel.resume()
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
-def is_held(state: Path) -> bool:
-    """Whether partitions are held, by their file: to ask the broker would keep the kernel back."""
-    return any(record and record.held for record in map(read_hold, list_holds(state)))
+def holds(state: Path) -> list[HoldRecord]:
+    """Return what the hold files say: to ask the broker would keep the kernel back."""
+    return [record for record in map(read_hold, list_holds(state)) if record]
 
 
 @pytest.mark.parametrize("victim", ["runner", "kernel"])
@@ -200,14 +209,15 @@ def test_a_runbook_that_is_killed_while_it_holds(
         tmp_path,
         {"OFFSETBOOK_FLEET": str(room.fleet_file), "OFFSETBOOK_STATE": str(tmp_path / "state")},
     )
-    page = NOTEBOOKS.parent / "runbooks" / "skip-poison-record.md"
+    page = place.page(NOTEBOOKS / "50_reset_offsets.ipynb", front=BACK_BY_ONE)
     asked = (f"-pgroups={group}", f"-ptopics={held.topic}:{held.partition}", "-preason=a test")
     eventually(lambda: room.group(group).state is GroupState.STABLE)  # after the test before
 
     with place.running(page, "--cluster", room.cluster.name, *asked) as process:
-        kernel = eventually(lambda: kernel_of(process.pid))
+        kernel = eventually(lambda: process.poll() is not None or kernel_of(process.pid))
+        assert process.poll() is None, process.communicate()[0]
         try:
-            stop_when(kernel, lambda: is_held(tmp_path / "state"))
+            stop_when(kernel, lambda: any(hold.held for hold in holds(tmp_path / "state")))
         except psutil.NoSuchProcess:
             pytest.fail(f"the run ended before it held: {process.communicate()[0]}")
         eventually(lambda: {held} == set(room.group(group).paused))

@@ -35,8 +35,8 @@ _PROPERTIES = {
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.consumer.min.heartbeat.interval.ms": "1000",
     "group.initial.rebalance.delay.ms": "0",  # nobody else is about to join
-    # Records come one by one here: with an index entry every 4 kB, a fetch would read the headers of
-    # up to fifty batches to find where it starts.
+    # Records come one by one here: with an index entry for every 4 kB, a fetch would read the
+    # headers of up to fifty batches to find where it starts.
     "log.index.interval.bytes": "1",
     "log.initial.task.delay.ms": "500",
     # A controller that has nothing to say else writes to its disk twice a second: half of what a

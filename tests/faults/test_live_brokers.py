@@ -10,7 +10,7 @@ import pytest
 from applications import eventually
 from coordinators import ThreeBrokers
 from desks import Desk
-from holding import Holding
+from holding import Holding, until_begun
 
 from toolkit.model import GroupType
 
@@ -42,14 +42,12 @@ def test_a_broker_that_is_killed_and_started_again(
     for held in all_held:
         held.pause()
 
-    for held in all_held:
-        held.live.applications.until_begun()
+    until_begun(all_held)
     breakable.kill()
     breakable.start()
     still_as_before(all_held, "c")
 
-    for held in all_held:
-        held.live.applications.until_begun()
+    until_begun(all_held)
     breakable.kill()
     for held in all_held:  # a keeper says so when it has tried for 30 s
         eventually(lambda held=held: "as far as is known" in held.record.words)
@@ -77,15 +75,13 @@ def test_coordinators_that_move(
     for held in all_held:
         held.pause()
 
-    for held in all_held:
-        held.live.applications.until_begun()
+    until_begun(all_held)
     three_brokers.coordinate_by(2)
     since = time.time()
     for held in all_held:
         still_held(held, since, "c")
     three_brokers.coordinate_by(2, 3)
-    for held in all_held:
-        held.live.applications.until_begun()
+    until_begun(all_held)
     three_brokers.kill(2)
     since = time.time()
     for held in all_held:

@@ -19,6 +19,7 @@ from holding import (
     has_joined,
     is_rebalancing,
     is_started,
+    until_begun,
     until_ended,
 )
 from live_groups import LiveGroup, start_live_group
@@ -182,8 +183,7 @@ def test_a_broker_that_is_lost(
         # Only now: the session timeout of a member that captures is 10 s.
         for held in all_held:
             stopped.enter_context(held.stopped_at(phase))
-        for held in all_held:
-            held.live.applications.until_begun()
+        until_begun(all_held)
         breakable.kill()
     breakable.start()
     since = time.time()

@@ -29,7 +29,7 @@ def a_task_each(frame: DataFrame, clusters: Mapping[str, Cluster]) -> DataFrame:
 
 def cluster_facts(session: SparkSession, clusters: Mapping[str, Cluster]) -> DataFrame:
     """Return the groups and settings of each cluster: `schemas.CLUSTER_FACTS`."""
-    names = session.createDataFrame(pa.table({"cluster": [*clusters]}))
+    names = session.createDataFrame(pa.table({"cluster": pa.array([*clusters], pa.string())}))
     asked = a_task_each(names, clusters)
 
     def facts(rows: Iterator[Row]) -> Iterator[Row]:

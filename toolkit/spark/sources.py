@@ -1,8 +1,8 @@
 """
 The offsets topics of a fleet, read by Spark: `schemas.READ`.
 
-The work is cut up here, and read by Spark's workers. A data source of Spark's own would cut it up
-in Python processes that Spark starts for nothing else: three in a row, of two seconds each.
+The work is divided here and done by Spark's workers. A Python data source would divide it in
+processes that Spark starts for nothing else: three pairs of them, one after the other.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from toolkit.model import GroupType
 from toolkit.sandbox.raw_members import stay_in
 from toolkit.sandbox.seed import LEFT_AT, TOPICS, Behaviour, SeededGroup, seeded_groups
 from toolkit.sandbox.traffic import (
+    commit_a_transaction,
     create_topics,
     cut_log,
     keep_producing,
@@ -61,9 +62,11 @@ def main() -> None:
         signal.signal(end, lambda *_: here.stopped.set())
     create_topics(here.address)
     write_backlog(here.address)
+    # Before anybody reads: while it is open it would pass for the one that stays open.
+    producer = commit_a_transaction(here.address)
     parts = [
         partial(keep_producing, here.address, here.stopped),
-        partial(open_transaction, here.address, here.stopped),
+        partial(open_transaction, producer, here.stopped),
         *(partial(play, group, here) for group in seeded_groups(here.version)),
     ]
     with ThreadPoolExecutor(len(parts)) as together:

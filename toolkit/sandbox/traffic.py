@@ -89,25 +89,33 @@ def keep_producing(address: str, stopped: threading.Event) -> None:
     producer.flush(5)
 
 
-def open_transaction(address: str, stopped: threading.Event) -> None:
-    """Commit one transaction, begin another, and never end it."""
+def commit_a_transaction(address: str) -> Producer:
+    """Write one whole transaction, and return its producer."""
     producer = _producer(
         address,
         **{"transactional.id": "settlement-feed", "transaction.timeout.ms": _WEEK_MS},
     )
     producer.init_transactions()
-    for ends in (True, False):
-        producer.begin_transaction()
-        for number in range(10):
-            producer.produce(
-                OPEN_TRANSACTION.topic,
-                value=_record(number, datetime.now(UTC)),
-                partition=OPEN_TRANSACTION.partition,
-            )
-        producer.flush()
-        if ends:
-            producer.commit_transaction()
+    _begin_transaction(producer)
+    producer.commit_transaction()
+    return producer
+
+
+def open_transaction(producer: Producer, stopped: threading.Event) -> None:
+    """Begin a transaction, and never end it."""
+    _begin_transaction(producer)
     stopped.wait()
+
+
+def _begin_transaction(producer: Producer) -> None:
+    producer.begin_transaction()
+    for number in range(10):
+        producer.produce(
+            OPEN_TRANSACTION.topic,
+            value=_record(number, datetime.now(UTC)),
+            partition=OPEN_TRANSACTION.partition,
+        )
+    producer.flush()
 
 
 def cut_log(address: str, topics: tuple[str, ...]) -> None:

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
 
 from toolkit.java import find_java
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars

@@ -14,12 +14,12 @@ from toolkit.model import Cluster, GroupState, Snapshot, TopicPartition
 from toolkit.operate.background import read_background
 from toolkit.operate.move import move
 from toolkit.plan import Outcome
-from toolkit.planning.hold_case import HoldCase
-from toolkit.planning.index import Index
-from toolkit.planning.move import MoveRequest, plan_move
-from toolkit.planning.pause_costs import costs
-from toolkit.planning.scope import scopes_of
-from toolkit.planning.targets import ShiftBy
+from toolkit.planning.changes.move import MoveRequest, plan_move
+from toolkit.planning.changes.targets import ShiftBy
+from toolkit.planning.holds.hold_context import HoldCase
+from toolkit.planning.holds.hold_costs import costs
+from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.scope import scopes_of
 from toolkit.storage.hold_files import hold_path, read_hold
 
 PATIENCE_S = 120

@@ -25,7 +25,7 @@ from statistics import median
 
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
 
-from toolkit.runbook import run_notebook
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
 
 ROOT = Path(__file__).parent.parent

@@ -33,9 +33,9 @@ from toolkit.model import (
     Snapshot,
     TopicPartition,
 )
-from toolkit.planning.preview import review_frame, summary
-from toolkit.planning.reset import plan_reset
-from toolkit.planning.targets import ShiftBy
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import ShiftBy
+from toolkit.planning.frames.review_frame import review_frame, summary
 
 SIZES = (50_000, 1_000_000)
 PARTITIONS_PER_TOPIC, COMMITS_PER_GROUP, TOPICS = 100, 1_000, 100

@@ -4,7 +4,7 @@ Reading `__consumer_offsets`: offsetbook beside a bare drain by librdkafka, on o
 Starts its own broker, fills the topic, and measures in turns, each run in fresh processes:
 
     drain  confluent-kafka in one process: consume all partitions and count, nothing else
-    one    toolkit.kafka_io.offsets_reader.read_offsets_log, all partitions in one process
+    one    toolkit.kafka_io.offsets_topic.reader.read_offsets_log, all partitions in one process
     two    the same in two processes side by side, as Spark does it with two cores
 
 Times begin when the first process is ready to read, and end when the last has read all.
@@ -34,10 +34,10 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaExcepti
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.offsets_log import BULK
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.offsets_topic.bulk_read import BULK
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION

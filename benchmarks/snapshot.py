@@ -5,7 +5,7 @@ Starts its own broker, fills it, and measures in turns, each run in a fresh proc
 
     tool      kafka-consumer-groups --describe --all-groups
     command   offsetbook lag --by partition --output csv
-    snapshot  toolkit.kafka_io.snapshot.read_snapshot, as in a notebook that is already running
+    snapshot  toolkit.kafka_io.read_snapshot.read_snapshot, as in a notebook that is already running
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 # Prints what one call took, apart from starting Python and importing.
 READ_SNAPSHOT = """
 import json, sys, time
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
 began, cpu = time.perf_counter(), time.process_time()
 snapshot = read_snapshot(Cluster("benchmark", sys.argv[1]))

@@ -4,7 +4,7 @@ Lag in time of every commit: time look-ups beside reading one record each, on on
 Starts its own broker and fills it with records whose times are spread over days. Groups have
 committed at places of all ages. Every way runs in a fresh process, in turns:
 
-    look-ups  toolkit.kafka_io.log_times, and the rule of toolkit.planning.time_lag
+    look-ups  toolkit.kafka_io.logs.log_times, and the rule of toolkit.planning.lag.time_lag
     records   the same, and the record itself where look-ups tell too little (at most 5,000)
     reading   one record for each of a sample of commits, as other tools read it for each commit
 
@@ -35,12 +35,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from snapshot import say
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.log_offsets import read_log_offsets
-from toolkit.kafka_io.log_times import LookUp, points_around, read_log_times
-from toolkit.kafka_io.record_times import read_first_records
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_times import LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, TopicPartition
-from toolkit.planning.time_lag import with_time_lag
+from toolkit.planning.lag.time_lag import with_time_lag
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from playwright.sync_api import BrowserContext, expect, sync_playwright
 
-from toolkit.runbook import run_notebook
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
 

@@ -27,6 +27,7 @@ pytest_plugins = [
     "live_groups",
     "holding",
     "streams_app",
+    "small_notebooks",
 ]
 
 

@@ -11,47 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError, UsageError
-    from toolkit.kafka_io.plan_facts import read_plan_facts
-    from toolkit.kafka_io.snapshot import read_snapshot
-    from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
-    from toolkit.operate import Approval, apply_plan, check_plan
-    from toolkit.operate.pause import (
-        list_paused_partitions,
-        pause_partitions,
-        resume_partitions,
-    )
-    from toolkit.plan import Change, Finding, Outcome, Plan
-    from toolkit.planning.delete_groups import plan_delete_groups
-    from toolkit.planning.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
-    from toolkit.planning.expiring import expiring, expiry_by_group
-    from toolkit.planning.frames import groups_frame, offsets_frame, problems_frame
-    from toolkit.planning.guardrails import blocking
-    from toolkit.planning.hold_case import HoldTerms
-    from toolkit.planning.lag import lag_by_group, with_lag
-    from toolkit.planning.modes import parse_target
-    from toolkit.planning.outcomes import outcome_frame
-    from toolkit.planning.pause import plan_pause, plan_resume
-    from toolkit.planning.paused import paused_frame
-    from toolkit.planning.preview import findings_frame, review_frame
-    from toolkit.planning.preview import summary as plan_summary
-    from toolkit.planning.reset import plan_reset
-    from toolkit.planning.status_rules import StatusRules
-    from toolkit.planning.times import parse_duration
-    from toolkit.planning.undo import Moved, plan_undo
-    from toolkit.planning.unsubscribed import find_unsubscribed
-    from toolkit.report.audit import changes_frame, runs_frame
-    from toolkit.report.charts import show_lag_chart, show_leftover_chart
-    from toolkit.report.expiry_chart import show_expiry_timeline
-    from toolkit.report.fleet_charts import (
-        show_lag_heat_map,
-        show_lag_history,
-        show_status_chart,
-        show_time_lag_chart,
-    )
-    from toolkit.report.plan_chart import show_plan_chart
-    from toolkit.report.tables import show_problems, show_table
-    from toolkit.runbook import conclude, run_notebook
-    from toolkit.runbook.changes import (
+    from toolkit.journeys.change.apply_once import Applying
+    from toolkit.journeys.change.change_facts import read_facts_of, read_reset_facts, read_times_of
+    from toolkit.journeys.change.change_outcome import (
         apply_decided,
         conclude_change,
         leave_plan,
@@ -60,9 +22,10 @@ if TYPE_CHECKING:
         show_outcome,
         show_undo,
     )
-    from toolkit.runbook.copying import CopyWish, plan_group_copy
-    from toolkit.runbook.decision import Consent
-    from toolkit.runbook.holds import (
+    from toolkit.journeys.change.decision import Consent
+    from toolkit.journeys.copy import CopyWish, plan_group_copy
+    from toolkit.journeys.delete_offsets import record_unsubscribed
+    from toolkit.journeys.holds import (
         HoldRequest,
         MoveWish,
         plan_hold,
@@ -70,87 +33,133 @@ if TYPE_CHECKING:
         show_paused,
         show_resume,
     )
-    from toolkit.runbook.look import read_facts_of, read_reset_facts, read_times_of
-    from toolkit.runbook.rescue import plan_expiry_rescue
-    from toolkit.runbook.review import Applying
-    from toolkit.runbook.trouble import (
+    from toolkit.journeys.rescue import plan_expiry_rescue
+    from toolkit.journeys.troubleshoot import (
         examine_group,
         groups_to_choose,
         look_at_group,
         show_next_steps,
         show_records,
     )
-    from toolkit.runbook.unsubscribed import record_unsubscribed
-    from toolkit.sandbox.only import require_sandbox
-    from toolkit.spark.fleet_history import read_fleet_history
+    from toolkit.kafka_io.read_plan_facts import read_plan_facts
+    from toolkit.kafka_io.read_snapshot import read_snapshot
+    from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
+    from toolkit.operate.apply import apply_plan, check_plan
+    from toolkit.operate.approval import Approval
+    from toolkit.operate.pause import (
+        list_paused_partitions,
+        pause_partitions,
+        resume_partitions,
+    )
+    from toolkit.plan import Change, Finding, Outcome, Plan
+    from toolkit.planning.changes.delete_groups import plan_delete_groups
+    from toolkit.planning.changes.delete_offsets import (
+        plan_delete_offsets,
+        plan_delete_unsubscribed,
+    )
+    from toolkit.planning.changes.modes import parse_target
+    from toolkit.planning.changes.pause import plan_pause, plan_resume
+    from toolkit.planning.changes.reset import plan_reset
+    from toolkit.planning.changes.undo import Moved, plan_undo
+    from toolkit.planning.expiry.expiry_forecast import expiring, expiry_by_group
+    from toolkit.planning.frames.outcome_frame import outcome_frame
+    from toolkit.planning.frames.review_frame import findings_frame, review_frame
+    from toolkit.planning.frames.review_frame import summary as plan_summary
+    from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
+    from toolkit.planning.guardrails.registry import blocking
+    from toolkit.planning.holds.hold_context import HoldTerms
+    from toolkit.planning.holds.paused_frame import paused_frame
+    from toolkit.planning.lag.lag import lag_by_group, with_lag
+    from toolkit.planning.lag.status_rules import StatusRules
+    from toolkit.planning.times import parse_duration
+    from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
+    from toolkit.report.audit_frames import changes_frame, runs_frame
+    from toolkit.report.expiry_chart import show_expiry_timeline
+    from toolkit.report.fleet_charts import (
+        show_lag_heat_map,
+        show_lag_history,
+        show_status_chart,
+        show_time_lag_chart,
+    )
+    from toolkit.report.lag_charts import show_lag_chart, show_leftover_chart
+    from toolkit.report.plan_chart import show_plan_chart
+    from toolkit.report.tables import show_problems, show_table
+    from toolkit.runner.conclusion import conclude
+    from toolkit.runner.run_notebook import run_notebook
+    from toolkit.sandbox.require_sandbox import require_sandbox
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
-    from toolkit.spark.session import start_session
+    from toolkit.spark.history.fleet_history import read_fleet_history
+    from toolkit.spark.spark_session import start_session
     from toolkit.storage.audit import read as read_audit
     from toolkit.storage.audit import unfinished as unfinished_audit
     from toolkit.storage.audit import verify as verify_audit
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
     from toolkit.storage.plan_files import read_plan, write_plan
-    from toolkit.storage.runs import read_undo_record
-    from toolkit.storage.sightings import empty_since as read_sightings
-    from toolkit.storage.sightings import record as record_sightings
-    from toolkit.storage.state_dir import state_dir
+    from toolkit.storage.sightings.empty_groups import empty_since as read_sightings
+    from toolkit.storage.sightings.empty_groups import record as record_sightings
+    from toolkit.storage.state_folder import state_dir
+    from toolkit.storage.undo_records import read_undo_record
 
 # Where the names are at home; after a colon, what one is called there.
 _AT_HOME = {
     "errors": "ToolkitError UsageError",
-    "kafka_io.plan_facts": "read_plan_facts",
-    "kafka_io.snapshot": "read_snapshot",
+    "journeys.change.apply_once": "Applying",
+    "journeys.change.change_facts": "read_facts_of read_reset_facts read_times_of",
+    "journeys.change.change_outcome": (
+        "apply_decided conclude_change leave_plan run_command show_decision show_outcome show_undo"
+    ),
+    "journeys.change.decision": "Consent",
+    "journeys.copy": "CopyWish plan_group_copy",
+    "journeys.delete_offsets": "record_unsubscribed",
+    "journeys.holds": "HoldRequest MoveWish plan_hold plan_live_move show_paused show_resume",
+    "journeys.rescue": "plan_expiry_rescue",
+    "journeys.troubleshoot": (
+        "examine_group groups_to_choose look_at_group show_next_steps show_records"
+    ),
+    "kafka_io.read_plan_facts": "read_plan_facts",
+    "kafka_io.read_snapshot": "read_snapshot",
     "model": "Cluster Commit Group GroupState GroupType Member Snapshot",
-    "operate": "Approval apply_plan check_plan",
+    "operate.apply": "apply_plan check_plan",
+    "operate.approval": "Approval",
     "operate.pause": "list_paused_partitions pause_partitions resume_partitions",
     "plan": "Change Finding Outcome Plan",
-    "planning.delete_groups": "plan_delete_groups",
-    "planning.delete_offsets": "plan_delete_offsets plan_delete_unsubscribed",
-    "planning.expiring": "expiring expiry_by_group",
-    "planning.frames": "groups_frame offsets_frame problems_frame",
-    "planning.guardrails": "blocking",
-    "planning.hold_case": "HoldTerms",
-    "planning.lag": "lag_by_group with_lag",
-    "planning.modes": "parse_target",
-    "planning.outcomes": "outcome_frame",
-    "planning.pause": "plan_pause plan_resume",
-    "planning.paused": "paused_frame",
-    "planning.preview": "findings_frame plan_summary:summary review_frame",
-    "planning.reset": "plan_reset",
-    "planning.status_rules": "StatusRules",
+    "planning.changes.delete_groups": "plan_delete_groups",
+    "planning.changes.delete_offsets": "plan_delete_offsets plan_delete_unsubscribed",
+    "planning.changes.modes": "parse_target",
+    "planning.changes.pause": "plan_pause plan_resume",
+    "planning.changes.reset": "plan_reset",
+    "planning.changes.undo": "Moved plan_undo",
+    "planning.expiry.expiry_forecast": "expiring expiry_by_group",
+    "planning.frames.outcome_frame": "outcome_frame",
+    "planning.frames.review_frame": "findings_frame plan_summary:summary review_frame",
+    "planning.frames.snapshot_frames": "groups_frame offsets_frame problems_frame",
+    "planning.guardrails.registry": "blocking",
+    "planning.holds.hold_context": "HoldTerms",
+    "planning.holds.paused_frame": "paused_frame",
+    "planning.lag.lag": "lag_by_group with_lag",
+    "planning.lag.status_rules": "StatusRules",
     "planning.times": "parse_duration",
-    "planning.undo": "Moved plan_undo",
-    "planning.unsubscribed": "find_unsubscribed",
-    "report.audit": "changes_frame runs_frame",
-    "report.charts": "show_lag_chart show_leftover_chart",
+    "planning.unsubscribed.unsubscribed_offsets": "find_unsubscribed",
+    "report.audit_frames": "changes_frame runs_frame",
     "report.expiry_chart": "show_expiry_timeline",
     "report.fleet_charts": (
         "show_lag_heat_map show_lag_history show_status_chart show_time_lag_chart"
     ),
+    "report.lag_charts": "show_lag_chart show_leftover_chart",
     "report.plan_chart": "show_plan_chart",
     "report.tables": "show_problems show_table",
-    "runbook": "conclude run_notebook",
-    "runbook.changes": (
-        "apply_decided conclude_change leave_plan run_command show_decision show_outcome show_undo"
-    ),
-    "runbook.copying": "CopyWish plan_group_copy",
-    "runbook.decision": "Consent",
-    "runbook.holds": "HoldRequest MoveWish plan_hold plan_live_move show_paused show_resume",
-    "runbook.look": "read_facts_of read_reset_facts read_times_of",
-    "runbook.rescue": "plan_expiry_rescue",
-    "runbook.review": "Applying",
-    "runbook.trouble": "examine_group groups_to_choose look_at_group show_next_steps show_records",
-    "runbook.unsubscribed": "record_unsubscribed",
-    "sandbox.only": "require_sandbox",
-    "spark.fleet_history": "read_fleet_history",
+    "runner.conclusion": "conclude",
+    "runner.run_notebook": "run_notebook",
+    "sandbox.require_sandbox": "require_sandbox",
     "spark.fleet_lag": "FleetOptions fleet_lag",
-    "spark.session": "start_session",
+    "spark.history.fleet_history": "read_fleet_history",
+    "spark.spark_session": "start_session",
     "storage.audit": "read_audit:read unfinished_audit:unfinished verify_audit:verify",
     "storage.fleet_file": "choose_clusters load_fleet",
     "storage.plan_files": "read_plan write_plan",
-    "storage.runs": "read_undo_record",
-    "storage.sightings": "read_sightings:empty_since record_sightings:record",
-    "storage.state_dir": "state_dir",
+    "storage.sightings.empty_groups": "read_sightings:empty_since record_sightings:record",
+    "storage.state_folder": "state_dir",
+    "storage.undo_records": "read_undo_record",
 }
 _HOME = {
     name: (module, called or name)

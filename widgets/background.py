@@ -11,7 +11,7 @@ import ipywidgets
 from traitlets import Unicode
 
 from widgets.fragments import in_html
-from widgets.shown import Shown
+from widgets.live_or_static import Shown
 
 TICK_S = 0.5
 IDLE, RUNNING, DONE, FAILED = "idle", "running", "done", "failed"

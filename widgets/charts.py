@@ -10,13 +10,13 @@ from typing import Any
 import ipywidgets
 import pandas as pd
 
-from toolkit.planning.expiring import Expiring
-from toolkit.report.charts import show_lag_chart, show_partition_lag_chart
+from toolkit.planning.expiry.expiry_forecast import Expiring
 from toolkit.report.display import collected
 from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.lag_charts import show_lag_chart, show_partition_lag_chart
 from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet
-from widgets.shown import Shown
+from widgets.live_or_static import Shown
 
 NO_LAG = "No records are known to wait."
 NO_EXPIRY = "No committed offset expires within the time that is looked ahead."

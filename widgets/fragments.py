@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from toolkit.errors import ToolkitError
+from toolkit.report.browser_libraries import style
 from toolkit.report.display import collected
-from toolkit.report.live import style
 from toolkit.report.names import in_html
 from toolkit.report.notices import Tone, show_notice
 from toolkit.report.tables import show_table

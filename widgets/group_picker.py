@@ -11,8 +11,8 @@ from traitlets import Tuple
 
 from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet, table
+from widgets.live_or_static import Shown
 from widgets.rows import matching, texts
-from widgets.shown import Shown
 
 MOST = 200
 ANY = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from toolkit.plan import Outcome, Status
-from toolkit.planning.outcomes import outcome_frame, outcome_reasons
+from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from widgets.fragments import Tone, notice, table
 
 NEXT = "Now run the cells below: they verify, record, and say how to go back."

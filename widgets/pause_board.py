@@ -13,12 +13,12 @@ import pandas as pd
 from traitlets import Any as AnyTrait
 
 from toolkit.model import TopicPartition
-from toolkit.planning.scope import scopes_of
-from toolkit.planning.tiles import LAGGING_FROM, Tile
+from toolkit.planning.holds.tiles import LAGGING_FROM, Tile
+from toolkit.planning.selection.scope import scopes_of
 from toolkit.report.names import visible
 from widgets.background import Background
 from widgets.fragments import in_html, sheet
-from widgets.shown import Shown
+from widgets.live_or_static import Shown
 
 PAUSE, RESUME = "pause", "resume"
 MOST = 200

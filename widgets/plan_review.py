@@ -12,15 +12,15 @@ import pandas as pd
 from traitlets import Any
 
 from toolkit.plan import Action, Finding, Outcome, Plan
-from toolkit.planning.guardrails import blocking
-from toolkit.planning.preview import review_frame, summary
+from toolkit.planning.frames.review_frame import review_frame, summary
+from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.names import visible
 from widgets.background import Background, Job
 from widgets.fragments import notice
+from widgets.live_or_static import Shown
 from widgets.outcome import outcome_html
 from widgets.review_html import findings_html, head_html, static_review, wanted_html
 from widgets.rows import Rows
-from widgets.shown import Shown
 
 TAKING_AWAY = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
 USED = "This plan was approved once already; run the cells from the top for a new one."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from toolkit.plan import Finding
-from toolkit.planning.preview import summary
+from toolkit.planning.frames.review_frame import summary
 from widgets.background import FAILED, RUNNING
 from widgets.fragments import in_html, sheet
 

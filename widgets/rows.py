@@ -8,7 +8,7 @@ import ipywidgets
 import pandas as pd
 
 from widgets.fragments import sheet, table
-from widgets.shown import Shown
+from widgets.live_or_static import Shown
 
 AS_PLANNED = "as planned"
 

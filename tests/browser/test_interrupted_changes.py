@@ -14,13 +14,13 @@ from desks import Desk
 from lab import Lab, Open, open_notebook
 from playwright.sync_api import BrowserContext, expect
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.writes import Answered, GroupWriter
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
 from toolkit.model import Cluster, Policy, TopicPartition
-from toolkit.operate import settle
+from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
 from toolkit.storage import audit
-from toolkit.storage.runs import read_undo_record
+from toolkit.storage.undo_records import read_undo_record
 
 COUNT, BEFORE_THE_GATE = 120, 60  # groups
 THERE = 7
@@ -29,7 +29,7 @@ GATE = """
 import time
 from functools import wraps
 from pathlib import Path
-from toolkit.kafka_io.writes import GroupWriter
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 gate, commit = Path({gate!r}), getattr(GroupWriter.commit, "__wrapped__", GroupWriter.commit)
 @wraps(commit)
 def commit_behind_gate(writer, group, positions):

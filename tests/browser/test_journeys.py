@@ -12,7 +12,7 @@ from applications import Applications
 from lab import DARK, LIGHT, Lab, Open, open_notebook
 from playwright.sync_api import BrowserContext, expect
 
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
@@ -263,8 +263,8 @@ import sys
 sys.path.insert(0, {facts!r})
 from datetime import timedelta
 from expiry_facts import CLASSIC, EMPTY, T0, frame
-from toolkit.planning.expiring import expiring
-from toolkit.planning.expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import expiring
+from toolkit.planning.expiry.with_expiry import with_expiry
 import widgets
 names, now = ["nightly-export", {name!r}], T0 + timedelta(hours=1)
 rows = [dict(CLASSIC | EMPTY, group=name, empty_since=3600) for name in names]

@@ -8,7 +8,7 @@ from applications import Applications
 from playwright.sync_api import expect
 
 from toolkit.model import Cluster, TopicPartition
-from toolkit.runbook import run_notebook
+from toolkit.runner.run_notebook import run_notebook
 
 Watched = Any  # conftest.Watched; a conftest cannot be imported
 

@@ -8,7 +8,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from playwright.sync_api import expect
 
-from toolkit.runbook import run_notebook
+from toolkit.runner.run_notebook import run_notebook
 
 Watched = Any  # conftest.Watched; a conftest cannot be imported
 
@@ -19,8 +19,8 @@ RECORDS = f"""\
 from datetime import UTC, datetime
 from toolkit.model import TopicPartition
 from toolkit.record import Excerpt, Header, Record
-from toolkit.report.records import show_record_cards
-from toolkit.report.next_steps import ShownStep, show_steps
+from toolkit.report.record_cards import show_record_cards
+from toolkit.report.next_step_list import ShownStep, show_steps
 hostile = {HOSTILE!r}
 place, at = TopicPartition("orders.created", 3), datetime(2026, 3, 1, tzinfo=UTC)
 values = [b'{{"id": 1, "name": "' + hostile.encode() + b'"}}', bytes(range(200)), b"x" * 9000, None]

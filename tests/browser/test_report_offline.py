@@ -7,7 +7,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from playwright.sync_api import Browser, expect
 
-from toolkit.runbook import run_notebook
+from toolkit.runner.run_notebook import run_notebook
 
 MakeReport = Callable[..., Path]
 Watched = Any  # conftest.Watched; a conftest cannot be imported
@@ -37,7 +37,7 @@ figure.update_layout(title="Lag of " + plain(hostile))
 show_figure(figure)
 """
 CONCLUDE = """\
-from toolkit.runbook import conclude
+from toolkit.runner import conclude
 conclude("41 groups, one of them " + hostile, findings=41, problems=1)
 """
 

@@ -14,7 +14,7 @@ import pytest
 from terminal import talk
 
 from toolkit.errors import NotFound, UsageError
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
 
 Command = Callable[..., "CompletedProcess[str]"]

@@ -10,7 +10,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from toolkit.kafka_io import listing, snapshot
+from toolkit.kafka_io import read_snapshot
+from toolkit.kafka_io.groups import listing
 from toolkit.model import Problem
 
 Command = Callable[..., "CompletedProcess[str]"]
@@ -153,7 +154,9 @@ def test_a_listing_that_lacks_a_broker_is_not_complete(
     """When groups could not be listed the command says so, also with --quiet, and exits with 4."""
     gone = Problem("groups coordinated by broker 2", "it does not answer")
     listed = listing.list_groups
-    monkeypatch.setattr(snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone]))
+    monkeypatch.setattr(
+        read_snapshot, "list_groups", lambda connection: (listed(connection)[0], [gone])
+    )
     done = offsetbook_here("groups", "list", "--quiet", "--output", "csv", fleet=fleet)
 
     assert done.returncode == 4

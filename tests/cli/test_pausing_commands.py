@@ -21,8 +21,8 @@ from live_groups import LiveGroup, start_live_group
 from terminal import CTRL_C, talk
 
 from toolkit.errors import HoldLost, UsageError
-from toolkit.kafka_io.membership import GroupChannel
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import run
 from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition

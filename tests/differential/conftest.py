@@ -22,7 +22,7 @@ from py4j.java_gateway import (
 from real_tool import PARTITIONS, Bench, RealTool
 
 from toolkit.java import find_java
-from toolkit.kafka_io.connect import Connection
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import VERSION, start_broker
 from toolkit.sandbox.jars import kafka_jars

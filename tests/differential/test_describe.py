@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from real_tool import Bench
 
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, GroupState, TopicPartition
 
 Row = tuple[str, ...]

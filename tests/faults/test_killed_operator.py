@@ -11,11 +11,12 @@ from desks import Desk
 
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
-from toolkit.operate import in_words, settle
+from toolkit.operate.apply import in_words
+from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
 from toolkit.storage import audit
-from toolkit.storage.runs import list_runs, read_undo_record
-from toolkit.storage.whole_files import exclusively
+from toolkit.storage.formats.atomic_files import exclusively
+from toolkit.storage.undo_records import list_runs, read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -9,11 +9,11 @@ from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.operate import in_words
+from toolkit.operate.apply import in_words
 from toolkit.plan import Action, Outcome, Plan, Position, Status
-from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.storage import audit
-from toolkit.storage.runs import read_undo_record
+from toolkit.storage.undo_records import read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -13,12 +13,12 @@ from brokers import kill
 from coordinators import offsets_partitions, reassign
 from desks import Desk
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.coordinators import find_coordinators
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.model import Cluster, TopicPartition
-from toolkit.operate import in_words
+from toolkit.operate.apply import in_words
 from toolkit.plan import Plan, Position, Status, StepOutcome
-from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
 
 # Of sockets that could not connect: see `_left_over`.

@@ -11,11 +11,11 @@ from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.model import TopicPartition
-from toolkit.operate import in_words
+from toolkit.operate.apply import in_words
 from toolkit.plan import Plan, Position, Status, StepOutcome
-from toolkit.planning.delete_groups import plan_delete_groups
-from toolkit.storage.runs import list_runs
-from toolkit.storage.whole_files import exclusively
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.storage.formats.atomic_files import exclusively
+from toolkit.storage.undo_records import list_runs
 
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]

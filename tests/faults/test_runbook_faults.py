@@ -27,10 +27,10 @@ from nbformat.v4 import new_code_cell
 from runbook_places import Place
 
 from toolkit.model import TopicPartition
-from toolkit.operate import settle
+from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
 from toolkit.storage import audit
-from toolkit.storage.runs import list_runs, read_undo_record
+from toolkit.storage.undo_records import list_runs, read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

@@ -11,9 +11,10 @@ from applications import eventually
 from desks import Desk
 
 from toolkit.model import TopicPartition
-from toolkit.operate import in_words, settle
+from toolkit.operate.apply import in_words
+from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
-from toolkit.storage.runs import list_runs, read_undo_record
+from toolkit.storage.undo_records import list_runs, read_undo_record
 
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]

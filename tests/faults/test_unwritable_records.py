@@ -12,10 +12,11 @@ from desks import Desk
 
 from toolkit.errors import RecordFailed
 from toolkit.model import TopicPartition
-from toolkit.operate import in_words, settle
+from toolkit.operate.apply import in_words
+from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position
-from toolkit.storage.runs import list_runs
-from toolkit.storage.whole_files import exclusively
+from toolkit.storage.formats.atomic_files import exclusively
+from toolkit.storage.undo_records import list_runs
 
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]

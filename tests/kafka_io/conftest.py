@@ -21,7 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.lock import exclusively

@@ -18,20 +18,20 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assignment
 from expiring_groups import OFFSETS_PARTITIONS, STOP_EARLY, STOP_LATE, TA0, TRANSACTIONS, Cast
 
-from toolkit.kafka_io.commit_records import decode_commit_key
-from toolkit.kafka_io.commits import read_commits
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.group_settings import read_expiry_settings
-from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.log_offsets import read_log_offsets
-from toolkit.kafka_io.offsets_decode import decode_commits
-from toolkit.kafka_io.offsets_groups import decode_groups
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, UnknownRecord, partition_of
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
+from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
+from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord, partition_of
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
-from toolkit.planning.expiry import with_expiry
-from toolkit.planning.expiry_rules import ExpiryRule
-from toolkit.planning.group_facts import group_facts
+from toolkit.planning.expiry.expiry_rules import ExpiryRule
+from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.unsubscribed.group_facts import group_facts
 from toolkit.sandbox.broker import start_broker
 
 pytestmark = pytest.mark.starts("a broker")

@@ -10,15 +10,15 @@ import pytest
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
-from toolkit.kafka_io import snapshot as snapshot_module
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC, partition_of
-from toolkit.kafka_io.plan_facts import read_plan_facts
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io import read_snapshot as snapshot_module
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot, TopicPartition
-from toolkit.planning.copy import plan_rename
-from toolkit.planning.delete_groups import plan_delete_groups
-from toolkit.planning.frames import offsets_frame
-from toolkit.planning.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
+from toolkit.planning.changes.copy import plan_rename
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
 from toolkit.spark.tasks import AdminTask, LogTask
 
 

@@ -13,16 +13,11 @@ from deliveries.log import Delivery
 from live_groups import LiveGroup
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
-from toolkit.kafka_io.hold_notes import read_note
-from toolkit.kafka_io.membership import (
-    ClassicFacts,
-    ClassicMember,
-    DescribeClassic,
-    FetchCommits,
-    GroupChannel,
-    Leave,
-)
-from toolkit.kafka_io.subscriptions import assignment_from_bytes, user_data_from_bytes
+from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.classic import ClassicFacts, ClassicMember, DescribeClassic, Leave
+from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.flow import run
 from toolkit.model import HOLDER, Cluster, GroupState, HoldNote, TopicPartition

@@ -17,13 +17,12 @@ from toolkit.errors import (
     Interrupted,
     NotCaptured,
 )
-from toolkit.kafka_io.hold_notes import read_note
-from toolkit.kafka_io.membership import (
+from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
+from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicMember,
     DescribeClassic,
-    Failed,
-    FetchCommits,
     Heartbeat,
     Join,
     Joined,
@@ -31,13 +30,22 @@ from toolkit.kafka_io.membership import (
     Left,
     Sync,
     Synced,
+)
+from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, read_subscription
+from toolkit.kafka_io.membership.protocol_bytes.fields import (
+    int16,
+    optional_bytes,
+    partitions,
+    strings,
+)
+from toolkit.kafka_io.membership.request import Failed
+from toolkit.kafka_io.membership.topics_and_commits import (
+    CommitsFound,
+    FetchCommits,
     Topic,
     TopicFacts,
+    TopicsFound,
 )
-from toolkit.kafka_io.membership.facts import CommitsFound, TopicsFound
-from toolkit.kafka_io.protocol_bytes import PROTOCOLS, read_subscription
-from toolkit.kafka_io.protocol_bytes.fields import int16, optional_bytes, partitions, strings
-from toolkit.kafka_io.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
 from toolkit.live.flow import Aside, Flow, Together, Wait

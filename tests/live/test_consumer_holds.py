@@ -15,17 +15,13 @@ from deliveries.log import Delivery
 from live_groups import LiveGroup
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
-from toolkit.kafka_io.hold_notes import read_note
-from toolkit.kafka_io.membership import (
-    ConsumerFacts,
-    ConsumerMember,
-    DescribeConsumer,
-    GroupChannel,
-)
+from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.consumer import ConsumerFacts, ConsumerMember, DescribeConsumer
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, GroupConfig
-from toolkit.live.consumer_crew import leave
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import run
+from toolkit.live.member_pool import leave
 from toolkit.model import HOLDER, Cluster, HoldNote, Prefer, TopicPartition
 
 Places = frozenset[TopicPartition]

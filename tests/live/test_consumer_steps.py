@@ -12,18 +12,17 @@ from uuid import UUID
 import pytest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, HoldLost, Interrupted, NotCaptured
-from toolkit.kafka_io.hold_notes import read_note
-from toolkit.kafka_io.membership import (
+from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.membership.consumer import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
     Beat,
     Beaten,
     ConsumerFacts,
     ConsumerMember,
     DescribeConsumer,
-    Topic,
-    TopicFacts,
+    IdPartition,
 )
-from toolkit.kafka_io.membership.consumer import JOIN_EPOCH, LEAVE_EPOCH, IdPartition
-from toolkit.kafka_io.membership.facts import TopicsFound
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
@@ -33,6 +32,7 @@ from toolkit.kafka_io.membership.group_config import (
     ConfigFound,
     GroupConfig,
 )
+from toolkit.kafka_io.membership.topics_and_commits import Topic, TopicFacts, TopicsFound
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import Flow, Together, Wait
 from toolkit.model import HOLDER, HoldNote, Prefer, TopicPartition

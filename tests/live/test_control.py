@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from toolkit.errors import HoldLost
-from toolkit.live.control import Answer, Control, Request, ask_keeper
+from toolkit.live.keeper_socket import Answer, Control, Request, ask_keeper
 
 
 @pytest.fixture

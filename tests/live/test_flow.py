@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ClusterUnreachable, Interrupted
-from toolkit.kafka_io.membership import FetchCommits, Heartbeat, Leave, Request
+from toolkit.kafka_io.membership.classic import Heartbeat, Leave
+from toolkit.kafka_io.membership.request import Request
+from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.flow import Aside, Flow, Together, Wait, run
 
 

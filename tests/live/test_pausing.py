@@ -23,21 +23,22 @@ from live_groups import LiveGroup
 
 import toolkit
 from toolkit.errors import Blocked, HoldLost
-from toolkit.kafka_io.membership import DescribeClassic, GroupChannel
-from toolkit.live.control import ask_keeper
-from toolkit.live.holding import Tie
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.classic import DescribeClassic
+from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import HOLDER, Cluster, Group, TopicPartition
-from toolkit.operate import Approval
-from toolkit.operate.left_behind import settle_holds
+from toolkit.operate.approval import Approval
+from toolkit.operate.keeper_handle import Tie
 from toolkit.operate.move import move
+from toolkit.operate.orphaned_holds import settle_holds
 from toolkit.plan import Action, Intent, Outcome, Status
-from toolkit.planning.hold_case import Background, HoldTerms
-from toolkit.planning.move import MoveRequest, move_back, plan_move
-from toolkit.planning.pause import plan_pause, plan_resume
-from toolkit.planning.targets import ShiftBy, ToOffset
+from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.changes.targets import ShiftBy, ToOffset
+from toolkit.planning.holds.hold_context import Background, HoldTerms
 from toolkit.storage.audit import Event
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
-from toolkit.storage.runs import read_undo_record
+from toolkit.storage.undo_records import read_undo_record
 
 Eventually = Callable[[Callable[[], object]], object]
 Places = frozenset[TopicPartition]

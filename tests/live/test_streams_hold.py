@@ -20,20 +20,21 @@ from py4j.java_gateway import JavaGateway
 from streams_app import StreamsApplication, start_streams_app
 
 from toolkit.errors import Blocked, HoldLost, Interrupted, NotCaptured
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.describe import describe_groups
-from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, GroupChannel, Leave
-from toolkit.kafka_io.writes import Answered, GroupWriter
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Leave
+from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
 from toolkit.live.flow import Flow, Together, Wait, Yielded, run
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import HOLDER, Cluster, Group, HoldNote, Snapshot, TopicPartition
-from toolkit.operate import Approval
+from toolkit.operate.approval import Approval
 from toolkit.operate.move import move
 from toolkit.plan import Position
-from toolkit.planning.move import MoveRequest, plan_move
-from toolkit.planning.pause import plan_pause, plan_resume
-from toolkit.planning.targets import ToOffset
+from toolkit.planning.changes.move import MoveRequest, plan_move
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.changes.targets import ToOffset
 
 NOTE = HoldNote(who="ann", host="desk", reason="a test")
 PAUSED = (1, 4)

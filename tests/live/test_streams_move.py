@@ -19,19 +19,20 @@ from kafka.protocol.consumer import OffsetCommitRequest
 from live_groups import create_topics
 from streams_app import StreamsApplication
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.membership import FetchCommits, GroupChannel
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.streams import DescribeStreams
-from toolkit.kafka_io.wire.heartbeats import StreamsGroupHeartbeatRequest
+from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
+from toolkit.kafka_io.wire.messages import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
-from toolkit.operate import Approval
+from toolkit.operate.approval import Approval
 from toolkit.operate.move import move
 from toolkit.operate.move_unheld import LOOK_EVERY_S, is_written_over, move_unheld
 from toolkit.plan import Action, Change, Outcome, Position, Status, Step
-from toolkit.planning.move import MoveRequest, move_back, plan_move
-from toolkit.planning.pause import plan_pause
-from toolkit.planning.targets import ToOffset
-from toolkit.storage.runs import read_undo_record
+from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
+from toolkit.planning.changes.pause import plan_pause
+from toolkit.planning.changes.targets import ToOffset
+from toolkit.storage.undo_records import read_undo_record
 
 MOVED = (1, 4)
 Start = Callable[..., StreamsApplication]

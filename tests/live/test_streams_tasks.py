@@ -8,15 +8,20 @@ from dataclasses import replace
 import pytest
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership import ClassicMember, Failed, Heartbeat, Join, Joined, Sync, Synced
-from toolkit.kafka_io.protocol_bytes.fields import (
+from toolkit.kafka_io.membership.classic import ClassicMember, Heartbeat, Join, Joined, Sync, Synced
+from toolkit.kafka_io.membership.protocol_bytes.fields import (
     int16,
     int32,
     optional_bytes,
     partitions,
     strings,
 )
-from toolkit.kafka_io.protocol_bytes.streams_assignment import NEVER, Paired, StreamsAssignment
+from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
+    NEVER,
+    Paired,
+    StreamsAssignment,
+)
+from toolkit.kafka_io.membership.request import Failed
 from toolkit.live.flow import Wait
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, Thread

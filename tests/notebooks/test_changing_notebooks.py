@@ -13,7 +13,9 @@ from rooms import NOTEBOOKS, Room, report, shown_command
 
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
-from toolkit.runbook import RunResult, read_parameters, run_notebook
+from toolkit.runner.parameters import read_parameters
+from toolkit.runner.result import RunResult
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.storage import audit
 from toolkit.storage.plan_files import write_plan
 

@@ -17,7 +17,7 @@ from rooms import Room, report, shown_command
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
-from toolkit.runbook import RunResult
+from toolkit.runner.result import RunResult
 
 FIRST_MS = 1_760_000_000_000
 RECORDS, EARLIER = 10, 7  # the mirror has more records, before all others

@@ -16,10 +16,12 @@ from applications import Applications
 from click.testing import CliRunner
 from desks import Desk
 
-from toolkit.cli.run import command
+from toolkit.cli.notebooks.run import command
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
-from toolkit.runbook import RunResult, read_parameters, run_notebook
+from toolkit.runner.parameters import read_parameters
+from toolkit.runner.result import RunResult
+from toolkit.runner.run_notebook import run_notebook
 
 NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "30_expiry_forecast.ipynb"
 HOSTILE = "<img src=x onerror=alert(1)>"

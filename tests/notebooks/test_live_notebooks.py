@@ -19,11 +19,13 @@ import pytest
 from click.testing import CliRunner
 from runbook_places import Place
 
-from toolkit.cli.run import command
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.cli.notebooks.run import command
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, GroupState, TopicPartition
-from toolkit.operate import settle
-from toolkit.runbook import RunResult, read_parameters, run_notebook
+from toolkit.operate.reconcile_runs import settle
+from toolkit.runner.parameters import read_parameters
+from toolkit.runner.result import RunResult
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit

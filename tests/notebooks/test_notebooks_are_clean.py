@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import toolkit
-from toolkit.runbook import read_parameters
+from toolkit.runner.parameters import read_parameters
 
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOKS = sorted(ROOT.glob("notebooks/*.ipynb"))

@@ -10,11 +10,12 @@ import pytest
 import yaml
 
 from toolkit.errors import Blocked
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
-from toolkit.runbook import RunResult, run_notebook
+from toolkit.runner.result import RunResult
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
-from toolkit.sandbox.only import require_sandbox
+from toolkit.sandbox.require_sandbox import require_sandbox
 from toolkit.sandbox.seed import LEFT_AT, POISON, POISON_OFFSET
 from toolkit.storage import audit
 

@@ -12,16 +12,12 @@ from typing import Any
 import pytest
 from applications import eventually
 
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
-from toolkit.runbook import (
-    RunResult,
-    check_parameters,
-    find_notebook,
-    parse_parameters,
-    read_parameters,
-    run_notebook,
-)
+from toolkit.runner.notebooks import find_notebook
+from toolkit.runner.parameters import check_parameters, parse_parameters, read_parameters
+from toolkit.runner.result import RunResult
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 

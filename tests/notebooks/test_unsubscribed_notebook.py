@@ -8,8 +8,8 @@ import pytest
 from rooms import Room, report
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.runbook import RunResult
-from toolkit.storage import unsubscribed_sightings
+from toolkit.runner.result import RunResult
+from toolkit.storage.sightings import unsubscribed_topics
 
 STANDING = {"dry_run": False, "approve": "within limits", "reason": "weekly"}
 LIMITS = ["max_groups=1", "max_partitions=1"]
@@ -50,7 +50,7 @@ class Leftover:
     def seen(self) -> int:
         """How many runs in a row have seen its leftover, by the state folder."""
         cluster_id = self.room.desk.facts(self.name).cluster_id
-        series = unsubscribed_sightings.since(self.room.desk.state, cluster_id)
+        series = unsubscribed_topics.since(self.room.desk.state, cluster_id)
         found = series.get((self.name, self.left))
         return found.seen if found else 0
 

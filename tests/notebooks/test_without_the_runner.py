@@ -17,7 +17,7 @@ from toolkit.model import TopicPartition
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
 from toolkit.storage import audit
-from toolkit.storage.runs import list_runs
+from toolkit.storage.undo_records import list_runs
 
 pytestmark = pytest.mark.starts("kernels")
 

@@ -11,13 +11,13 @@ from applications import Applications
 from desks import Desk
 
 from toolkit.model import Cluster, GroupState, TopicPartition
-from toolkit.operate import in_words
+from toolkit.operate.apply import in_words
 from toolkit.plan import Action, Plan, Position, Result, Status, StepOutcome
-from toolkit.planning.copy import plan_copy, plan_rename
-from toolkit.planning.delete_groups import plan_delete_groups
-from toolkit.planning.delete_offsets import plan_delete_offsets
+from toolkit.planning.changes.copy import plan_copy, plan_rename
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 from toolkit.storage import audit
-from toolkit.storage.runs import read_undo_record
+from toolkit.storage.undo_records import read_undo_record
 
 TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
 

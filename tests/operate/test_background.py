@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from live_groups import LiveGroup
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.group_settings import OF_A_BROKER, read_group_settings
-from toolkit.kafka_io.plan_facts import read_plan_facts
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, read_group_settings
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPartition
 from toolkit.operate.background import read_background, settings_of
-from toolkit.planning.hold_case import HoldCase, HoldTerms, Settings
-from toolkit.planning.index import Index
-from toolkit.planning.pause_costs import costs
+from toolkit.planning.holds.hold_context import HoldCase, HoldTerms, Settings
+from toolkit.planning.holds.hold_costs import costs
+from toolkit.planning.selection.index import Index
 from toolkit.storage.operator import Operator
 
 READ = {

@@ -10,12 +10,12 @@ import pytest
 from applications import Applications
 from desks import Desk
 
-from toolkit.kafka_io.commits import FIRST_COMMIT
+from toolkit.kafka_io.groups.commits import FIRST_COMMIT
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Finding, Plan, Severity
-from toolkit.planning.copy import plan_rename
-from toolkit.planning.delete_groups import plan_delete_groups
-from toolkit.planning.delete_offsets import plan_delete_offsets
+from toolkit.planning.changes.copy import plan_rename
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 
 Orders = tuple[TopicPartition, TopicPartition]
 

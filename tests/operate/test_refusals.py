@@ -15,12 +15,13 @@ from desks import Desk
 
 from toolkit.errors import Blocked, UsageError
 from toolkit.model import TopicPartition
-from toolkit.operate import Approval, in_words
+from toolkit.operate.apply import in_words
+from toolkit.operate.approval import Approval
 from toolkit.plan import Position
-from toolkit.planning.delete_groups import plan_delete_groups
-from toolkit.planning.delete_offsets import plan_delete_offsets
-from toolkit.planning.guardrails import WATCH
-from toolkit.planning.targets import ToLatest
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets
+from toolkit.planning.changes.targets import ToLatest
+from toolkit.planning.guardrails.registry import WATCH
 
 Orders = tuple[TopicPartition, TopicPartition]
 

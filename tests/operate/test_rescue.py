@@ -10,7 +10,7 @@ from desks import Desk
 
 from toolkit.model import GroupState, TopicPartition
 from toolkit.plan import Action, Position, Status
-from toolkit.planning.rescue import plan_rescue
+from toolkit.planning.changes.rescue import plan_rescue
 
 Orders = tuple[TopicPartition, TopicPartition]
 

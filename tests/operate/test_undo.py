@@ -11,12 +11,12 @@ from desks import Desk
 
 from toolkit.model import GroupState, TopicPartition
 from toolkit.plan import Action, Plan, Position
-from toolkit.planning.copy import plan_copy, plan_rename
-from toolkit.planning.delete_groups import plan_delete_groups
-from toolkit.planning.delete_offsets import plan_delete_offsets
-from toolkit.planning.restore import plan_restore
+from toolkit.planning.changes.copy import plan_copy, plan_rename
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets
+from toolkit.planning.changes.restore import plan_restore
 from toolkit.storage.offsets_files import read_offsets, saved_offsets, write_json
-from toolkit.storage.runs import read_undo_record
+from toolkit.storage.undo_records import read_undo_record
 
 Orders = tuple[TopicPartition, TopicPartition]
 

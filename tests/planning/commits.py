@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.planning.lag import with_lag
+from toolkit.planning.lag.lag import with_lag
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 

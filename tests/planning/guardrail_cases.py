@@ -9,7 +9,7 @@ from facts import NOON, snapshot
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.guardrails import Case, check
+from toolkit.planning.guardrails.registry import Case, check
 
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)

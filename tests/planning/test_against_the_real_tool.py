@@ -30,12 +30,19 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import Plan, Severity
-from toolkit.planning.by_time import PastEnd, ToDatetime
-from toolkit.planning.reset import plan_reset
-from toolkit.planning.scope import parse_topic
-from toolkit.planning.targets import ShiftBy, Target, ToCurrent, ToEarliest, ToLatest, ToOffset
+from toolkit.planning.changes.by_time import PastEnd, ToDatetime
+from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import (
+    ShiftBy,
+    Target,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+)
+from toolkit.planning.selection.scope import parse_topic
 from toolkit.planning.times import parse_duration, parse_time
-from toolkit.planning.written_offsets import from_offsets
 
 T0 = datetime(2025, 11, 20, tzinfo=UTC)
 EMPTY = Group("g", GroupType.CLASSIC, GroupState.EMPTY, "consumer")

@@ -7,8 +7,8 @@ from typing import Any
 
 from expiry_facts import CLASSIC, EMPTY, KIP848, READS, T0, frame
 
-from toolkit.planning.expiring import expiring
-from toolkit.planning.expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import expiring
+from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.report.expiry_chart import show_expiry_timeline
 
 Shown = list[dict[str, Any]]

@@ -153,7 +153,7 @@ def test_no_rows(shown: Shown) -> None:
 def test_library_is_sent_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
     """In JupyterLab the library comes with the first table, and never into a headless notebook."""
     monkeypatch.delenv("OFFSETBOOK_HEADLESS")
-    monkeypatch.setattr("toolkit.report.live._unsent", [lambda: "L" * 1000])
+    monkeypatch.setattr("toolkit.report.browser_libraries._unsent", [lambda: "L" * 1000])
     for _ in range(2):
         show_table(pd.DataFrame({"lag": [1]}))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from toolkit.spark.session import start_session
+from toolkit.spark.spark_session import start_session
 
 
 @pytest.fixture(scope="session")

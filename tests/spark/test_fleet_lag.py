@@ -17,12 +17,12 @@ from kafka.admin import KafkaAdminClient
 from pyspark.sql import SparkSession
 
 from toolkit.errors import ClusterUnreachable
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
-from toolkit.planning.frames import offsets_frame
-from toolkit.planning.lag import lag_by_group, with_lag
+from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
-from toolkit.spark.fleet_history import open_history
+from toolkit.spark.history.fleet_history import open_history
 from toolkit.spark.tasks import AdminTask
 
 # Of a cluster that is down.

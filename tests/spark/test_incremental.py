@@ -23,17 +23,16 @@ from kafka.admin import KafkaAdminClient
 from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import BrokerRefused, RecordFailed
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.group_settings import read_expiry_settings
-from toolkit.kafka_io.leaders import describe_topics, topic_id
-from toolkit.kafka_io.offsets_latest import LATEST, merge_latest
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import describe_topics, topic_id
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.offsets_topic.latest import LATEST, merge_latest
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster, LogOffsets, TopicPartition
-from toolkit.planning.incremental import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark import incremental
-from toolkit.spark.files import Files
+from toolkit.spark.history.files import Files
 from toolkit.spark.incremental import (
     PartitionRead,
     State,
@@ -42,6 +41,7 @@ from toolkit.spark.incremental import (
     save_state,
 )
 from toolkit.spark.packed import pack, unpack
+from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.spark.schemas import READ
 
 pytestmark = [

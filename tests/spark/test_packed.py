@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.kafka_io.timestamps import EPOCH
+from toolkit.kafka_io.client.timestamps import EPOCH
 from toolkit.spark.packed import pack, rows_of, unpack
 
 TIMES = st.integers(0, 10**12).map(lambda ms: EPOCH + timedelta(milliseconds=ms))

@@ -19,19 +19,19 @@ from brokers import until_ready
 from pyspark.sql import SparkSession
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.log_offsets import read_log_offsets
-from toolkit.kafka_io.log_times import LookUp, read_log_times
-from toolkit.kafka_io.offsets_decode import COMMITS, decode_commits
-from toolkit.kafka_io.offsets_groups import GROUPS, decode_groups
-from toolkit.kafka_io.offsets_reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_times import LookUp, read_log_times
+from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
+from toolkit.kafka_io.offsets_topic.group_rows import GROUPS, decode_groups
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster, Group, TopicPartition
-from toolkit.planning.group_facts import group_facts
-from toolkit.planning.lag import with_lag
-from toolkit.planning.status import StatusRules, with_status
-from toolkit.planning.time_lag import earlier_ends, with_time_lag
-from toolkit.planning.trend import look_back_s
+from toolkit.planning.lag.lag import with_lag
+from toolkit.planning.lag.status import StatusRules, with_status
+from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
+from toolkit.planning.lag.trend import look_back_s
+from toolkit.planning.unsubscribed.group_facts import group_facts
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.fleet_lag import FleetOptions, fleet_lag

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.kafka_io.settings import ADMIN_NAMES, PROTOCOLS
+from toolkit.kafka_io.client.client_settings import ADMIN_NAMES, PROTOCOLS
 from toolkit.model import Cluster
 from toolkit.storage.fleet_file import (
     CHOICES,

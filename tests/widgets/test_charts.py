@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from expiry_facts import CLASSIC, EMPTY, KIP848, READS, T0, frame
 
-from toolkit.planning.expiring import Expiring, expiring
-from toolkit.planning.expiry import with_expiry
+from toolkit.planning.expiry.expiry_forecast import Expiring, expiring
+from toolkit.planning.expiry.with_expiry import with_expiry
 from widgets.charts import Chart, expiry_timeline, lag_chart
 
 HOSTILE = "<img src=x onerror=alert(1)>"

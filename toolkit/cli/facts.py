@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.cli.planner import Asked
+from toolkit.cli.change_command import Asked
 from toolkit.cli.reading import ProgressLine
 from toolkit.errors import Blocked, FleetFileError, ToolkitError, UsageError
 
@@ -58,7 +58,7 @@ def under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | Non
     """
     from dataclasses import replace
 
-    from toolkit.kafka_io.connect import Connection
+    from toolkit.kafka_io.client.connection import Connection
     from toolkit.model import Policy
     from toolkit.storage.fleet_file import find_fleet_file, load_fleet
 
@@ -98,7 +98,7 @@ def read_facts(
     at: datetime | None = None,
 ) -> Snapshot:
     """Read the groups that were asked for (or others), and every partition of some topics."""
-    from toolkit.kafka_io.plan_facts import read_plan_facts
+    from toolkit.kafka_io.read_plan_facts import read_plan_facts
 
     names = asked.groups if groups is None else groups
     progress = ProgressLine(cluster.name, visible=not asked.quiet and sys.stderr.isatty())

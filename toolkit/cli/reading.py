@@ -14,7 +14,7 @@ from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import NO_SUCH_GROUP, select_groups
 
 if TYPE_CHECKING:
-    from toolkit.kafka_io.snapshot import Progress
+    from toolkit.kafka_io.read_snapshot import Progress
     from toolkit.model import Snapshot
 
 
@@ -40,7 +40,7 @@ def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = Fal
     `whole` reads every group, also where the scope names some. Raises NotFound where none of the
     named groups exists.
     """
-    from toolkit.kafka_io.snapshot import read_snapshot
+    from toolkit.kafka_io.read_snapshot import read_snapshot
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
     reading = Reading([], [], [])

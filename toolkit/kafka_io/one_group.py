@@ -6,7 +6,7 @@ import glob
 from typing import NamedTuple
 
 from toolkit.errors import NotFound
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot
 
 

@@ -17,10 +17,11 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.broker_errors import reason
-from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, FetchCommits, Joined, Leave
+from toolkit.kafka_io.client.error_codes import reason
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Joined, Leave
+from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
-from toolkit.kafka_io.protocol_bytes import read_subscription
+from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_member import OurMember, draw_id, draw_ids
 from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.model import HOLDER, TopicPartition

@@ -14,26 +14,26 @@ from dataclasses import replace
 from typing import Any, Self
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
-from toolkit.kafka_io.hold_notes import write_note
-from toolkit.kafka_io.membership import ClassicFacts, DescribeClassic, Joined, Leave, TopicFacts
-from toolkit.kafka_io.membership.facts import TopicsFound
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.groups.hold_notes import write_note
+from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Joined, Leave
+from toolkit.kafka_io.membership.protocol_bytes import (
+    assignment_with_note,
+    protocol_named,
+    read_subscription,
+)
 from toolkit.kafka_io.membership.request import (
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.kafka_io.protocol_bytes import (
-    assignment_with_note,
-    protocol_named,
-    read_subscription,
-)
-from toolkit.kafka_io.subscriptions import assignment_from_bytes
+from toolkit.kafka_io.membership.topics_and_commits import TopicFacts, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
 from toolkit.live.classic_member import OurMember
 from toolkit.live.flow import Flow, Wait
 from toolkit.model import HoldNote, TopicPartition
-from toolkit.planning.assignment import Assignment, Shares, Subscriber, assign
+from toolkit.planning.holds.assignment import Assignment, Shares, Subscriber, assign
 
 FORGOTTEN = (
     "the group no longer knows the member that held its partitions: somebody resumed them, or "

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
-from toolkit.kafka_io.membership import Heartbeat, Join, Leave, Sync
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.membership.classic import Heartbeat, Join, Leave, Sync
+from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
-from toolkit.kafka_io.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.live.flow import Flow, Together
 
 REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung

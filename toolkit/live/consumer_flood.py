@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership import ConsumerFacts, DescribeConsumer
+from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     ChangeConfig,
@@ -19,9 +19,9 @@ from toolkit.kafka_io.membership.group_config import (
     ConfigFound,
     GroupConfig,
 )
-from toolkit.live.consumer_crew import Crew, Holder, Sentinel, leave
-from toolkit.live.consumer_sight import Sight, is_being_captured, still_with
 from toolkit.live.flow import Flow, Wait
+from toolkit.live.group_view import Sight, is_being_captured, still_with
+from toolkit.live.member_pool import Crew, Holder, Sentinel, leave
 from toolkit.model import TopicPartition
 
 RANGE = "range"

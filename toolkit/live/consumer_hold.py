@@ -17,18 +17,18 @@ from typing import Any, Self
 from uuid import UUID
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
-from toolkit.kafka_io.hold_notes import write_note
+from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, ConfigFound, GroupConfig
 from toolkit.kafka_io.membership.request import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.live.consumer_crew import Crew, Holder, leave, together
+from toolkit.live.capture_quiet import weigh
 from toolkit.live.consumer_flood import flood, stroke
-from toolkit.live.consumer_sight import Sight, look
-from toolkit.live.consumer_weights import weigh
 from toolkit.live.flow import Flow
+from toolkit.live.group_view import Sight, look
+from toolkit.live.member_pool import Crew, Holder, leave, together
 from toolkit.model import HoldNote, Prefer, TopicPartition
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none

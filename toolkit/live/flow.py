@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.membership import Request
+from toolkit.kafka_io.membership.request import Request
 
 
 @dataclass(frozen=True, slots=True)

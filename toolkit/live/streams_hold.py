@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
-from toolkit.kafka_io.hold_notes import write_note
-from toolkit.kafka_io.membership import (
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.groups.hold_notes import write_note
+from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     DescribeClassic,
     Heartbeat,
@@ -25,13 +25,13 @@ from toolkit.kafka_io.membership import (
     Left,
     Sync,
 )
+from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
 from toolkit.kafka_io.membership.request import (
     ILLEGAL_GENERATION,
     MEMBER_ID_REQUIRED,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.kafka_io.protocol_bytes import assignment_with_note
 from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
 from toolkit.model import HOLDER, HoldNote, TopicPartition

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership import ClassicMember
-from toolkit.kafka_io.protocol_bytes.fields import Unreadable
-from toolkit.kafka_io.protocol_bytes.streams_assignment import (
+from toolkit.kafka_io.membership.classic import ClassicMember
+from toolkit.kafka_io.membership.protocol_bytes.fields import Unreadable
+from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
     Paired,
     StreamsAssignment,
     StreamsSubscription,

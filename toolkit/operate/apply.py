@@ -28,24 +28,24 @@ from toolkit.errors import (
     ToolkitError,
     UsageError,
 )
-from toolkit.kafka_io.plan_facts import read_plan_facts
-from toolkit.live.holding import Tie
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot
 from toolkit.operate.approval import Approval
-from toolkit.operate.clocks import with_clocks_checked
-from toolkit.operate.history import (
+from toolkit.operate.earlier_runs import (
     is_finishing,
     last_runs,
     refuse_after_a_cut_off_run,
     refuse_over_unseen_runs,
 )
-from toolkit.operate.holds import HOLDS, Holds
+from toolkit.operate.expiry_clocks import with_clocks_checked
+from toolkit.operate.hold_steps import HOLDS, Holds
 from toolkit.operate.interrupts import held_back
-from toolkit.operate.seen import seen_before
-from toolkit.operate.settle import settle_under_lock
+from toolkit.operate.keeper_handle import Tie
+from toolkit.operate.load_sightings import seen_before
+from toolkit.operate.reconcile_runs import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
-from toolkit.planning.guardrails import (
+from toolkit.planning.guardrails.registry import (
     FINAL,
     OF_APPROVALS,
     QUIET_AFTER,
@@ -56,8 +56,8 @@ from toolkit.planning.guardrails import (
 )
 from toolkit.storage import audit
 from toolkit.storage.operator import Operator
-from toolkit.storage.runs import new_run_id, write_undo_record
-from toolkit.storage.state_dir import locked
+from toolkit.storage.state_folder import locked
+from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
 LASTING = frozenset({"read-only", "protected-group", "wrong-cluster"})  # a new plan is no way round

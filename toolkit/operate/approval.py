@@ -9,8 +9,8 @@ from typing import Self
 
 from toolkit.errors import UsageError
 from toolkit.plan import Plan
-from toolkit.planning.guardrails import LIMITING, WATCH
 from toolkit.planning.guardrails.limits import Limits
+from toolkit.planning.guardrails.registry import LIMITING, WATCH
 
 
 @dataclass(frozen=True, slots=True)

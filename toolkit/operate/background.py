@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.group_settings import read_group_settings
-from toolkit.kafka_io.snapshot import OnProgress, read_snapshot
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.group_settings import read_group_settings
+from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
 from toolkit.model import Cluster, Group, GroupType, Prefer
-from toolkit.planning.hold_case import EAGER, Background, Settings
+from toolkit.planning.holds.hold_context import EAGER, Background, Settings
 from toolkit.storage.operator import Operator
 
 APART_S = 2.0  # two looks tell how fast records come

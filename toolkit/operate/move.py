@@ -15,18 +15,18 @@ from datetime import timedelta
 from pathlib import Path
 
 from toolkit.errors import Blocked
-from toolkit.kafka_io.plan_facts import read_plan_facts
-from toolkit.live.holding import Tie
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Prefer, Snapshot
 from toolkit.operate.apply import apply_tied, check_approval
 from toolkit.operate.approval import Approval
+from toolkit.operate.keeper_handle import Tie
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
-from toolkit.planning.guardrails import blocking
-from toolkit.planning.hold_case import HoldTerms
-from toolkit.planning.move import PlannedMove, is_holdable
-from toolkit.planning.pause import plan_pause, plan_resume
-from toolkit.planning.scope import scopes_of
+from toolkit.planning.changes.move import PlannedMove, is_holdable
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.guardrails.registry import blocking
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.planning.selection.scope import scopes_of
 
 LONGEST = timedelta(minutes=15)  # a move takes seconds; what hangs must not hold for ever
 

@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from toolkit.errors import BrokerRefused, Interrupted, ToolkitError
-from toolkit.kafka_io.broker_errors import NO_ERROR
-from toolkit.kafka_io.commits import read_commits
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.membership import FetchCommits, GroupChannel
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.error_codes import NO_ERROR
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.request import UNKNOWN_MEMBER_ID
 from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams, StreamsFacts
-from toolkit.kafka_io.transactional_commit import OffsetsTransaction
-from toolkit.kafka_io.writes import GroupWriter
+from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
+from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.plan import Position, Result, Status, Step, StepOutcome
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.errors import Blocked
-from toolkit.kafka_io.plan_facts import read_plan_facts
-from toolkit.kafka_io.snapshot import read_snapshot
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Member, Snapshot, TopicPartition
 from toolkit.operate.apply import apply_plan, check_plan
 from toolkit.operate.approval import Approval
 from toolkit.operate.background import read_background
 from toolkit.plan import Outcome, Plan
-from toolkit.planning.guardrails import blocking
-from toolkit.planning.hold_case import HoldTerms
-from toolkit.planning.pause import plan_pause, plan_resume
-from toolkit.planning.scope import parse_topic, scopes_of
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.guardrails.registry import blocking
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.planning.selection.scope import parse_topic, scopes_of
 from toolkit.storage.operator import Operator
-from toolkit.storage.state_dir import state_dir
+from toolkit.storage.state_folder import state_dir
 
 UNTIL_RESUMED = HoldTerms()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
-from toolkit.kafka_io.commits import read_commits
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.rejoin import rejoin
-from toolkit.kafka_io.writes import Answered, GroupWriter
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
+from toolkit.kafka_io.writes.rejoin import rejoin
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.operate.move_unheld import move_unheld
 from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
-from toolkit.planning.guardrails import Case
+from toolkit.planning.guardrails.registry import Case
 
 Held = Mapping[TopicPartition, Position]  # what a group has committed
 OnStep = Callable[[StepOutcome], None]

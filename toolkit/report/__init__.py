@@ -11,8 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit.report.export import write_report
     from toolkit.report.figures import show_figure
+    from toolkit.report.html_export import write_report
     from toolkit.report.names import plain
     from toolkit.report.tables import show_problems, show_table
 
@@ -23,7 +23,7 @@ _HOME = {
     "show_figure": "figures",
     "show_problems": "tables",
     "show_table": "tables",
-    "write_report": "export",
+    "write_report": "html_export",
 }
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 import pandas as pd
 import plotly.graph_objects as go
 
-from toolkit.planning.expiring import Expiring
-from toolkit.planning.expiry_rules import Confidence
+from toolkit.planning.expiry.expiry_forecast import Expiring
+from toolkit.planning.expiry.expiry_rules import Confidence
 from toolkit.report.figures import COLOURS, show_figure
 from toolkit.report.names import plain
 

@@ -7,8 +7,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from toolkit.report.browser_libraries import style
 from toolkit.report.display import Role, is_headless, put
-from toolkit.report.live import style
 from toolkit.report.names import without_tags
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from toolkit.planning.status_rules import ERR, OK, UNSUBSCRIBED, WARN
+from toolkit.planning.lag.status_rules import ERR, OK, UNSUBSCRIBED, WARN
 from toolkit.report.figures import COLOURS, show_figure
 from toolkit.report.names import plain
 

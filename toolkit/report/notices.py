@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
+from toolkit.report.browser_libraries import style
 from toolkit.report.display import Role, is_headless, put
-from toolkit.report.live import style
 from toolkit.report.names import in_html, visible
 
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import jinja2
 
-from toolkit.report.live import datatables, script, style
+from toolkit.report.browser_libraries import datatables, script, style
 from toolkit.report.names import visible
 from toolkit.report.page import seconds_text
 

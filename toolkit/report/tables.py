@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from toolkit.report.browser_libraries import table_script, table_style
 from toolkit.report.display import Role, is_headless, put
-from toolkit.report.live import table_script, table_style
 from toolkit.report.names import in_html, visible
 
 Kind = Literal["text", "number", "duration", "time"]

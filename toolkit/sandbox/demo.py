@@ -9,9 +9,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.kafka_io.snapshot import read_snapshot
-from toolkit.planning.unsubscribed import find_unsubscribed
-from toolkit.runbook import RunResult, Step, find_notebook, run_notebook
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
+from toolkit.runner.execution import Step
+from toolkit.runner.notebooks import find_notebook
+from toolkit.runner.result import RunResult
+from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import NAMES, Sandbox
 
 FINDINGS = ["cluster", "group", "topic", "partition", "lag", "share_of_group_lag", "also_read_by"]

@@ -21,11 +21,11 @@ import yaml
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import Broker, find_broker, start_broker
+from toolkit.sandbox.cluster_status import ClusterStatus, cluster_status
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.lock import exclusively
 from toolkit.sandbox.process import end, running, spawn
-from toolkit.sandbox.signs import missing_signs
-from toolkit.sandbox.status import ClusterStatus, cluster_status
+from toolkit.sandbox.readiness import missing_signs
 
 NAMES = ("eu", "us")
 SEED_TIMEOUT_S = 90

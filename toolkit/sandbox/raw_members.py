@@ -26,7 +26,7 @@ from kafka.protocol.consumer.group import (
     SyncGroupResponse,
 )
 
-from toolkit.kafka_io.wire.heartbeats import (
+from toolkit.kafka_io.wire.messages import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
     StreamsGroupHeartbeatRequest,

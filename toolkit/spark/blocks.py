@@ -16,19 +16,19 @@ from typing import NamedTuple
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.kafka_io.offsets_activity import ACTIVITY
-from toolkit.kafka_io.offsets_decode import decode_commits
-from toolkit.kafka_io.offsets_groups import decode_groups
-from toolkit.kafka_io.offsets_latest import LATEST
-from toolkit.kafka_io.offsets_removals import REMOVALS
-from toolkit.planning.activity import activity_by_group, with_removal_kinds
-from toolkit.planning.expiry import with_expiry
-from toolkit.planning.group_facts import group_facts
-from toolkit.planning.group_summary import group_summary
-from toolkit.planning.lag import with_lag
-from toolkit.planning.leftovers import leftovers
-from toolkit.planning.status import with_status
-from toolkit.planning.status_rules import StatusRules
+from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
+from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
+from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
+from toolkit.kafka_io.offsets_topic.latest import LATEST
+from toolkit.kafka_io.offsets_topic.removals import REMOVALS
+from toolkit.planning.expiry.with_expiry import with_expiry
+from toolkit.planning.lag.group_summary import group_summary
+from toolkit.planning.lag.lag import with_lag
+from toolkit.planning.lag.status import with_status
+from toolkit.planning.lag.status_rules import StatusRules
+from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
+from toolkit.planning.unsubscribed.group_facts import group_facts
+from toolkit.planning.unsubscribed.unused_offsets import leftovers
 from toolkit.spark.arrow import as_columns, as_frame, as_table
 from toolkit.spark.packed import Row, pack, unpack
 from toolkit.spark.read_rows import FROM_LOG

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.group_settings import read_expiry_settings
-from toolkit.kafka_io.listing import list_groups
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.model import Cluster
 from toolkit.spark.packed import Row, on_rows, pack
 from toolkit.spark.schemas import CLUSTER_FACTS, LISTED

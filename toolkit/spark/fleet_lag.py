@@ -23,18 +23,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
-from toolkit.planning.status_rules import StatusRules
-from toolkit.planning.trend import look_back_s
+from toolkit.planning.lag.status_rules import StatusRules
+from toolkit.planning.lag.trend import look_back_s
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.blocks import Judging
 from toolkit.spark.cluster_facts import cluster_facts
-from toolkit.spark.fleet_history import TABLES, FleetHistory
+from toolkit.spark.history.fleet_history import TABLES, FleetHistory
 from toolkit.spark.log_facts import ask_brokers
 from toolkit.spark.packed import collected
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.schemas import RESULTS
-from toolkit.spark.session import start_session
 from toolkit.spark.sources import read_offsets
+from toolkit.spark.spark_session import start_session
 from toolkit.spark.transforms import (
     all_problems,
     decoded,

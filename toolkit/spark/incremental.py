@@ -28,10 +28,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import RecordFailed
-from toolkit.kafka_io.offsets_latest import LATEST, drop_tombstones, merge_latest
-from toolkit.planning.incremental import ResumePoint
-from toolkit.spark.files import SPARK_FAILED, Files
+from toolkit.kafka_io.offsets_topic.latest import LATEST, drop_tombstones, merge_latest
+from toolkit.spark.history.files import SPARK_FAILED, Files
 from toolkit.spark.packed import Row, on_rows, pack, unpack
+from toolkit.spark.read_plan import ResumePoint
 from toolkit.spark.schemas import BLOCK, READ, as_spark, schema
 from toolkit.spark.state_versions import (
     FOLDER,

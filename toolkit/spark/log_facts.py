@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.log_offsets import read_log_offsets
-from toolkit.kafka_io.log_times import LogTime, LogTimes, LookUp, points_around, read_log_times
-from toolkit.kafka_io.record_times import read_first_records
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_times import LogTime, LogTimes, LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, TopicPartition
-from toolkit.planning.lag import with_lag
-from toolkit.planning.time_lag import earlier_ends, with_time_lag
+from toolkit.planning.lag.lag import with_lag
+from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.cluster_facts import a_task_each
 from toolkit.spark.packed import Row, pack, rows_of, unpack

@@ -8,10 +8,7 @@ import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from toolkit.kafka_io import (
-    offsets_decode,
-    offsets_groups,
-)
+from toolkit.kafka_io.offsets_topic import commit_rows, group_rows
 
 # Spark knows microseconds only; Kafka and the readers work with milliseconds.
 TIME = pa.timestamp("us", tz="UTC")
@@ -66,12 +63,12 @@ READ_TO = [
 # What the offsets topic tells of a commit; the Admin protocol tells less.
 COMMITS = [
     *_text("cluster"),
-    *_told(by=offsets_decode.COMMITS, but={"topic_id", "record_offset"}),
+    *_told(by=commit_rows.COMMITS, but={"topic_id", "record_offset"}),
     *_flag("pending"),  # an open transaction is about to change it; null where not known
     *_text("source"),  # FROM_LOG or FROM_ADMIN
 ]
 # A group as its own records tell, or as its coordinator does.
-GROUPS = [*_text("cluster"), *_told(by=offsets_groups.GROUPS)]
+GROUPS = [*_text("cluster"), *_told(by=group_rows.GROUPS)]
 # What coordinators say of a cluster's groups.
 LISTED = _text("group", "type", "state", "protocol_type")
 LOG_FIELDS = [

@@ -16,14 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.group_settings import read_expiry_settings
-from toolkit.kafka_io.leaders import describe_topics, topic_id
-from toolkit.kafka_io.offsets_reader import offsets_partitions
-from toolkit.kafka_io.offsets_topic import OFFSETS_TOPIC
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import describe_topics, topic_id
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import Cluster
-from toolkit.planning.incremental import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.spark.packed import rows_of
+from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.spark.read_rows import problem_batches
 from toolkit.spark.schemas import READ, TASKS, as_spark
 from toolkit.spark.tasks import AdminTask, LogTask, ProblemTask, Task, TopicNow

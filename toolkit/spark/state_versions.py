@@ -17,8 +17,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from toolkit.errors import RecordFailed
-from toolkit.planning.incremental import ResumePoint
-from toolkit.spark.files import Files
+from toolkit.spark.history.files import Files
+from toolkit.spark.read_plan import ResumePoint
 
 FOLDER = "state"
 STAMP = "%Y%m%dT%H%M%SZ"

@@ -16,15 +16,15 @@ from typing import Any
 import pyarrow as pa
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.commits import read_commits
-from toolkit.kafka_io.connect import Connection
-from toolkit.kafka_io.describe import describe_groups
-from toolkit.kafka_io.listing import list_groups
-from toolkit.kafka_io.log_offsets import topic_names
-from toolkit.kafka_io.offsets_reader import OffsetsRead, read_offsets_log
-from toolkit.kafka_io.offsets_topic import partition_of
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.log_offsets import topic_names
+from toolkit.kafka_io.offsets_topic.partitions import partition_of
+from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
 from toolkit.model import Cluster, Group, LogOffsets, Problem
-from toolkit.planning.incremental import ReadPlan
+from toolkit.spark.read_plan import ReadPlan
 from toolkit.spark.read_rows import (
     block_batch,
     commits_by_admin,

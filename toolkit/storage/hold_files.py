@@ -22,8 +22,8 @@ from typing import Any
 
 from toolkit.errors import Blocked, RecordFailed
 from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
-from toolkit.storage.json_records import utc_text
-from toolkit.storage.whole_files import file_name, make_folder, not_written, write_whole
+from toolkit.storage.formats.atomic_files import file_name, make_folder, not_written, write_whole
+from toolkit.storage.formats.json_codec import utc_text
 
 TRY_EVERY_S = 0.05
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
-from toolkit.storage.json_records import Fields, read_document, readable, utc_text
+from toolkit.storage.formats.atomic_files import write_whole
+from toolkit.storage.formats.json_codec import Fields, read_document, readable, utc_text
 from toolkit.storage.offsets_csv import csv_text, read_csv
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
-from toolkit.storage.whole_files import write_whole
 
 FORMAT = "offsetbook offsets 1"
 FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "topic_ids", "groups"})

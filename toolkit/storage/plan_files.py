@@ -26,8 +26,8 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.storage.json_records import Fields, read_document, readable, utc_text
-from toolkit.storage.whole_files import write_whole
+from toolkit.storage.formats.atomic_files import write_whole
+from toolkit.storage.formats.json_codec import Fields, read_document, readable, utc_text
 
 FORMAT = "offsetbook plan"
 VERSION = 1

@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from toolkit.model import Policy
-from toolkit.storage.yaml_nodes import YamlFile
+from toolkit.storage.formats.yaml_nodes import YamlFile
 
 FOR_ALL = ("protected_groups", "limits")
 FOR_ONE = (*FOR_ALL, "read_only")

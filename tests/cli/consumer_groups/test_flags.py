@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
-from toolkit.cli.consumer_groups.listing import is_consumer_group
+from toolkit.cli.consumer_groups.list import is_consumer_group
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
 

@@ -16,18 +16,18 @@ from typing import Any
 import click
 
 from toolkit.cli.consumer_groups.flags import OPTIONS, check_flags
-from toolkit.cli.consumer_groups.words import HELP
+from toolkit.cli.consumer_groups.help_text import HELP
 
 # The flag that names an action: where it is done, and by which function.
 ACTIONS = {
-    "list": ("listing", "run"),
+    "list": ("list", "run"),
     "describe": ("describe", "run"),
     "reset-offsets": ("reset", "run"),
     "delete-offsets": ("delete_offsets", "run"),
     "delete": ("delete_groups", "run"),
-    "pause": ("pausing", "pause"),
-    "resume": ("pausing", "resume"),
-    "paused-partitions": ("pausing", "paused_partitions"),
+    "pause": ("pause_resume", "pause"),
+    "resume": ("pause_resume", "resume"),
+    "paused-partitions": ("pause_resume", "paused_partitions"),
     "validate-regex": ("validate_regex", "run"),
 }
 

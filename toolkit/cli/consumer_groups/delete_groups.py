@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.consumer_groups.carrying import Carrying, carry
-from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
-from toolkit.cli.consumer_groups.groups import choose, named, only
+from toolkit.cli.change_command import Planned
+from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.exact_names import choose, named, only
+from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
 from toolkit.cli.facts import read_facts
 from toolkit.cli.output import printable
-from toolkit.cli.planner import Planned
-from toolkit.planning.delete_groups import plan_delete_groups
+from toolkit.planning.changes.delete_groups import plan_delete_groups
 
 if TYPE_CHECKING:
     from toolkit.plan import Outcome, Plan

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.consumer_groups.carrying import Carrying, carry
-from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
-from toolkit.cli.consumer_groups.groups import named, only
-from toolkit.cli.consumer_groups.tables import Cell, write_table
+from toolkit.cli.change_command import Planned
+from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.exact_names import named, only
+from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.facts import read_facts
-from toolkit.cli.planner import Planned
 from toolkit.errors import UsageError
 from toolkit.plan import Finding, Plan, Severity, Status
-from toolkit.planning.delete_offsets import plan_delete_offsets
-from toolkit.planning.index import Index
-from toolkit.planning.scope import NO_PARTITION, TopicScope, parse_topics, ranges
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets
+from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.scope import NO_PARTITION, TopicScope, parse_topics, ranges
 
 if TYPE_CHECKING:
     from toolkit.model import Snapshot

@@ -9,16 +9,16 @@ from typing import Any
 
 import click
 
-from toolkit.cli.consumer_groups.connecting import cluster_of
-from toolkit.cli.consumer_groups.described import (
+from toolkit.cli.consumer_groups.connection_flags import cluster_of
+from toolkit.cli.consumer_groups.describe_tables import (
     FRAMES,
     members_table,
     offsets_table,
     states_table,
 )
-from toolkit.cli.consumer_groups.groups import exactly, named
-from toolkit.cli.consumer_groups.listing import is_consumer_group
-from toolkit.cli.consumer_groups.tables import write_table
+from toolkit.cli.consumer_groups.exact_names import exactly, named
+from toolkit.cli.consumer_groups.list import is_consumer_group
+from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.cli.reading import ProgressLine
 from toolkit.errors import NotFound, UsageError
@@ -52,7 +52,7 @@ def run(given: dict[str, Any]) -> int:
 
 def _read(cluster: Cluster, given: dict[str, Any]) -> Snapshot:
     """Read the groups that are named and nothing of others, or all consumer groups."""
-    from toolkit.kafka_io.snapshot import read_snapshot
+    from toolkit.kafka_io.read_snapshot import read_snapshot
 
     progress = ProgressLine(cluster.name, visible=not given["quiet"] and sys.stderr.isatty())
     try:

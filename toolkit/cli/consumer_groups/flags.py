@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from toolkit.cli.change_command import APPROVAL, ASKED
+from toolkit.cli.changes.pause import HOLD_FOR, PREFER
+from toolkit.cli.changes.reset import FLAGS as MODES
+from toolkit.cli.changes.reset import SCOPE
+from toolkit.cli.changes.resume import FORCE
 from toolkit.cli.options import Option, topics_option
-from toolkit.cli.pause import HOLD_FOR, PREFER
-from toolkit.cli.planner import APPROVAL, ASKED
-from toolkit.cli.reset import FLAGS as MODES
-from toolkit.cli.reset import SCOPE
-from toolkit.cli.resume import FORCE
 from toolkit.errors import UsageError
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.consumer_groups.tables import write_table
+from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import echo_data
 from toolkit.model import Commit, Snapshot, TopicPartition
-from toolkit.planning.scope import TopicScope
+from toolkit.planning.selection.scope import TopicScope
 
 if TYPE_CHECKING:
     from toolkit.plan import Outcome, Plan, Position
-    from toolkit.planning.targets import Target
+    from toolkit.planning.changes.targets import Target
 
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
 Key = tuple[str, TopicPartition]

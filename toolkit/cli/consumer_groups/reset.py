@@ -7,21 +7,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from toolkit.cli.consumer_groups.carrying import Carrying, carry
-from toolkit.cli.consumer_groups.connecting import asked_of, cluster_of
+from toolkit.cli.change_command import Planned
+from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.exact_names import choose, named, only
 from toolkit.cli.consumer_groups.flags import TARGETS
-from toolkit.cli.consumer_groups.groups import choose, named, only
 from toolkit.cli.consumer_groups.new_offsets import NewOffsets
+from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
 from toolkit.cli.facts import read_facts
-from toolkit.cli.planner import Planned
 from toolkit.errors import UsageError
 from toolkit.plan import Plan, Severity
-from toolkit.planning.by_time import ToDatetime
-from toolkit.planning.modes import WITHOUT_VALUE, parse_target
-from toolkit.planning.reset import plan_reset
-from toolkit.planning.scope import TopicScope, parse_topics
-from toolkit.planning.targets import Target
-from toolkit.planning.written_offsets import FromOffsets, from_offsets
+from toolkit.planning.changes.by_time import ToDatetime
+from toolkit.planning.changes.from_offsets import FromOffsets, from_offsets
+from toolkit.planning.changes.modes import WITHOUT_VALUE, parse_target
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import Target
+from toolkit.planning.selection.scope import TopicScope, parse_topics
 
 if TYPE_CHECKING:
     from toolkit.model import Snapshot

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.broker_errors import ASK_AGAIN, NO_ERROR, reason
-from toolkit.kafka_io.connect import REQUEST_TIMEOUT_S, Connection
-from toolkit.kafka_io.coordinators import find_coordinators
+from toolkit.kafka_io.client.connection import REQUEST_TIMEOUT_S, Connection
+from toolkit.kafka_io.client.coordinators import find_coordinators
+from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
 from toolkit.kafka_io.membership.request import Request
 from toolkit.model import HOLDER, Cluster
 

@@ -14,7 +14,7 @@ from kafka.protocol.consumer.group import (
     SyncGroupRequest,
 )
 
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.kafka_io.membership.request import Failed
 
 CONSUMER = "consumer"  # the protocol type of consumers

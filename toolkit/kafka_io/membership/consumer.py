@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
-from toolkit.kafka_io.wire.describe import ConsumerGroupDescribeRequest
-from toolkit.kafka_io.wire.heartbeats import ConsumerGroupHeartbeatRequest
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.wire.messages import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
+)
 from toolkit.model import TopicPartition
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
@@ -179,3 +181,16 @@ def _by_topic(partitions: Iterable[IdPartition]) -> dict[UUID, list[int]]:
     for topic_id, number in sorted(partitions):
         by_topic[topic_id].append(number)
     return by_topic
+
+
+@dataclass(frozen=True, slots=True)
+class StaticBeat(Beat):
+    """Join as a static member; later heartbeats, and leaving for good, need no instance id."""
+
+    instance_id: str = ""
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        message = Beat.build(self, group_id)
+        message.instance_id = self.instance_id
+        return message

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
-from toolkit.kafka_io.membership.facts import TOPIC_IDS_VERSION, Topic, TopicsFound
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.membership.topics_and_commits import TOPIC_IDS_VERSION, Topic, TopicsFound
 
 SESSION_TIMEOUT_MS = "consumer.session.timeout.ms"
 ASSIGNMENT_INTERVAL_MS = "consumer.assignment.interval.ms"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 
 ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
 MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID = 79, 82

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolkit.kafka_io.broker_errors import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.kafka_io.membership.request import Failed
-from toolkit.kafka_io.wire.describe import StreamsGroupDescribeRequest
-from toolkit.kafka_io.wire.heartbeats import StreamsGroupHeartbeatRequest
+from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
 
 LEAVE_EPOCH = -1

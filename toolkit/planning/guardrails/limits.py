@@ -1,7 +1,7 @@
 """
 How far a standing approval goes: which groups, how many, how far, and how long left alone.
 
-The rules that hold a plan against them are in `toolkit.planning.guardrails.standing`.
+The rules that hold a plan against them are in `toolkit.planning.guardrails.standing_rules`.
 """
 
 from __future__ import annotations

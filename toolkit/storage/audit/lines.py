@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from toolkit.plan import Action, Intent, Status
 from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, Run
-from toolkit.storage.json_records import Fields, utc_text
+from toolkit.storage.formats.json_codec import Fields, utc_text
 from toolkit.storage.plan_files import position_content, read_partition, read_position
 
 ENTRY_FIELDS = frozenset(

@@ -23,7 +23,7 @@ from toolkit.storage.audit.chain import (
 )
 from toolkit.storage.audit.entry import AuditEntry, AuditStep, Event
 from toolkit.storage.audit.lines import entry_content, read_entry, read_head_of
-from toolkit.storage.whole_files import (
+from toolkit.storage.formats.atomic_files import (
     exclusively,
     file_name,
     make_folder,

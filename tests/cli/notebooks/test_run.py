@@ -1,0 +1,106 @@
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from toolkit.cli.notebooks.run import command
+from toolkit.errors import ParameterError, UsageError
+from toolkit.runner.notebooks import find_notebook
+
+MakeNotebook = Callable[..., Path]
+
+CONCLUDE = "from toolkit.runner import conclude\nconclude('nothing to do', findings=0)"
+
+
+def invoke(*arguments: object) -> tuple[int, str, str]:
+    """Run the command and return its exit code, stdout and stderr."""
+    result = CliRunner().invoke(command, [str(a) for a in arguments], catch_exceptions=False)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_says_how_it_ended(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """Stdout has the outcome and the report's path, stderr the steps."""
+    notebook = make_notebook("## Look", CONCLUDE, parameters='cluster: str = ""')
+
+    code, out, err = invoke(notebook, "-p", "cluster=eu", "--output-dir", tmp_path / "runs")
+
+    outcome, report = out.splitlines()
+    assert (code, outcome) == (0, "done: nothing to do")
+    assert Path(report).is_file()
+    assert err.splitlines() == ["[1/2]", "[2/2] Look"]
+
+
+def test_json(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """With --output json stdout is result.json and nothing else, also when the run failed."""
+    notebook = make_notebook("from toolkit.errors import NotFound\nraise NotFound('no group g')")
+
+    code, out, err = invoke(notebook, "--output", "json", "--quiet", "--output-dir", tmp_path / "r")
+
+    result = json.loads(out)
+    assert code == result["exit_code"] == 1
+    assert result == json.loads((Path(result["folder"]) / "result.json").read_text())
+    assert result["error"]["reason"] == "no group g"
+    assert err == ""
+
+
+def test_wrong_parameter(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """A wrong parameter is the caller's error, and nothing is started."""
+    notebook = make_notebook("1", parameters="apply: bool = False")
+
+    with pytest.raises(ParameterError):
+        invoke(notebook, "-p", "apply=maybe", "--output-dir", tmp_path / "runs")
+    assert invoke(notebook, "-p", "apply")[0] == 2
+    assert not (tmp_path / "runs").exists()
+
+
+def test_lists_parameters(make_notebook: MakeNotebook) -> None:
+    """--help-parameters shows name, type, default and help, and runs nothing."""
+    line = "topic: str | None = None  # [all] when not set"
+
+    code, out, _err = invoke(make_notebook("1 / 0", parameters=line), "--help-parameters")
+
+    assert code == 0
+    for said in ("topic", "str | None", "None", "[all] when not set"):
+        assert said in out
+
+
+def test_finds_by_beginning(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """A notebook is found by path or by a beginning that only it has; else all are named."""
+    twenty, sixty = make_notebook(name="20_find"), make_notebook(name="60_delete_offsets")
+    make_notebook(name="61_delete_groups")
+    folders = (tmp_path / "missing", tmp_path)
+
+    assert find_notebook("20", folders=folders) == twenty
+    assert find_notebook("60_delete_offsets", folders=folders) == sixty
+    assert find_notebook(str(twenty), folders=()) == twenty
+    with pytest.raises(UsageError, match="60_delete_offsets, 61_delete_groups"):
+        find_notebook("6", folders=folders)
+    with pytest.raises(UsageError, match="one of: 20_find, 60_delete_offsets"):
+        find_notebook("99", folders=folders)
+    with pytest.raises(UsageError, match="There is no notebook"):
+        find_notebook("nowhere.ipynb", folders=folders)
+
+
+def test_command_is_light() -> None:
+    """What `--help` imports does not include anything slow."""
+    code = "import sys, toolkit.cli.notebooks.run; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    slow = {"papermill", "nbformat", "pandas", "plotly", "IPython", "rich", "toolkit.runner"}
+    assert slow.isdisjoint(loaded.stdout.split())
+
+
+def test_library_is_light() -> None:
+    """What a notebook's last cell imports to conclude does not include the runner's libraries."""
+    code = "import sys, toolkit.runner; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert {"papermill", "nbformat", "pandas", "ipykernel"}.isdisjoint(loaded.stdout.split())

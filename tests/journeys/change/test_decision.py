@@ -1,0 +1,105 @@
+"""What the parameters of a notebook consent to."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from toolkit.errors import UsageError
+from toolkit.journeys.change.decision import Consent
+from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.operate.approval import Approval
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.guardrails.limits import Limits
+from toolkit.runner.conclusion import Ending
+
+CHANGE = Change(TopicPartition("orders", 0), Position(7), Position(0))
+STEP = Step("payments", Action.COMMIT, (CHANGE,), GroupType.CLASSIC, GroupState.EMPTY)
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+PLAN = Plan(Intent.RESET, "reset payments to-earliest", "eu", "c1", NOW, (STEP,))
+EMPTY = Plan(Intent.RESET, "reset payments to-current", "eu", "c1", NOW, ())
+SKIPS = Finding("skips-unread-records", Severity.BLOCK, "5 records", "payments")
+LIVE = Finding("group-live", Severity.BLOCK, "it is Stable", "payments")
+NOTE = Finding("no-commit", Severity.NOTE, "nothing is committed", "payments")
+LIMITS = ("max_groups=1", "max_partitions=5")
+
+
+def test_the_fingerprint_of_the_plan_approves_it() -> None:
+    """With dry run off, the plan's own fingerprint and a reason, there is an approval of it."""
+    consent = Consent(dry_run=False, approve=PLAN.fingerprint, reason="a poison record")
+
+    decision = consent.decide(PLAN, [NOTE])
+
+    assert Approval(PLAN.fingerprint, "a poison record") == decision.approval
+    assert (PLAN, (NOTE,)) == (decision.plan, decision.findings)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({}, "not approved"),
+        ({"approve": "0123456789abcdef"}, "the approval is for 0123456789abcdef"),
+        ({"approve": PLAN.fingerprint, "reason": " "}, "no reason was given"),
+        ({"approve": PLAN.fingerprint, "reason": "..."}, "no reason was given"),
+    ],
+)
+def test_anything_else_does_not(given: dict[str, str], why: str) -> None:
+    """Without the fingerprint, with another one, or without a reason, the plan is blocked."""
+    decision = Consent(**{"dry_run": False, "reason": "why", **given}).decide(PLAN, ())
+
+    assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
+    assert why in decision.said
+
+
+def test_a_dry_run_goes_before_every_approval() -> None:
+    """As long as it is a dry run, no fingerprint makes it apply anything."""
+    decision = Consent(dry_run=True, approve=PLAN.fingerprint, reason="why").decide(PLAN, ())
+
+    assert (None, Ending.DONE) == (decision.approval, decision.ending)
+    assert "dry run: nothing was changed" == decision.said
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
+    """What a guard-rail objects to is blocked, in a dry run too, and the rules are named."""
+    consent = Consent(dry_run=dry_run, approve=PLAN.fingerprint, reason="why")
+
+    decision = consent.decide(PLAN, [SKIPS, LIVE, NOTE])
+
+    assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
+    assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.said
+    assert ("group-live", "skips-unread-records") == decision.blocked_by
+
+
+def test_an_override_is_part_of_the_approval() -> None:
+    """A rule that was overridden does not block, and the approval says that it was."""
+    consent = Consent(dry_run=False, approve=PLAN.fingerprint, reason="why", overrides=[SKIPS.rule])
+
+    assert (SKIPS.rule,) == getattr(consent.decide(PLAN, [SKIPS]).approval, "overrides", None)
+
+
+def test_final_rules_are_not_overridden() -> None:
+    """Naming a rule that holds always is a wrong request, and so is one that does not exist."""
+    for rule in ("group-live", "no-such-rule"):
+        with pytest.raises(UsageError, match=rule):
+            Consent(dry_run=True, overrides=[rule])
+
+
+def test_nothing_to_do_needs_no_approval() -> None:
+    """A plan without steps is done, whoever asked for it and however."""
+    decision = Consent(dry_run=False).decide(EMPTY, ())
+
+    assert (None, Ending.DONE, "nothing to do") == (
+        decision.approval,
+        decision.ending,
+        decision.said,
+    )
+
+
+def test_a_standing_approval_carries_its_limits() -> None:
+    """Within limits, any plan is approved by its own fingerprint together with the limits."""
+    consent = Consent(dry_run=False, approve="within limits", reason="nightly", limits=LIMITS)
+
+    expected = Approval(PLAN.fingerprint, "nightly", (), limits=Limits(1, 5))
+    assert expected == consent.decide(PLAN, ()).approval

@@ -1,0 +1,35 @@
+"""What a copy is asked for is checked before a cluster is asked anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolkit.errors import UsageError
+from toolkit.journeys.copy import CopyWish, plan_group_copy
+from toolkit.model import Cluster
+
+DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nobody does
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        ({"group": ""}, "no group is named"),
+        ({"group": "g", "by": "size"}, "'size' is no way to find the offsets of a mirror"),
+        ({"group": "g", "topics": ["a b"]}, "'a b' does not begin with the name of a topic"),
+        ({"group": "g"}, "no other name for group 'g' is given"),
+        (
+            {"group": "g", "to_group": "h", "topic_prefix": "eu."},
+            "a prefix of topics is for a copy to another cluster",
+        ),
+    ],
+)
+def test_what_is_no_copy_is_refused(wish: dict[str, Any], says: str) -> None:
+    """Each mistake is named; the cluster, which is down, would be another error."""
+    with pytest.raises(UsageError) as caught:
+        plan_group_copy(DOWN, CopyWish(**wish))
+
+    assert says == caught.value.problem
+    assert caught.value.hint

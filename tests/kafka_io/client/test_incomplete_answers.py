@@ -1,0 +1,131 @@
+"""Whatever a broker leaves out of an answer, or does not let us see, is a row that says so."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
+from fleet_tasks import rows_of, tasks_of
+
+from toolkit.kafka_io.client.connection import Answer, Ask, Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.model import Cluster, TopicPartition
+from toolkit.spark.read_rows import FROM_ADMIN
+from toolkit.spark.tasks import LogTask
+
+
+class Forgetful(Connection):
+    """A connection whose brokers leave one group or topic out of every answer."""
+
+    forgotten = ""
+
+    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Answer]:
+        """Take the forgotten name out of real answers."""
+        for answer in super().send_each(asks):
+            response: Any = answer.response
+            if hasattr(response, "groups"):
+                response.groups = [g for g in response.groups if g.group_id != self.forgotten]
+            else:
+                response.topics = [t for t in response.topics if t.name != self.forgotten]
+            yield answer
+
+
+@pytest.fixture
+def brief_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask again once instead of for ten seconds."""
+    monkeypatch.setattr("toolkit.kafka_io.client.coordinators.RETRY_FOR_S", 0.0)
+
+
+@pytest.mark.usefixtures("brief_retries")
+def test_a_group_that_an_answer_leaves_out_is_a_problem(
+    bare_cluster: Cluster, applications: Any
+) -> None:
+    """A group that was asked about and not answered is not taken for one without offsets."""
+    apps = applications(bare_cluster)
+    topic = apps.create_topic(apps.name("left-out"), records=1)
+    kept, lost = apps.name("kept"), apps.name("lost")
+    for group in (kept, lost):
+        apps.commit(group, {TopicPartition(topic, 0): 1})
+    with Forgetful(bare_cluster) as connection:
+        connection.forgotten = lost
+        commits, problems = read_commits(connection, [kept, lost])
+
+    assert [kept] == [commit.group_id for commit in commits]
+    assert [lost] == [problem.group_id for problem in problems]
+    assert "left it out" in problems[0].why
+
+
+def test_a_partition_that_an_answer_leaves_out_is_a_problem(
+    bare_cluster: Cluster, applications: Any
+) -> None:
+    """A partition that was asked about and not answered keeps its row, with the reason."""
+    apps = applications(bare_cluster)
+    kept, lost = (apps.create_topic(apps.name(n), records=1) for n in ("kept", "lost"))
+    with Forgetful(bare_cluster) as connection:
+        connection.forgotten = lost
+        logs, problems = read_log_offsets(
+            connection, [TopicPartition(kept, 0), TopicPartition(lost, 0)]
+        )
+
+    assert [TopicPartition(kept, 0)] == list(logs)
+    assert [lost] == [problem.topic for problem in problems]
+
+
+@pytest.fixture
+def describe_only(rule: Any) -> None:
+    """Let the user `reader` describe the offsets topic, and nothing more, while the test runs."""
+    rule(AclPermissionType.ALLOW, ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.DESCRIBE)
+
+
+@pytest.mark.usefixtures("describe_only")
+def test_admin_stands_in_for_a_topic_that_may_be_described_but_not_read(
+    secured: Any, applications: Any
+) -> None:
+    """With Describe alone, as the README asks for, the fleet job has every commit, by Admin."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("described"), records=5)
+    group = apps.name("described-group")
+    apps.commit(group, {TopicPartition(topic, 0): 3})
+
+    tasks = tasks_of(secured.sasl)
+    rows = rows_of(tasks)
+
+    assert all(isinstance(task, LogTask) for task in tasks)
+    commits = [row for row in rows if row.get("group") == group]
+    assert [FROM_ADMIN] == [row["source"] for row in commits]
+    assert [(topic, 0, 3)] == [(r["topic"], r["partition"], r["committed"]) for r in commits]
+    assert any("without commit times" in row.get("problem", "") for row in rows)
+
+
+def test_an_open_transaction_on_the_offsets_topic_hides_no_group(
+    exclusive_apps: Any,
+) -> None:
+    """A group in the same partition as a hanging transactional commit is read all the same."""
+    apps = exclusive_apps
+    topic = apps.create_topic(apps.name("hung"), records=5)
+    group = apps.name("hung-group")
+    apps.commit(group, {TopicPartition(topic, 0): 1})
+    producer = apps.transaction(apps.name("hung-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 4)], metadata)
+    try:
+        rows = rows_of(tasks_of(apps.cluster))
+    finally:
+        producer.abort_transaction()
+
+    assert [1] == [row["committed"] for row in rows if row.get("group") == group]
+    assert any("open transaction" in row.get("problem", "") for row in rows)
+
+
+def test_no_password_in_the_debug_log(secured: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever turns on DEBUG logging does not write the password into a notebook's output."""
+    with caplog.at_level(logging.DEBUG), Connection(secured.sasl) as connection:
+        assert connection.broker_ids
+
+    assert "sasl_plain_password" not in caplog.text
+    assert "right" not in [word.strip("',\"\\0") for word in caplog.text.split()]

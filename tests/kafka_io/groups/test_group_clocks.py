@@ -1,0 +1,196 @@
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
+from toolkit.kafka_io.groups.group_clocks import read_group_clocks, with_commit_times
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
+from toolkit.sandbox.raw_connection import Connection as RawConnection
+from toolkit.sandbox.raw_members import StreamsInstance
+from toolkit.sandbox.seed import SeededGroup
+
+SOON = timedelta(seconds=2)  # one machine, one clock: what is written is written at once
+
+Eventually = Callable[[Callable[[], Any]], Any]
+
+
+def commit_two(apps: Any) -> tuple[str, str]:
+    """Return a new topic, and a group that committed two of its partitions."""
+    topic = apps.create_topic(apps.name("clock"), partitions=3, records=9)
+    group = apps.name("clock-group")
+    apps.commit(group, {TopicPartition(topic, n): 4 + n for n in range(2)})
+    return topic, group
+
+
+@pytest.fixture
+def committed(apps: Any) -> tuple[str, str]:
+    """Return a topic, and a group that committed two of its partitions."""
+    return commit_two(apps)
+
+
+def timed(cluster: Cluster, commits: list[Commit]) -> list[Commit]:
+    """Return the commits with their times, all of which can be read."""
+    with Connection(cluster) as connection:
+        clocks, problems = read_group_clocks(connection, {c.group_id for c in commits})
+    assert problems == []
+    return with_commit_times(commits, clocks)
+
+
+def commits_of(cluster: Cluster, group: str) -> list[Commit]:
+    """Return what a group committed."""
+    with Connection(cluster) as connection:
+        return read_commits(connection, [group])[0]
+
+
+def test_commit_times(bare_cluster: Cluster, committed: Any) -> None:
+    """Every commit gets the time at which it was made, which was just now."""
+    found = timed(bare_cluster, commits_of(bare_cluster, committed[1]))
+
+    now = datetime.now(UTC)
+    assert len(found) == 2
+    assert all(now - timedelta(minutes=5) < commit.committed_at <= now for commit in found)
+
+
+def test_commit_that_moved_on_has_no_time(bare_cluster: Cluster, committed: Any) -> None:
+    """A commit that the topic no longer holds is not given the time of another."""
+    commits = commits_of(bare_cluster, committed[1])
+    older = [Commit(c.group_id, c.topic, c.partition, c.offset - 1) for c in commits]
+
+    assert [commit.committed_at for commit in timed(bare_cluster, older)] == [None, None]
+
+
+def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
+    """Behind an open transaction, clocks are not known, and a problem says so."""
+    apps = exclusive_apps
+    topic, group = commit_two(apps)
+    producer = apps.transaction(apps.name("clock-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    partition = TopicPartition(topic, 0)
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    try:
+        apps.commit(group, {partition: 2})
+        apps.join(group, [topic]).close()
+        with Connection(apps.cluster) as connection:
+            clocks, problems = read_group_clocks(connection, [group])
+        commits = with_commit_times(commits_of(apps.cluster, group), clocks)
+    finally:
+        producer.abort_transaction()
+
+    (pending,) = (commit for commit in commits if commit.partition == 0)
+    assert (pending.offset, pending.pending, pending.committed_at) == (2, True, None)
+    assert clocks[group].empty_since is None
+    assert ["hides" in problem.why for problem in problems] == [True]
+
+
+def first_commits(cluster: Cluster, *groups: str) -> list[Any]:
+    """Return of which group and partition it is told that a transaction is about to commit it."""
+    problems = read_snapshot(cluster, groups=groups, commit_times=True).problems
+    return [(p.group_id, p.topic, p.partition) for p in problems if p.why == FIRST_COMMIT]
+
+
+def test_first_commit_of_an_open_transaction(exclusive_apps: Any) -> None:
+    """It is told, which no list of a group's commits does, and gone when the transaction ends."""
+    apps = exclusive_apps
+    topic, group = commit_two(apps)
+    other = apps.name("clock-group")
+    producer = apps.transaction(apps.name("clock-transaction"))
+    for name in (group, other):
+        metadata = apps.consumer(name).consumer_group_metadata()
+        pending = [apps.position(TopicPartition(topic, n), 8) for n in (0, 2)]
+        producer.send_offsets_to_transaction(pending, metadata)
+    try:
+        # What counts already is not told, though the transaction hides it from most readers.
+        apps.commit(group, {TopicPartition(topic, 1): 9})
+        found = first_commits(apps.cluster, group, other)
+    finally:
+        producer.abort_transaction()
+
+    assert sorted(found) == sorted([(group, topic, 2), (other, topic, 0), (other, topic, 2)])
+    assert apps.eventually(lambda: first_commits(apps.cluster, group, other) == [])
+
+
+def test_first_commit_that_was_given_up(exclusive_apps: Any) -> None:
+    """An aborted transaction commits nothing, though an older one that is open hides its end."""
+    apps = exclusive_apps
+    topic, group = commit_two(apps)
+    metadata = apps.consumer(group).consumer_group_metadata()
+    older, younger = (apps.transaction(apps.name("clock-transaction")) for _ in range(2))
+    older.send_offsets_to_transaction([apps.position(TopicPartition(topic, 0), 8)], metadata)
+    try:
+        younger.send_offsets_to_transaction([apps.position(TopicPartition(topic, 2), 8)], metadata)
+        before = first_commits(apps.cluster, group)
+        younger.abort_transaction()
+
+        assert before == [(group, topic, 2)]
+        assert apps.eventually(lambda: first_commits(apps.cluster, group) == [])
+    finally:
+        older.abort_transaction()
+
+
+def empty(cluster: Cluster, group: str, eventually: Eventually) -> Any:
+    """Return a group once its coordinator calls it Empty."""
+
+    def found() -> Group | None:
+        (read,) = read_snapshot(cluster, groups=[group], commit_times=True).groups
+        return read if read.state is GroupState.EMPTY else None
+
+    return eventually(found)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_group_is_empty_since_its_last_member_left(
+    apps: Any, committed: Any, eventually: Eventually, protocol: str
+) -> None:
+    """The clock starts when the last member leaves; commits and the first to leave do not count."""
+    topic, _ = committed
+    group = apps.name(protocol)
+    first = apps.join(group, [topic], protocol=protocol)
+    first.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)
+    live = read_snapshot(apps.cluster, groups=[group], commit_times=True).groups[0]
+    left_at = datetime.now(UTC)
+    first.close()
+    found = empty(apps.cluster, group, eventually)
+    seen_at = datetime.now(UTC)
+    apps.commit(group, {TopicPartition(topic, 0): 2})
+
+    assert live.empty_since is None
+    assert left_at - SOON < found.empty_since <= seen_at
+    assert empty(apps.cluster, group, eventually).empty_since == found.empty_since
+
+
+def test_streams_group_is_empty_since_its_last_instance_left(
+    apps: Any, committed: Any, eventually: Eventually
+) -> None:
+    """A streams group has the same clock as other groups of the newer protocols."""
+    topic, _ = committed
+    group = apps.name("streams")
+    instance = StreamsInstance(SeededGroup(group, "", "", reads=(topic,)))
+    with RawConnection(apps.address, client_id=group) as broker:
+        instance.join(broker)
+        left_at = datetime.now(UTC)
+        instance.leave(broker)
+    # It goes at the next check, for it has nothing committed.
+    apps.commit(group, {TopicPartition(topic, 0): 2})
+    found = empty(apps.cluster, group, eventually)
+
+    assert left_at - SOON < found.empty_since <= datetime.now(UTC)
+
+
+def test_group_without_members_ever(bare_cluster: Cluster, committed: Any) -> None:
+    """A group that only an admin client commits to never became Empty."""
+    (group,) = read_snapshot(bare_cluster, groups=[committed[1]], commit_times=True).groups
+
+    assert (group.state, group.empty_since) == (GroupState.EMPTY, None)
+
+
+def test_clocks_of_a_group_that_does_not_exist(bare_cluster: Cluster) -> None:
+    """A group that the topic does not know has no clock and no commits."""
+    with Connection(bare_cluster) as connection:
+        clocks, problems = read_group_clocks(connection, ["nobody"])
+
+    assert clocks == {"nobody": (None, {}, ())}
+    assert problems == []

@@ -1,0 +1,229 @@
+import re
+import socket
+import struct
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from applications import PATIENCE_S
+from confluent_kafka import TopicPartition as Position
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.subscriptions import (
+    assignment_from_bytes,
+    from_classic_metadata,
+    from_names,
+)
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Subscription, TopicPartition
+
+PREFIX = "re2"
+TOPICS = (
+    *("orders", "orders.eu", "orders.us", "orders.eu.dlq", "orders-2024", "Orders.EU"),
+    *("invoices.draft", "payments_1", "payments_12", "payments_x", "axb"),
+)
+PATTERNS = (
+    r"^re2\.orders",  # whole names only
+    r"^re2\.orders\..*",
+    r"^re2.orders$",  # an unescaped dot is any character
+    r"^re2\.(orders\.(eu|us)|invoices\..+)$",
+    r"^re2\.orders|re2\.axb",  # what of the alternation the anchor binds to
+    r"^re2\.payments_\d",
+    r"^re2\.payments_\d+",
+    r"^re2\.payments_[^0-9]",
+    r"^(?i)re2\.orders\.eu",
+    r"^re2\.a.b",
+    r"^re2\.payments_[[:digit:]]{2}",
+    r"^re2\.\Qorders.eu\E.*",
+    r"^re2\.payments_\pN",
+    r"^re2\.nothing.*",
+)
+# Python's own patterns refuse these, or read them otherwise.
+ONLY_RE2 = [p for p in PATTERNS if any(part in p for part in ("^(?i)", "[[:", r"\Q", r"\pN"))]
+REGULAR_EXPRESSION = 16  # the record in which a broker keeps what a pattern matched
+
+
+@pytest.fixture(scope="module")
+def topics() -> frozenset[str]:
+    """Return the names of the topics that the patterns are about."""
+    return frozenset(f"{PREFIX}.{name}" for name in TOPICS)
+
+
+class Resolved:
+    """What the broker found for the patterns of groups, from its records since now."""
+
+    def __init__(self, apps: Any, groups: Collection[str]) -> None:
+        """Note where the offsets topic ends."""
+        self._wanted = set(groups)
+        self._consumer = apps.consumer("raw-reader", **{"isolation.level": "read_uncommitted"})
+        with Connection(apps.cluster) as connection:
+            topic = offsets_partitions(connection)
+        # Partitions that nobody has written to are not read.
+        ends = {number: log.log_end for number, log in topic.logs.items()}
+        self._consumer.assign(
+            [Position(OFFSETS_TOPIC, n, ends.get(n, 0)) for n in range(topic.partitions)]
+        )
+        self._found: dict[str, frozenset[str]] = {}
+
+    def by_group(self) -> dict[str, frozenset[str]] | None:
+        """Return the topics by group, once they are known for every group."""
+        for message in self._consumer.consume(1000, 0.2):
+            if not message.error() and message.value():
+                kind, length = struct.unpack_from(">hh", message.key())
+                if kind == REGULAR_EXPRESSION:
+                    group = message.key()[4 : 4 + length].decode()
+                    self._found[group] = compact_strings(message.value(), 2)
+        found = {group: self._found[group] for group in self._wanted & self._found.keys()}
+        return found if self._wanted == set(found) else None
+
+
+def compact_strings(data: bytes, position: int) -> frozenset[str]:
+    """Decode a compact array of compact strings, all shorter than 127."""
+    count, position = data[position] - 1, position + 1
+    found = []
+    for _ in range(count):
+        end = position + data[position]
+        found.append(data[position + 1 : end].decode())
+        position = end
+    return frozenset(found)
+
+
+def compact(text: str | None) -> bytes:
+    """Encode a short nullable string of a flexible message."""
+    return b"\0" if text is None else bytes([len(text.encode()) + 1]) + text.encode()
+
+
+def heartbeat(address: str, group: str, pattern: str, *, epoch: int) -> None:
+    """
+    Join a KIP-848 group with a pattern (epoch 0), or leave it (-1).
+
+    librdkafka refuses patterns that its own library does not know, so the request is made here.
+    """
+    body = b"".join(
+        [
+            compact(group),
+            compact("AAAAAAAAAAAAAAAAAAAAAQ"),  # a member chooses its id itself
+            struct.pack(">i", epoch),
+            compact(None) * 2,  # instance, rack
+            struct.pack(">i", 60_000),
+            compact(None),  # topic names
+            compact(pattern if epoch == 0 else None),
+            compact(None),  # assignor
+            b"\1" if epoch == 0 else b"\0",  # owns nothing yet
+            b"\0",
+        ]
+    )
+    header = struct.pack(">hhi", 68, 1, 1) + struct.pack(">h", 4) + b"test" + b"\0"
+    host, port = address.rsplit(":", 1)
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as connection:
+        connection.sendall(struct.pack(">i", len(header + body)) + header + body)
+        answer = connection.makefile("rb").read(15)
+    # size, correlation id, no tags, throttle time, error code
+    assert struct.unpack_from(">h", answer, 13) == (0,), f"{pattern}: {answer!r}"
+
+
+def test_patterns_match_what_the_broker_matches(apps: Any) -> None:
+    """For each pattern of a member our topics are those that the broker resolved it to."""
+    prefix = apps.name(PREFIX)
+    names = sorted(apps.create_topic(f"{prefix}.{name}") for name in TOPICS)
+    apps.commit(apps.name("first"), {TopicPartition(names[0], 0): 0})  # now a coordinator is up
+    patterns = {apps.name("re2-group"): text.replace(PREFIX, prefix) for text in PATTERNS}
+    resolved = Resolved(apps, patterns)
+    for group, pattern in patterns.items():
+        heartbeat(apps.address, group, pattern, epoch=0)
+    told = apps.eventually(resolved.by_group)
+    snapshot = read_snapshot(apps.cluster, groups=list(patterns))
+    for group, pattern in patterns.items():
+        heartbeat(apps.address, group, pattern, epoch=-1)
+
+    ours = {group.group_id: group.subscribed_topics for group in snapshot.groups}
+    assert snapshot.problems == ()
+    assert ours == told
+    assert [PATTERNS[-1].replace(PREFIX, prefix)] == [
+        patterns[group] for group, found in told.items() if not found
+    ]
+
+
+@pytest.mark.parametrize("pattern", ONLY_RE2)
+def test_pattern_that_python_reads_otherwise(topics: frozenset[str], pattern: str) -> None:
+    """A pattern that Python's own rules refuse or misread is resolved all the same."""
+    subscription = from_names([], pattern, lambda: topics)
+
+    assert subscription.topics
+    assert not subscription.unreadable
+    with suppress(re.error, FutureWarning):
+        assert {t for t in topics if re.fullmatch(pattern, t)} != subscription.topics
+
+
+@pytest.mark.parametrize("pattern", ["(", "a{2,1}", r"(?=a)", r"(a)\1", "[b-a]", r"\p{Nonsense}"])
+def test_invalid_pattern_is_unreadable(pattern: str) -> None:
+    """A pattern that RE2 does not know is said to be unreadable; names beside it stay known."""
+    subscription = from_names(["named"], pattern, lambda: frozenset({"a", "aa"}))
+
+    assert subscription.topics == {"named"}
+    assert subscription.pattern == pattern
+    assert "is not valid RE2" in subscription.unreadable
+
+
+def test_topics_are_asked_for_only_when_there_is_a_pattern() -> None:
+    """Names alone need no list of all topics, which may be long."""
+    assert from_names(["a"], None, pytest.fail) == Subscription(frozenset({"a"}))
+    assert from_names(["a"], "", pytest.fail) == Subscription(frozenset({"a"}))
+
+
+def strings(*texts: str) -> bytes:
+    """Encode an array of strings as the classic protocol does."""
+    parts = [struct.pack(">h", len(text.encode())) + text.encode() for text in texts]
+    return struct.pack(">i", len(texts)) + b"".join(parts)
+
+
+@given(st.integers(0, 3), st.lists(st.text(st.characters(codec="utf-8"), max_size=50)), st.binary())
+def test_classic_metadata_is_read_up_to_its_topics(
+    version: int, names: list[str], rest: bytes
+) -> None:
+    """Versions differ in what follows the topics, which is not looked at."""
+    data = struct.pack(">h", version) + strings(*names) + rest
+
+    assert from_classic_metadata(data) == Subscription(frozenset(names))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\0",
+        b"\0\0\0\0",
+        b"\0\0\xff\xff\xff\xff",  # a null array
+        b"\0\0\x7f\xff\xff\xff",  # two billion topics
+        b"\0\0\0\0\0\1\0\5abc",  # a topic that is cut
+        b"\0\0\0\0\0\1\xff\xff",  # a null topic
+        b"\0\0\0\0\0\1\0\1\xff",  # not UTF-8
+    ],
+    ids=repr,
+)
+def test_malformed_classic_metadata_is_unreadable(data: bytes) -> None:
+    """Metadata that breaks off or lies about its length is unreadable, never empty."""
+    assert from_classic_metadata(data).unreadable
+    assert assignment_from_bytes(data) == ()
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_never_raise(data: bytes) -> None:
+    """Whatever a member sent, it is read or said to be unreadable."""
+    subscription = from_classic_metadata(data)
+
+    assert not (subscription.unreadable and subscription.topics)
+    assert all(isinstance(partition, TopicPartition) for partition in assignment_from_bytes(data))
+
+
+def test_assignment_of_several_topics() -> None:
+    """A classic assignment is read with all its topics and partitions, in order."""
+    two = struct.pack(">iii", 2, 3, 1)
+    data = b"\0\1" + struct.pack(">i", 2) + b"\0\1b" + two + b"\0\1a" + struct.pack(">ii", 1, 0)
+
+    assert assignment_from_bytes(data) == (("a", 0), ("b", 1), ("b", 3))

@@ -1,0 +1,133 @@
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.logs.leader_epochs import with_epochs
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.model import Cluster, EpochEnd, LogOffsets, Problem, TopicPartition
+from toolkit.planning.changes.clamp import leader_epoch_at
+from toolkit.sandbox.broker import start_broker
+
+pytestmark = pytest.mark.starts("a broker")
+
+RECORDS = (5, 3, 4)  # written under one leader epoch each
+SUM = sum(RECORDS)
+
+
+@pytest.fixture(scope="module")
+def led_thrice(
+    tmp_path_factory: pytest.TempPathFactory,
+    applications_until: Callable[[Cluster, ExitStack], Any],
+) -> Iterator[Any]:
+    """Return the applications on a broker that was restarted twice between the records of `t`."""
+    directory = tmp_path_factory.mktemp("led_thrice")
+    broker = start_broker(directory)
+    try:
+        for number, records in enumerate(RECORDS):
+            if number:
+                broker.stop()
+                broker = start_broker(directory)
+            with ExitStack() as ending:
+                apps = applications_until(Cluster("led", broker.address), ending)
+                if not number:
+                    apps.create_topic("t", partitions=2)
+                    apps.create_topic("cut")
+                for topic in ("t", "cut"):
+                    apps.produce(topic, 0, records)
+        with ExitStack() as ending:
+            apps = applications_until(Cluster("led", broker.address), ending)
+            apps.delete_records("cut", 0, RECORDS[0] + 1)
+            yield apps
+    finally:
+        broker.stop()
+
+
+def epochs(cluster: Cluster, *partitions: TopicPartition) -> dict[TopicPartition, LogOffsets]:
+    """Return the logs with their epochs, which can all be read."""
+    with Connection(cluster) as connection:
+        logs, unread = read_log_offsets(connection, partitions)
+        found, problems = with_epochs(connection, logs)
+    assert unread == problems == []
+    return found
+
+
+def test_every_epoch_and_where_it_ends(led_thrice: Any) -> None:
+    """The epochs come oldest first, with the ends of what was written under them."""
+    log = epochs(led_thrice.cluster, TopicPartition("t", 0))[TopicPartition("t", 0)]
+
+    assert [end.end_offset for end in log.epochs] == [5, 8, 12]
+    assert log.epochs[0].leader_epoch == 0
+    assert sorted({end.leader_epoch for end in log.epochs}) == [e.leader_epoch for e in log.epochs]
+
+
+def test_empty_partition_has_the_current_epoch_only(led_thrice: Any) -> None:
+    """A partition that was never written to has an epoch without records."""
+    log = epochs(led_thrice.cluster, TopicPartition("t", 1))[TopicPartition("t", 1)]
+
+    assert [end.end_offset for end in log.epochs] == [0]
+    assert leader_epoch_at(log, 0) is None
+
+
+def test_as_consumers_commit_it(led_thrice: Any, eventually: Any) -> None:
+    """The epoch worked out for each offset is the one that a client commits after reading to it."""
+    partition = TopicPartition("t", 0)
+    group = led_thrice.name("reader")
+    consumer = led_thrice.consumer(group, **{"auto.offset.reset": "earliest"})
+    consumer.assign([led_thrice.position(partition, 0)])
+    committed = {}
+    with Connection(led_thrice.cluster) as connection:
+        for _ in range(SUM):
+            message = eventually(lambda: consumer.poll(1))
+            consumer.commit(message, asynchronous=False)
+            ((commit,), _) = read_commits(connection, [group])
+            committed[commit.offset] = commit.leader_epoch
+    log = epochs(led_thrice.cluster, partition)[partition]
+
+    assert committed == {offset: leader_epoch_at(log, offset) for offset in range(1, SUM + 1)}
+    assert len(set(committed.values())) == len(RECORDS)
+
+
+def test_epochs_of_a_log_that_was_cut(led_thrice: Any) -> None:
+    """Where the oldest epoch is gone from the log, the next one is known to the log start."""
+    partition = TopicPartition("cut", 0)
+    whole = epochs(led_thrice.cluster, TopicPartition("t", 0))[TopicPartition("t", 0)]
+    cut = epochs(led_thrice.cluster, partition)[partition]
+
+    assert cut.log_start == 6
+    assert {n: leader_epoch_at(cut, n) for n in range(6, SUM + 1)} == {
+        6: leader_epoch_at(whole, 7),  # nothing read yet: the epoch of the record there
+        **{n: leader_epoch_at(whole, n) for n in range(7, SUM + 1)},
+    }
+
+
+def test_older_epochs_stay_unknown_after_some_rounds(
+    led_thrice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number of requests is bounded, and what was not asked for is not guessed."""
+    monkeypatch.setattr("toolkit.kafka_io.logs.leader_epochs.MAX_ROUNDS", 2)
+    partition = TopicPartition("t", 0)
+    log = epochs(led_thrice.cluster, partition)[partition]
+
+    assert [end.end_offset for end in log.epochs] == [8, 12]
+    assert [leader_epoch_at(log, offset) is None for offset in (3, 8, 9, 12)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_what_cannot_be_asked_for(led_thrice: Any) -> None:
+    """A partition that does not exist keeps its row, without epochs, and a problem says why."""
+    there, gone = TopicPartition("t", 1), TopicPartition("no-such-topic", 0)
+    logs = {there: LogOffsets(0, 0, 0), gone: LogOffsets(0, 9, 9)}
+    with Connection(led_thrice.cluster) as connection:
+        found, problems = with_epochs(connection, logs)
+
+    assert found[gone] == logs[gone]
+    assert [EpochEnd(found[there].epochs[0].leader_epoch, 0)] == list(found[there].epochs)
+    assert [Problem("leader epochs", "the topic does not exist", None, *gone)] == problems

@@ -1,0 +1,313 @@
+"""Time look-ups against the truth: the records themselves, on a real broker."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.log_times import LogTimes, LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.record_times import read_first_records
+from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
+from toolkit.planning.lag.time_lag import (
+    BY_LOOK_UP,
+    BY_RECORD,
+    NOTHING_TO_READ,
+    earlier_ends,
+    with_time_lag,
+)
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """Return the second in which the test began."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def produce(apps: Any, partition: TopicPartition, times: list[datetime], **settings: Any) -> None:
+    """Add one record for each time."""
+    producer = Producer({"bootstrap.servers": apps.address, **settings})
+    refused: list[Any] = []
+    for at in times:
+        producer.produce(
+            partition.topic,
+            b"",
+            key=str(at),
+            partition=partition.partition,
+            timestamp=round(at.timestamp() * 1000),
+            on_delivery=lambda error, _: refused.append(error) if error else None,
+        )
+    assert producer.flush() == 0
+    assert refused == []
+
+
+def create(apps: Any, name: str, **config: str) -> str:
+    """Create a topic of one partition with settings of its own, and return its name."""
+    settings = {key.replace("_", "."): value for key, value in config.items()}
+    apps.admin.create_topics([NewTopic(name, 1, 1, config=settings)])[name].result()
+    return name
+
+
+def read(
+    cluster: Cluster, wanted: dict[TopicPartition, list[int]], *, now: datetime, **more: Any
+) -> tuple[LogTimes, dict[TopicPartition, LogOffsets]]:
+    """Look up all that is asked for."""
+    with Connection(cluster) as connection:
+        logs, _ = read_log_offsets(connection, wanted)
+        return read_log_times(connection, wanted, logs, LookUp(now, **more)), logs
+
+
+def rows(
+    times: LogTimes,
+    logs: dict[TopicPartition, LogOffsets],
+    wanted: dict[TopicPartition, list[int]],
+    now: datetime,
+) -> pd.DataFrame:
+    """Return the lag in time of each commit, from the few points around it."""
+    cells = []
+    for partition, offsets in wanted.items():
+        log = logs[partition]
+        near = points_around(times.points[partition], [max(o, log.log_start or 0) for o in offsets])
+        for offset in offsets:
+            points = near[max(offset, log.log_start or 0)]
+            cells.append((*partition, offset, log.log_start, log.log_end, points))
+    columns = ["topic", "partition", "committed", "log_start", "log_end", "points"]
+    table = pd.DataFrame(cells, columns=columns)
+    table = table.astype(dict.fromkeys(("committed", "log_start", "log_end"), "Int64"))
+    lag = table["log_end"] - table[["committed", "log_start"]].max(axis="columns")
+    return with_time_lag(table.assign(lag=lag.clip(lower=0).astype("Int64")), now=now)
+
+
+def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: datetime) -> None:
+    """Several groups on several partitions: each lag in time is true within its bound."""
+    topic = apps.create_topic(apps.name("timed"), partitions=3)
+    even, bursts, recent = (TopicPartition(topic, number) for number in range(3))
+    produce(apps, even, [now - timedelta(minutes=5) * n for n in range(300, 0, -1)])
+    produce(apps, bursts, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
+    produce(apps, recent, [now - 0.1 * SECOND * n for n in range(300, 0, -1)])
+    wanted = {
+        even: [0, 1, 17, 150, 299, 300],
+        bursts: [0, 5, 10, 99, 100, 101, 185, 199],
+        recent: [0, 150, 290, 299],
+    }
+    times, logs = read(apps.cluster, wanted, now=now)
+    everything = [(partition, o) for partition, offsets in wanted.items() for o in offsets]
+    truth = read_first_records(apps.cluster, everything)
+
+    assert times.problems == []
+    assert times.rounds <= 20
+    assert times.requests <= 80
+    for row in rows(times, logs, wanted, now).itertuples():
+        place = TopicPartition(row.topic, row.partition), row.committed
+        at = truth[place]
+        if row.lag == 0:
+            assert row.time_lag_method == NOTHING_TO_READ
+        elif pd.isna(row.time_lag_s):  # the last burst: is it a record, or what ends one?
+            assert place in times.unsettled
+        else:
+            assert at is not None
+            off = abs(row.time_lag_s - (now - at).total_seconds())
+            assert off <= row.time_lag_bound_s
+            if place not in times.unsettled:
+                assert row.time_lag_bound_s <= max(2, 0.1 * row.time_lag_s)
+    settled = {place for place in everything if place not in times.unsettled}
+    assert settled > {(even, o) for o in (0, 1, 17, 150)} | {(recent, o) for o in wanted[recent]}
+    assert (even, 299) in times.unsettled  # the last record: it might be a marker
+
+
+def test_reading_settles_the_rest(apps: Any, now: datetime) -> None:
+    """What look-ups leave open, one record each tells exactly; what they settled is not read."""
+    partition = TopicPartition(apps.create_topic(apps.name("rest")), 0)
+    produce(apps, partition, [now - timedelta(hours=9) * (20 - n // 10) for n in range(200)])
+    wanted = {partition: [5, 151, 191]}
+    times, logs = read(apps.cluster, wanted, now=now)
+    truth = read_first_records(apps.cluster, times.unsettled)
+    table = rows(times, logs, wanted, now)
+    found = [truth.get((partition, offset)) for offset in wanted[partition]]
+    table["record_found"] = pd.array([True if at else None for at in found], dtype="boolean")
+    table["record_at"] = pd.to_datetime(found, utc=True)
+    told = with_time_lag(table, now=now)
+
+    assert [(partition, 191), (partition, 151)] == times.unsettled
+    assert [5, 1] == (told["time_lag_s"] / 3600 / 9).tolist()[1:]
+    assert [BY_LOOK_UP, BY_RECORD, BY_RECORD] == told["time_lag_method"].tolist()
+    assert [0, 0] == told["time_lag_bound_s"].tolist()[1:]
+
+
+def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
+    """A commit before the log start counts there; an empty log has nothing to look up."""
+    topic = apps.create_topic(apps.name("cut"), partitions=2)
+    cut, empty = (TopicPartition(topic, number) for number in range(2))
+    produce(apps, cut, [now - timedelta(hours=10 - n) for n in range(10)])
+    apps.delete_records(topic, 0, 4)
+    wanted = {cut: [0, 4, 9], empty: [0]}
+    times, logs = read(apps.cluster, wanted, now=now, at=(now,))
+    lags = rows(times, logs, {cut: [0, 4, 9]}, now)
+
+    # The last place could be a marker, and so could all of so few.
+    assert [6 * 3600, 6 * 3600, pd.NA] == lags["time_lag_s"].tolist()
+    assert [6 * 3600, 6 * 3600, pd.NA] == lags["time_lag_bound_s"].tolist()
+    assert [(cut, 9), (cut, 4)] == times.unsettled
+    assert [3600, 6 * 3600] == [
+        (now - at).total_seconds()
+        for at in read_first_records(apps.cluster, times.unsettled).values()
+        if at
+    ]
+    assert [(now, None, None)] == times.points[empty]
+
+
+def test_late_and_future_records(apps: Any, now: datetime) -> None:
+    """Records dated back wait no longer than those before them; far in the future is no time."""
+    late = TopicPartition(apps.create_topic(apps.name("late")), 0)
+    far_ahead = {"message_timestamp_after_max_ms": str(2**62)}  # brokers refuse an hour, else
+    ahead = TopicPartition(create(apps, apps.name("ahead"), **far_ahead), 0)
+    in_order = [now - timedelta(minutes=100 - n) for n in range(100)]
+    back = [at - timedelta(days=3) if n == 50 else at for n, at in enumerate(in_order)]
+    produce(apps, late, back)
+    far = [at + timedelta(days=900) if n == 50 else at for n, at in enumerate(in_order)]
+    produce(apps, ahead, far)
+    wanted = {late: [40, 50, 60], ahead: [40, 50, 60]}
+    times, logs = read(apps.cluster, wanted, now=now)
+    told = rows(times, logs, wanted, now)
+
+    assert [None, None] == told["time_lag_method"].tolist()[4:]
+    assert {(ahead, 50), (ahead, 60)} == set(times.unsettled)
+    for row, minutes in zip(told.itertuples(), [60, 50, 40, 60], strict=False):
+        assert abs(row.time_lag_s - minutes * 60) <= row.time_lag_bound_s <= 600
+
+
+def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any, now: datetime) -> None:
+    """After the last record of a transaction only its marker follows: reading there tells so."""
+    partition = TopicPartition(apps.create_topic(apps.name("marked")), 0)
+    producer = apps.transaction(apps.name("transaction"))
+    for minutes in (50, 40, 30):
+        at = now - timedelta(minutes=minutes)
+        producer.produce(partition.topic, b"", timestamp=round(at.timestamp() * 1000))
+    producer.commit_transaction()
+    wanted = {partition: [1, 3]}
+
+    def is_marked() -> bool:
+        with Connection(apps.cluster) as connection:
+            return read_log_offsets(connection, [partition])[0][partition].last_stable == 4
+
+    apps.eventually(is_marked)
+    later = now + timedelta(hours=1)
+    times, logs = read(apps.cluster, wanted, now=later)
+    lags = rows(times, logs, wanted, later)
+
+    assert abs(lags["time_lag_s"][0] - 6000) <= lags["time_lag_bound_s"][0]
+    assert lags["time_lag_method"][1] is None
+    assert [(partition, 3), (partition, 1)] == times.unsettled
+    assert read_first_records(apps.cluster, times.unsettled) == {
+        (partition, 3): None,
+        (partition, 1): now - timedelta(minutes=40),
+    }
+
+
+def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
+    """Where the record at a commit was compacted away, that of the next one is within the bound."""
+    config = {"cleanup_policy": "compact", "segment_ms": "100", "max_compaction_lag_ms": "100"}
+    dirty = {"min_cleanable_dirty_ratio": "0.001"}
+    topic = create(apps, apps.name("compacted"), **config, **dirty)
+    partition = TopicPartition(topic, 0)
+    producer = Producer({"bootstrap.servers": apps.address, "linger.ms": 0})
+
+    def put(key: str, minutes: int) -> None:
+        at = now - timedelta(minutes=minutes)
+        producer.produce(topic, b"", key=key, timestamp=round(at.timestamp() * 1000))
+        assert producer.flush() == 0
+
+    for number in range(60):
+        put(f"key-{number % 5}", 600 - number)
+    put("later", 1)  # a new segment lets the ones before it be compacted
+    wanted = {partition: [2, 30, 54, 57]}
+    places = [(partition, offset) for offset in wanted[partition]]
+    # Of each key the last record is left, of which the first is at offset 55.
+    kept = [now - timedelta(minutes=600 - offset) for offset in (55, 55, 55, 57)]
+    apps.eventually(
+        lambda: kept == [read_first_records(apps.cluster, places).get(at) for at in places]
+    )
+    times, logs = read(apps.cluster, wanted, now=now)
+    truth = read_first_records(apps.cluster, places)
+
+    for row in rows(times, logs, wanted, now).itertuples():
+        at = truth[partition, row.committed]
+        assert at is not None
+        assert abs(row.time_lag_s - (now - at).total_seconds()) <= row.time_lag_bound_s
+
+
+def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
+    """Records of one batch that carry the time of their append are told as of that time."""
+    topic = create(apps, apps.name("append-time"), message_timestamp_type="LogAppendTime")
+    partition = TopicPartition(topic, 0)
+    for _ in range(2):
+        produce(apps, partition, [now - timedelta(days=300)] * 50, **{"linger.ms": 100})
+    wanted = {partition: [0, 20, 70]}
+    later = now + timedelta(hours=1)
+    times, logs = read(apps.cluster, wanted, now=later)
+    (truth,) = read_first_records(apps.cluster, [(partition, 20)]).values()
+    (row,) = rows(times, logs, {partition: [20]}, later).itertuples()
+
+    assert truth is not None
+    assert abs(row.time_lag_s - (later - truth).total_seconds()) <= row.time_lag_bound_s <= 200
+
+
+def test_where_the_log_ended_at_an_instant(apps: Any, now: datetime) -> None:
+    """All partitions are asked for an instant, also those of which nothing else is wanted."""
+    topic = apps.create_topic(apps.name("instants"), partitions=3)
+    busy, idle, empty = (TopicPartition(topic, number) for number in range(3))
+    produce(apps, busy, [now - timedelta(minutes=10 - n) for n in range(10)])
+    produce(apps, idle, [now - timedelta(days=3)])
+    at = now - timedelta(minutes=4, microseconds=7)
+    times, logs = read(apps.cluster, {busy: [], idle: [], empty: []}, now=now, at=(at,))
+    partitions = [busy, idle, empty]
+    cells = pd.Series([times.points[partition] for partition in partitions])
+    ends = pd.Series([logs[partition].log_end for partition in partitions])
+
+    assert [6, 1, 0] == earlier_ends(cells, ends, at=at).tolist()
+    assert (1, 1) == (times.rounds, times.requests)
+
+
+def test_partitions_that_cannot_be_asked(lost_broker: Any, now: datetime) -> None:
+    """A partition without a leader is a problem of its own; the others are answered."""
+    here, gone, logs = lost_broker.here, lost_broker.gone, lost_broker.before.logs
+    with Connection(lost_broker.cluster) as connection:
+        times = read_log_times(connection, {here: [1], gone: [1]}, logs, LookUp(now))
+
+    assert [Problem("log times", "it has no leader", None, *gone)] == times.problems
+    assert times.points[gone] == []
+    assert times.points[here]
+
+
+def test_rounds_are_bounded(apps: Any, now: datetime) -> None:
+    """Where few rounds are allowed, no more are made, and what is left open is said to be."""
+    partition = TopicPartition(apps.create_topic(apps.name("bounded")), 0)
+    produce(apps, partition, [now - timedelta(seconds=n**3) for n in range(99, 0, -1)])
+    wanted = {partition: [20, 60, 90]}
+    times, logs = read(apps.cluster, wanted, now=now, rounds=2)
+    told = rows(times, logs, wanted, now)
+
+    assert 2 == times.rounds
+    assert times.unsettled
+    assert told["time_lag_bound_s"].max() > 60
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_first_records_no_more_than_asked_for(apps: Any, most: int, now: datetime) -> None:
+    """Beyond the number of positions that may be read, keys are missing; the end has no record."""
+    partition = TopicPartition(apps.create_topic(apps.name("few")), 0)
+    produce(apps, partition, [now])
+    wanted = [(partition, 1), (partition, 0)]
+
+    assert (
+        list(read_first_records(apps.cluster, wanted, most=most).items())
+        == ([((partition, 1), None), ((partition, 0), now)][:most])
+    )

@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs import records_around
+from toolkit.kafka_io.logs.records_around import (
+    FIELD_BYTES,
+    MOST_HEADERS,
+    MOST_POSITIONS,
+    read_records_around,
+)
+from toolkit.model import Cluster, TopicPartition
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def create_partition(apps: Any) -> TopicPartition:
+    """Return a new partition with ten records, of which each one's value is its offset."""
+    return TopicPartition(apps.create_topic(apps.name("around"), partitions=2, records=10), 0)
+
+
+@pytest.fixture
+def partition(apps: Any) -> TopicPartition:
+    """Return such a partition on the shared cluster."""
+    return create_partition(apps)
+
+
+def offsets(cluster: Cluster, partition: TopicPartition, at: int, **wanted: int) -> list[int]:
+    """Return the offsets of the records that are found around one."""
+    found = read_records_around(cluster, {partition: at}, **wanted)
+    assert () == found.problems
+    return [record.offset for record in found.records]
+
+
+def test_records_before_and_after_an_offset(apps: Any, partition: TopicPartition) -> None:
+    """There are as many as were asked for, in order, and within the log."""
+    cluster = apps.cluster
+
+    assert [3, 4, 5, 6, 7] == offsets(cluster, partition, 5)
+    assert [4, 5] == offsets(cluster, partition, 5, before=1, after=1)
+    assert [0, 1] == offsets(cluster, partition, 0, after=2)
+    assert [8, 9] == offsets(cluster, partition, 10)
+    assert [9] == offsets(cluster, partition, 9, before=0)
+    assert [] == offsets(cluster, partition, 10, before=0)
+    (record,) = read_records_around(cluster, {partition: 5}, before=0, after=1).records
+    assert record.value is not None
+    assert (b"5", 1) == record.value
+
+
+def test_what_a_record_holds(apps: Any, partition: TopicPartition) -> None:
+    """Null is not empty, headers keep their order and repeat, and time is the record's."""
+    producer = Producer({"bootstrap.servers": apps.address})
+    headers = [("a", b"1"), ("a", None), ("", b"\xff")]
+    at_ms = int(NOON.timestamp() * 1000)
+    producer.produce(partition.topic, None, b"", partition=0, timestamp=at_ms, headers=headers)
+    assert producer.flush() == 0
+    (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
+
+    assert (None, (b"", 0), NOON, False) == (
+        *(record.value, record.key and tuple(record.key)),
+        *(record.at, record.at_append),
+    )
+    assert [("a", (b"1", 1)), ("a", None), ("", (b"\xff", 1))] == [
+        (header.name, header.value and tuple(header.value)) for header in record.headers
+    ]
+
+
+def test_no_more_is_kept_than_can_be_shown(apps: Any, partition: TopicPartition) -> None:
+    """Of a large value and of many headers only the first are kept, and how much there is."""
+    producer = Producer({"bootstrap.servers": apps.address})
+    headers = [(f"h{number}", b"x") for number in range(MOST_HEADERS + 7)]
+    value = os.urandom(900_000)
+    producer.produce(partition.topic, value, partition=0, headers=headers)
+    assert producer.flush() == 0
+    (record,) = read_records_around(apps.cluster, {partition: 10}, before=0).records
+
+    assert record.value == (value[:FIELD_BYTES], 900_000)
+    assert (MOST_HEADERS, 7) == (len(record.headers), record.headers_left_out)
+
+
+def test_reading_ends_after_some_megabytes(
+    apps: Any, partition: TopicPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was read is shown, and the partition says that it was not read further."""
+    monkeypatch.setattr(records_around, "MOST_BYTES", 3)
+    found = read_records_around(apps.cluster, {partition: 0}, after=10)
+
+    assert [0, 1, 2, 3] == [record.offset for record in found.records]
+    assert ["not read further"] == [problem.why.split(":")[0] for problem in found.problems]
+
+
+def test_markers_are_skipped_and_open_transactions_are_not(apps: Any) -> None:
+    """Records of aborted and open transactions are there; the markers between are no records."""
+    partition = TopicPartition(apps.create_topic(apps.name("transactions")), 0)
+    producer = apps.transaction(apps.name("around-transaction"))
+    try:
+        for value in (b"aborted", b"open"):
+            producer.produce(partition.topic, value)
+            producer.flush()
+            if value == b"aborted":
+                producer.abort_transaction()
+                producer.begin_transaction()
+        found = read_records_around(apps.cluster, {partition: 1})
+    finally:
+        producer.abort_transaction()
+
+    assert () == found.problems
+    assert [(0, b"aborted"), (2, b"open")] == [(r.offset, r.value.start) for r in found.records]
+
+
+def test_ends_at_markers_that_end_the_log(apps: Any) -> None:
+    """Where only a marker follows, nobody waits for a record."""
+    partition = TopicPartition(apps.create_topic(apps.name("committed")), 0)
+    producer = apps.transaction(apps.name("ended-transaction"))
+    producer.produce(partition.topic, b"done")
+    producer.commit_transaction()
+    found = read_records_around(apps.cluster, {partition: 1})
+
+    assert ([0], ()) == ([record.offset for record in found.records], found.problems)
+
+
+def test_a_cut_log_begins_where_it_begins(apps: Any, partition: TopicPartition) -> None:
+    """A committed offset before the log start leads to the first record that is left."""
+    apps.delete_records(*partition, 6)
+
+    assert [6, 7, 8] == offsets(apps.cluster, partition, 2)
+
+
+def test_what_cannot_be_read_is_a_problem_of_its_own(apps: Any, partition: TopicPartition) -> None:
+    """An offset beyond the log end and a missing topic cost only themselves."""
+    missing = TopicPartition("no-such-topic", 0)
+    beyond = TopicPartition(partition.topic, 1)
+    found = read_records_around(apps.cluster, {missing: 0, beyond: 11, partition: 9})
+
+    assert [7, 8, 9] == [record.offset for record in found.records]
+    why = {(problem.topic, problem.partition): problem.why for problem in found.problems}
+    assert "the topic does not exist" == why[missing]
+    assert "offset 11 lies beyond the log end 10" == why[beyond]
+
+
+def test_no_more_partitions_than_a_person_looks_at(apps: Any) -> None:
+    """Partitions beyond the limit are named and not read."""
+    topic = apps.create_topic(apps.name("many"), partitions=MOST_POSITIONS + 3, records=1)
+    wanted = {TopicPartition(topic, number): 0 for number in range(MOST_POSITIONS + 3)}
+    found = read_records_around(apps.cluster, wanted)
+
+    assert [*range(MOST_POSITIONS)] == [record.partition.partition for record in found.records]
+    assert [20, 21, 22] == [problem.partition for problem in found.problems]
+
+
+def test_nothing_is_left_behind(exclusive_apps: Any) -> None:
+    """Reading makes no group and commits nothing."""
+    partition = create_partition(exclusive_apps)
+    with Connection(exclusive_apps.cluster) as connection:
+        before = list_groups(connection)
+        read_records_around(exclusive_apps.cluster, {partition: 5})
+
+        assert list_groups(connection) == before
+
+
+def test_partition_without_a_leader(lost_broker: Any) -> None:
+    """Where nobody answers for a partition, the others have their records all the same."""
+    here, gone = lost_broker.here, lost_broker.gone
+    found = read_records_around(lost_broker.cluster, {gone: 0, here: 0}, after=1)
+
+    assert [here] == [record.partition for record in found.records]
+    assert [gone] == [(problem.topic, problem.partition) for problem in found.problems]

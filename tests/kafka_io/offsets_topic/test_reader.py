@@ -1,0 +1,193 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from typing import Any
+
+import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as Place
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
+from toolkit.kafka_io.offsets_topic.latest import merge_latest
+from toolkit.kafka_io.offsets_topic.partitions import partition_of
+from toolkit.kafka_io.offsets_topic.reader import (
+    offsets_partitions,
+    read_offsets_log,
+    read_offsets_partition,
+)
+from toolkit.model import TopicPartition
+
+
+@pytest.fixture
+def apps(exclusive_apps: Any) -> Any:
+    """Return the applications on a cluster whose whole offsets topic is read, by nobody else."""
+    return exclusive_apps
+
+
+def from_admin(connection: Any) -> Any:
+    """Return every commit of the cluster as the coordinators tell it."""
+    groups, _ = list_groups(connection)
+    commits, problems = read_commits(connection, [group.group_id for group in groups])
+    assert problems == []
+    return {(c.group_id, c.topic, c.partition): c for c in commits}
+
+
+def from_topic(connection: Any) -> Any:
+    """Return every commit of the cluster as its offsets topic tells it."""
+    found = {}
+    for number, log in offsets_partitions(connection).logs.items():
+        found |= read_offsets_partition(connection.cluster, number, log).commits
+    return {tuple(key): value for key, value in found.items()}
+
+
+@pytest.fixture
+def busy(apps: Any) -> Any:
+    """Return a topic, and a group with three commits of which one was deleted again."""
+    topic = apps.create_topic(apps.name("read"), partitions=3, records=9)
+    group = apps.name("read-group")
+    for offset in range(5):
+        apps.commit(group, {TopicPartition(topic, n): offset + n for n in range(3)}, "a note")
+    admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
+    try:
+        admin.delete_group_offsets(group, [Place(topic, 2)])
+    finally:
+        admin.close()
+    return topic, group
+
+
+def test_topic_and_coordinator_agree(apps: Any, busy: Any) -> None:
+    """On a quiet broker the offsets topic says what the coordinators say, about every group."""
+    topic, group = busy
+    modern = apps.name("modern-group")
+    member = apps.join(modern, [topic], protocol="consumer")
+    member.commit(offsets=[apps.position(TopicPartition(topic, 1), 4)], asynchronous=False)
+    with Connection(apps.cluster) as connection:
+        told, read = from_admin(connection), from_topic(connection)
+
+    assert {key: (c.offset, c.leader_epoch, c.metadata) for key, c in told.items()} == {
+        key: (value.offset, value.leader_epoch, value.metadata) for key, value in read.items()
+    }
+    assert read[group, topic, 0].offset == 4
+    # The client that committed ends metadata with a NUL, which is then part of it.
+    assert read[group, topic, 1].metadata == "a note\0"
+    assert read[modern, topic, 1].offset == 4
+
+
+def test_deleted_offset_is_gone(apps: Any, busy: Any) -> None:
+    """The tombstone of a deleted offset takes its earlier commits away."""
+    topic, group = busy
+    with Connection(apps.cluster) as connection:
+        mine = {key[2] for key in from_topic(connection) if key[:2] == (group, topic)}
+
+    assert mine == {0, 1}
+
+
+@pytest.mark.parametrize(("ending", "offset"), [("commit", 8), ("abort", 1)])
+def test_ended_transaction(
+    apps: Any, eventually: Callable[[Callable[[], Any]], Any], ending: str, offset: int
+) -> Any:
+    """A commit in a transaction counts once the transaction is committed, and never if aborted."""
+    topic = apps.create_topic(apps.name("ended"), records=9)
+    group, partition = apps.name("ended-group"), TopicPartition(topic, 0)
+    apps.commit(group, {partition: 1})
+    producer = apps.transaction(apps.name("ended-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    getattr(producer, f"{ending}_transaction")()
+
+    def agreed() -> Any:
+        with Connection(apps.cluster) as connection:
+            told = from_admin(connection)[group, *partition]
+            read = from_topic(connection)[group, *partition]
+            return not told.pending and (told.offset, read.offset)
+
+    assert eventually(agreed) == (offset, offset)
+
+
+def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
+    """While a transaction is open the reader says how many records it could not see."""
+    topic = apps.create_topic(apps.name("hidden"), records=9)
+    group, partition = apps.name("hidden-group"), TopicPartition(topic, 0)
+    apps.commit(group, {partition: 1})
+    producer = apps.transaction(apps.name("hidden-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(partition, 8)], metadata)
+    try:
+        apps.commit(group, {partition: 2})
+        with Connection(apps.cluster) as connection:
+            logs = offsets_partitions(connection).logs
+            held = {n: log for n, log in logs.items() if log.last_stable < log.log_end}
+            found = [read_offsets_partition(apps.cluster, n, log) for n, log in held.items()]
+    finally:
+        producer.abort_transaction()
+
+    assert [part.held_back for part in found] == [2]  # the pending commit and the one after it
+    assert found[0].commits[group, *partition].offset == 1
+
+
+def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> None:
+    """Both ends of a log cannot be asked for at once; only a transaction holds its end back."""
+    topic = apps.create_topic(apps.name("written"), records=9)
+    group, partition = apps.name("written-group"), TopicPartition(topic, 0)
+    done = Event()
+
+    def commit() -> None:
+        while not done.is_set():
+            apps.commit(group, {partition: 1})
+
+    with ThreadPoolExecutor() as others, Connection(apps.cluster) as connection:
+        committing = others.submit(commit)
+        try:
+            seen = [offsets_partitions(connection).logs for _ in range(200)]
+        finally:
+            done.set()
+        committing.result()
+
+    unstable = {n for logs in seen for n, log in logs.items() if log.last_stable != log.log_end}
+    assert len({str(logs) for logs in seen}) > 1
+    assert unstable == set()
+
+
+def in_order(table: Any) -> Any:
+    """Return the rows of a table of the newest records, by key."""
+    return sorted(table.to_pylist(), key=lambda row: row["key"])
+
+
+def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
+    """What was read before, merged with what came since, is what a whole read finds."""
+    topic = apps.create_topic(apps.name("later"), partitions=3)
+    group = apps.name("later-group")
+    places = [TopicPartition(topic, number) for number in range(3)]
+    apps.commit(group, dict.fromkeys(places, 7))
+    with Connection(apps.cluster) as connection:
+        topic_before = offsets_partitions(connection)
+        number = partition_of(group, topic_before.partitions)
+        first = read_offsets_log(apps.cluster, number, topic_before.logs[number])
+        admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
+        try:
+            admin.delete_group_offsets(group, [Place(topic, 2)])
+        finally:
+            admin.close()
+        apps.commit(group, {places[0]: 5, places[2]: 1})
+        log = offsets_partitions(connection).logs[number]
+    since = read_offsets_log(apps.cluster, number, log, start=first.next_offset)
+    whole = read_offsets_log(apps.cluster, number, log)
+
+    merged = merge_latest(first.latest, since.latest)
+    assert in_order(merged) == in_order(whole.latest)
+    assert (since.records, whole.records) == (3, first.records + 3)
+    assert since.next_offset == whole.next_offset == log.log_end
+    commits, _ = decode_commits(merged)
+    mine = {row["partition"]: row for row in commits.to_pylist() if row["group"] == group}
+    assert {number: row["recent_offset"] for number, row in mine.items()} == {
+        0: [7, 5],
+        1: [7],
+        2: [1],
+    }
+    assert (mine[0]["committed"], mine[0]["highest"]) == (5, 7)
+    # What was removed is known only to who has read it; the group never had a record of its own.
+    assert [row["committed"] for row in whole.removals.to_pylist() if row["group"] == group] == [7]
+    assert [row["committed"] for row in since.removals.to_pylist()] == [None]

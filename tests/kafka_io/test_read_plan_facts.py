@@ -1,0 +1,95 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicCollection
+
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Cluster, Problem, TimedOffset, TopicPartition
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def planned(apps: Any) -> Any:
+    """Return a group with a commit, its topic, and another topic that it never read."""
+    read, new = apps.create_topic(apps.name("read"), records=5), apps.name("new")
+    apps.create_topic(new, partitions=2, records=3)
+    group = apps.name("planned")
+    apps.commit(group, {TopicPartition(read, 0): 2})
+    return group, read, new
+
+
+def test_what_a_snapshot_has_not(apps: Any, planned: Any) -> None:
+    """Named topics are read whole, and every log has its epochs; the rest is the snapshot's."""
+    group, read, new = planned
+    plain = read_snapshot(apps.cluster, groups=[group])
+    facts = read_plan_facts(apps.cluster, groups=[group], topics=[new])
+
+    ends = {key: (log.log_start, log.last_stable, log.log_end) for key, log in facts.logs.items()}
+    assert ends == {
+        TopicPartition(read, 0): (0, 5, 5),
+        TopicPartition(new, 0): (0, 3, 3),
+        TopicPartition(new, 1): (0, 3, 3),
+    }
+    assert {key: log.epochs for key, log in facts.logs.items()} == {
+        key: ((0, log.log_end),) for key, log in facts.logs.items()
+    }
+    assert [(c.offset, c.committed_at is None) for c in facts.commits] == [(2, False)]
+    assert plain.groups[0].group_id == facts.groups[0].group_id == group
+    assert (facts.at, facts.at_time, facts.problems) == (None, {}, ())
+
+
+def test_where_logs_stood(apps: Any, planned: Any) -> None:
+    """With an instant, every partition says where it stood, also one with nothing that young."""
+    group, read, new = planned
+    producer = Producer({"bootstrap.servers": apps.address})
+    later = datetime.now(UTC).replace(microsecond=0) + timedelta(hours=1)
+    producer.produce(new, b"", partition=1, timestamp=int(later.timestamp() * 1000))
+    assert producer.flush() == 0
+    facts = read_plan_facts(apps.cluster, groups=[group], topics=[new], at=later)
+
+    assert facts.at == later
+    assert facts.at_time == {
+        TopicPartition(read, 0): None,
+        TopicPartition(new, 0): None,
+        TopicPartition(new, 1): TimedOffset(3, later),
+    }
+
+
+def test_topic_that_does_not_exist(bare_cluster: Cluster, planned: Any) -> None:
+    """A topic that was named and does not exist is a problem, and everything else is read."""
+    group, read, _ = planned
+    facts = read_plan_facts(bare_cluster, groups=[group], topics=[read, "no-such-topic"])
+
+    assert [Problem("topic", "the topic does not exist", topic="no-such-topic")] == list(
+        facts.problems
+    )
+    assert list(facts.logs) == [TopicPartition(read, 0)]
+    assert list(facts.topic_ids) == [read]
+
+
+def test_topic_ids(apps: Any, planned: Any) -> None:
+    """Every topic has the id that Kafka's tools show, also one that was only named."""
+    group, read, new = planned
+    facts = read_plan_facts(apps.cluster, groups=[group], topics=[new])
+    told = apps.admin.describe_topics(TopicCollection([read, new]))
+
+    # librdkafka writes them in the other alphabet of base64.
+    url_safe = str.maketrans("+/", "-_")
+    assert facts.topic_ids == {
+        name: str(described.result().topic_id).translate(url_safe)
+        for name, described in told.items()
+    }
+
+
+def test_partition_without_a_leader(lost_broker: Any) -> None:
+    """A named topic's partition without a leader is a problem, told once, and no log."""
+    topic = lost_broker.gone.topic
+    facts = read_plan_facts(lost_broker.cluster, groups=["half"], topics=[topic], at=NOON)
+
+    assert {} == facts.logs
+    assert [Problem("log offsets", "it has no leader", None, topic, 0)] == [
+        problem for problem in facts.problems if problem.topic == topic
+    ]

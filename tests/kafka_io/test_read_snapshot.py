@@ -1,0 +1,305 @@
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
+from toolkit.kafka_io.read_snapshot import read_snapshot, select_groups
+from toolkit.model import Cluster, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.seed import (
+    CUT_AT,
+    GROUPS,
+    LEFT_AT,
+    OPEN_TRANSACTION,
+    TOPICS,
+    Behaviour,
+    SeededGroup,
+)
+
+BY_ID = {group.group_id: group for group in GROUPS}
+SUBSCRIBED = [
+    g for g in GROUPS if g.state is GroupState.STABLE and g.group_id != "connect-warehouse"
+]
+
+
+@pytest.fixture(scope="module")
+def snapshot(cluster: Cluster) -> Any:
+    """Return a snapshot of the seeded cluster."""
+    return read_snapshot(cluster, commit_times=True)
+
+
+def group_of(snapshot: Snapshot, group_id: str) -> Any:
+    """Return a group of a snapshot by its name."""
+    return next(group for group in snapshot.groups if group.group_id == group_id)
+
+
+def committed_by(snapshot: Snapshot, group_id: str) -> Any:
+    """Return the committed offsets of a group by partition."""
+    return {
+        TopicPartition(commit.topic, commit.partition): commit.offset
+        for commit in snapshot.commits
+        if commit.group_id == group_id
+    }
+
+
+def partitions_of(topics: Any) -> Any:
+    """Return every partition of some seeded topics."""
+    return {
+        TopicPartition(topic.name, number)
+        for topic in TOPICS
+        if topic.name in topics
+        for number in range(topic.partitions)
+    }
+
+
+def test_every_seeded_group_and_no_problem(snapshot: Snapshot) -> None:
+    """A snapshot has each group once, sorted, and a healthy cluster gives no problems."""
+    assert sorted(BY_ID) == [group.group_id for group in snapshot.groups]
+    assert snapshot.problems == ()
+    assert snapshot.cluster == "eu"
+    assert snapshot.cluster_id
+
+
+@pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
+def test_type_and_state(snapshot: Snapshot, seeded: SeededGroup) -> None:
+    """Each group has the type and state that its members give it."""
+    group = group_of(snapshot, seeded.group_id)
+    without_protocol = seeded.behaviour is Behaviour.ASSIGNS
+
+    assert group.type is (GroupType.SIMPLE if without_protocol else seeded.type)
+    assert group.state is seeded.state
+    assert group.described
+    assert len(group.members) == (1 if group.is_live else 0)
+    assert group.coordinator_id == 1
+
+
+@pytest.mark.parametrize("seeded", SUBSCRIBED, ids=lambda seeded: seeded.group_id)
+def test_subscription(snapshot: Snapshot, seeded: SeededGroup) -> None:
+    """What a live group subscribes to is what its application asked for, by name or pattern."""
+    group = group_of(snapshot, seeded.group_id)
+
+    assert group.subscribed_topics == set(seeded.reads)
+    assert group.unreadable_subscription == ""
+    # librdkafka sends its patterns joined by "|", each in parentheses.
+    assert group.members[0].subscription.pattern == (
+        f"({seeded.pattern})" if seeded.pattern else None
+    )
+
+
+@pytest.mark.parametrize(
+    "seeded",
+    [g for g in SUBSCRIBED if g.type is not GroupType.STREAMS],  # its members own tasks
+    ids=lambda seeded: seeded.group_id,
+)
+def test_assignment(snapshot: Snapshot, seeded: SeededGroup) -> None:
+    """The one member of a live group owns every partition of its topics."""
+    (member,) = group_of(snapshot, seeded.group_id).members
+
+    assert set(member.assignment) == partitions_of(seeded.reads)
+
+
+def test_subscription_of_connect_is_unreadable(snapshot: Snapshot) -> None:
+    """A Connect worker's subscription is not guessed at: it is said why it cannot be read."""
+    group = group_of(snapshot, "connect-warehouse")
+
+    assert group.protocol_type == "connect"
+    assert "protocol 'connect'" in group.unreadable_subscription
+    assert group.subscribed_topics == frozenset()
+
+
+@pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
+def test_commits(snapshot: Snapshot, seeded: SeededGroup) -> None:
+    """Groups of every kind and state show what they committed, and nothing else."""
+    committed = committed_by(snapshot, seeded.group_id)
+
+    # The slow one may not have come to each of its partitions yet.
+    assert {partition.topic for partition in committed} == set(seeded.committed_topics)
+    assert set(committed) <= partitions_of(seeded.committed_topics)
+    assert all(committed[p] == LEFT_AT for p in partitions_of(seeded.left))
+
+
+def test_commits_have_times(snapshot: Snapshot, sandbox: Sandbox) -> None:
+    """Commits of a group at rest carry the moment they were made, in UTC."""
+    times = [c.committed_at for c in snapshot.commits if c.group_id == "nightly-export"]
+    before_start = (sandbox.state_dir / "eu" / "server.properties").stat().st_mtime
+
+    assert times
+    assert all(
+        datetime.fromtimestamp(before_start, UTC) < time <= datetime.now(UTC) for time in times
+    )
+
+
+def test_commits_have_metadata(snapshot: Snapshot) -> None:
+    """Commit metadata is passed on as it is, markup included."""
+    metadata = {c.metadata for c in snapshot.commits if c.group_id.startswith("<img")}
+
+    # Its client ends stored metadata with a NUL, which is then part of it.
+    assert metadata == {"<b onclick=alert(3)>\0"}
+
+
+def test_log_start_above_commit(snapshot: Snapshot) -> None:
+    """Records that were deleted before they were read show as a log start above the commit."""
+    for partition, offset in committed_by(snapshot, "archiver").items():
+        assert offset < snapshot.logs[partition].log_start == CUT_AT
+
+
+def test_open_transaction_holds_last_stable_offset_back(
+    snapshot: Snapshot, cluster: Cluster
+) -> None:
+    """An open transaction shows as a last stable offset below the log end, there and only there."""
+    with Connection(cluster) as connection:
+        later, _ = read_log_offsets(connection, snapshot.logs)
+
+    # Both ends of a log cannot be read at once, and producers go on.
+    assert {OPEN_TRANSACTION} == {
+        p for p, log in snapshot.logs.items() if later[p].last_stable < log.log_end
+    }
+    held = snapshot.logs[OPEN_TRANSACTION]
+    assert held.last_stable < held.log_end
+
+
+def test_commits_are_never_beyond_the_log_end(snapshot: Snapshot) -> None:
+    """Commits are read before log ends, so applications that go on cannot seem to be ahead."""
+    for commit in snapshot.commits:
+        assert (
+            commit.offset <= snapshot.logs[TopicPartition(commit.topic, commit.partition)].log_end
+        )
+
+
+@pytest.mark.parametrize("name", ["<img src=x onerror=alert(1)>", "café reports 東京", "payments"])
+def test_selection_by_name(
+    cluster: Cluster, name: str, eventually: Callable[[Callable[[], Any]], Any]
+) -> None:
+    """One group is read by its name, however hostile, and nothing of the others comes along."""
+
+    def with_every_commit() -> Snapshot | None:
+        found = read_snapshot(cluster, groups=[name])
+        wanted = partitions_of(BY_ID[name].committed_topics)
+        return found if wanted == set(committed_by(found, name)) else None
+
+    snapshot = eventually(with_every_commit)
+
+    assert [group.group_id for group in snapshot.groups] == [name]
+    assert {commit.group_id for commit in snapshot.commits} == {name}
+    assert set(snapshot.logs) == set(committed_by(snapshot, name))
+    assert snapshot.problems == ()
+
+
+def test_selection_by_pattern(cluster: Cluster) -> None:
+    """A shell pattern selects the groups it matches; a name beside it adds its own."""
+    snapshot = read_snapshot(cluster, groups=["billing*", "reports"])
+
+    assert [group.group_id for group in snapshot.groups] == ["billing", "billing-v2", "reports"]
+
+
+def test_missing_name_is_a_problem(cluster: Cluster) -> None:
+    """A name that no group has is reported beside the groups that were found."""
+    snapshot = read_snapshot(cluster, groups=["payments", "no-such-group", "zzz*"])
+
+    assert [group.group_id for group in snapshot.groups] == ["payments"]
+    assert [(p.what, p.group_id) for p in snapshot.problems] == [
+        ("group", "no-such-group"),
+        ("group", "zzz*"),
+    ]
+
+
+def test_a_name_is_a_pattern_too() -> None:
+    """A group that somebody calls by a pattern's name stands in the way of no other."""
+    listed = [Group(name, GroupType.CLASSIC, GroupState.EMPTY) for name in ("*", "a*", "ab", "[b]")]
+
+    def chosen(*wanted: str) -> list[str]:
+        return [group.group_id for group in select_groups(listed, wanted)[0]]
+
+    assert ["*", "[b]", "a*", "ab"] == chosen("*")
+    assert ["a*", "ab"] == chosen("a*")
+    assert ["a*"] == chosen("a[*]")
+    assert ["[b]"] == chosen("[b]")
+    assert ([], ["c*"]) == select_groups(listed, ["c*"])
+
+
+def test_progress_ends_complete(cluster: Cluster) -> None:
+    """Progress never runs backwards within a step or beyond its total."""
+    seen = []
+
+    read_snapshot(cluster, on_progress=seen.append)
+
+    steps = list(dict.fromkeys(progress.step for progress in seen))
+    assert steps == ["groups", "committed offsets", "members", "log offsets"]
+    for step in steps:
+        done = [progress.done for progress in seen if progress.step == step]
+        assert done == sorted(done)
+    assert all(progress.done <= progress.total for progress in seen)
+    commits = [progress for progress in seen if progress.step == "committed offsets"]
+    assert commits[-1].done == commits[-1].total == len(GROUPS)
+
+
+def test_pending_commit_shows_the_value_that_still_holds(
+    exclusive_apps: Any, eventually: Callable[[Callable[[], Any]], Any]
+) -> None:
+    """A commit that an open transaction is about to change is marked, with its old value."""
+    apps = exclusive_apps
+    topic = apps.create_topic(apps.name("pending"), partitions=2, records=9)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    group = apps.name("pending-group")
+    apps.commit(group, {first: 3, second: 3})
+    consumer = apps.consumer(group)
+    producer = apps.transaction(apps.name("transaction"))
+    changed = [apps.position(first, 7)]
+    producer.send_offsets_to_transaction(changed, consumer.consumer_group_metadata())
+    try:
+        snapshot = read_snapshot(apps.cluster, groups=[group])
+    finally:
+        producer.abort_transaction()
+
+    rows = {commit.partition: (commit.offset, commit.pending) for commit in snapshot.commits}
+    assert rows == {0: (3, True), 1: (3, False)}
+    assert snapshot.problems == ()
+    assert eventually(
+        lambda: not any(c.pending for c in read_snapshot(apps.cluster, groups=[group]).commits)
+    )
+
+
+def test_reading_changes_nothing(exclusive_apps: Any) -> Any:
+    """Two snapshots later the groups are the same, and their topic has no record more."""
+    apps = exclusive_apps
+    topic = apps.create_topic(apps.name("quiet"), records=5)
+    apps.commit(apps.name("quiet-group"), {TopicPartition(topic, 0): 2})
+
+    def state() -> Any:
+        with Connection(apps.cluster) as connection:
+            return list_groups(connection), offsets_partitions(connection)
+
+    before = state()
+    first = read_snapshot(apps.cluster, commit_times=True)
+    second = read_snapshot(apps.cluster, commit_times=True)
+
+    assert before[0][0]
+    assert before[1]
+    assert before == state()
+    assert first.commits == second.commits
+
+
+def test_oldest_supported_kafka(kafka_39: Cluster, applications: Any) -> None:
+    """Classic and simple groups of Kafka 3.9 are read like those of the newest."""
+    apps = applications(kafka_39)
+    topic = apps.create_topic(apps.name("old"), partitions=2, records=4)
+    live, simple = apps.name("live"), apps.name("simple")
+    apps.commit(simple, {TopicPartition(topic, 1): 3})
+    consumer = apps.join(live, [topic])
+    consumer.commit(offsets=[apps.position(TopicPartition(topic, 0), 1)], asynchronous=False)
+
+    snapshot = read_snapshot(kafka_39, groups=[live, simple], commit_times=True)
+
+    assert snapshot.problems == ()
+    assert group_of(snapshot, live).type is GroupType.CLASSIC
+    assert group_of(snapshot, live).subscribed_topics == {topic}
+    assert group_of(snapshot, simple).type is GroupType.SIMPLE
+    assert committed_by(snapshot, live) == {TopicPartition(topic, 0): 1}
+    assert committed_by(snapshot, simple) == {TopicPartition(topic, 1): 3}
+    assert all(commit.committed_at for commit in snapshot.commits)
+    assert {log.log_end for log in snapshot.logs.values()} == {4}

@@ -1,0 +1,122 @@
+"""What a coordinator says to each request that changes a group, and what is there afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
+from toolkit.model import Cluster, TopicPartition
+from toolkit.plan import Position
+
+DONE = Answered()
+
+
+@pytest.fixture
+def connection(bare_cluster: Cluster) -> Iterator[Connection]:
+    """Return an open connection to the quiet cluster."""
+    with Connection(bare_cluster) as opened:
+        yield opened
+
+
+def committed(connection: Connection, group_id: str) -> dict[TopicPartition, Position]:
+    """Return what a group has committed."""
+    commits, problems = read_commits(connection, [group_id])
+    assert not problems
+    return {TopicPartition(c.topic, c.partition): Position.of(c) for c in commits}
+
+
+def test_offset_epoch_and_metadata_arrive(connection: Connection, apps: Any) -> None:
+    """A commit for a group that does not exist makes it, with epoch and metadata as given."""
+    topic = apps.create_topic(apps.name("orders"), partitions=2, records=5)
+    group = apps.name("payments")
+    wanted = {
+        TopicPartition(topic, 0): Position(3, 0, "a note"),
+        TopicPartition(topic, 1): Position(5),
+    }
+
+    assert DONE == GroupWriter(connection).commit(group, wanted)
+    assert wanted == committed(connection, group)
+
+
+def test_a_large_commit_is_cut_into_batches(connection: Connection, apps: Any) -> None:
+    """Offsets whose metadata fills more than one batch all arrive."""
+    topic = apps.create_topic(apps.name("wide"), partitions=300)
+    group = apps.name("payments")
+    wanted = {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)}
+
+    assert DONE == GroupWriter(connection).commit(group, wanted)
+    assert wanted == committed(connection, group)
+
+
+def test_one_refused_partition_does_not_hide_the_others(connection: Connection, apps: Any) -> None:
+    """Metadata that is too long for the broker costs that partition only, and is named."""
+    topic = apps.create_topic(apps.name("orders"), partitions=2)
+    group = apps.name("payments")
+    good, bad = TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+    answer = GroupWriter(connection).commit(
+        group, {good: Position(0), bad: Position(0, None, "x" * 5000)}
+    )
+
+    assert "" == answer.error
+    assert [bad] == list(answer.partitions)
+    assert "code 12" in answer.partitions[bad]
+    assert {good: Position(0)} == committed(connection, group)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_live_group_refuses(protocol: str, connection: Connection, apps: Any) -> None:
+    """Commits and deletion of a live group are refused for the group, in words."""
+    topic = apps.create_topic(apps.name("orders"))
+    group = apps.name("payments")
+    apps.join(group, [topic], protocol=protocol)
+    writer = GroupWriter(connection)
+
+    refused = writer.commit(group, {TopicPartition(topic, 0): Position(0)})
+
+    assert "the group has members" in refused.error
+    assert "code 25" in refused.error
+    assert "code 68" in writer.delete_group(group).error
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_offsets_of_unsubscribed_topics_only(
+    protocol: str, connection: Connection, apps: Any
+) -> None:
+    """A live group lets go of topics that nobody subscribes to; others get error 86."""
+    read, left = (apps.create_topic(apps.name(stem), records=2) for stem in ("read", "left"))
+    group = apps.name("payments")
+    mine, leftover = TopicPartition(read, 0), TopicPartition(left, 0)
+    apps.commit(group, {mine: 1, leftover: 1})
+    apps.join(group, [read], protocol=protocol)
+
+    answer = GroupWriter(connection).delete_offsets(group, [mine, leftover])
+
+    assert "" == answer.error
+    assert [mine] == list(answer.partitions)
+    assert "code 86" in answer.partitions[mine]
+    assert [mine] == list(committed(connection, group))
+
+
+def test_a_missing_group_is_told_apart(connection: Connection, apps: Any) -> None:
+    """Deleting what does not exist is the group's own error, not a partition's."""
+    writer, group = GroupWriter(connection), apps.name("nobody")
+
+    assert "code 69" in writer.delete_group(group).error
+    assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
+
+
+def test_an_idle_group_is_deleted(connection: Connection, apps: Any) -> None:
+    """A deleted group is listed no more."""
+    topic = apps.create_topic(apps.name("orders"))
+    group = apps.name("payments")
+    apps.commit(group, {TopicPartition(topic, 0): 0})
+
+    assert DONE == GroupWriter(connection).delete_group(group)
+    assert group not in [g.group_id for g in list_groups(connection)[0]]

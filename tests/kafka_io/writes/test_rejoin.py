@@ -1,0 +1,235 @@
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Event
+from typing import Any, NamedTuple
+
+import pytest
+from applications import eventually
+from kafka.protocol.consumer.group import LeaveGroupRequest
+
+from toolkit.errors import Blocked, BrokerRefused
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.group_clocks import read_group_clocks
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.kafka_io.writes import rejoin as rejoin_module
+from toolkit.kafka_io.writes.rejoin import rejoin
+from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
+from toolkit.sandbox.raw_connection import Connection as RawConnection
+from toolkit.sandbox.raw_members import ConnectWorker
+from toolkit.sandbox.seed import SeededGroup
+
+PATIENCE_S = 600  # for what a busy machine does; nothing here waits for it to be over
+
+
+def read(cluster: Cluster, group: str) -> Group:
+    """Return a group as it is now, with its clock."""
+    (found,) = read_snapshot(cluster, groups=[group], commit_times=True).groups
+    return found
+
+
+def emptied_again(cluster: Cluster, group: str) -> Any:
+    """Rejoin an Empty group, and return since when it was and is Empty, once that has moved."""
+    before = read(cluster, group)
+    with Connection(cluster) as connection:
+        rejoin(connection, before)
+
+    def moved() -> datetime | None:
+        after = read(cluster, group)
+        return after.empty_since if after.empty_since != before.empty_since else None
+
+    return before.empty_since, eventually(moved)
+
+
+def create_left(apps: Any) -> tuple[str, str]:
+    """Return a topic, and a classic group that committed it and has no members any more."""
+    topic = apps.create_topic(apps.name("left"), records=9)
+    group = apps.name("left-group")
+    member = apps.join(group, [topic])
+    position = apps.position(TopicPartition(topic, 0), 4)
+    member.commit(offsets=[position], asynchronous=False)
+    member.close()
+    return topic, group
+
+
+@pytest.fixture
+def left(apps: Any) -> tuple[str, str]:
+    """Return such a topic and group on the shared cluster."""
+    return create_left(apps)
+
+
+def test_clock_of_a_consumer_group_restarts(apps: Any, left: Any) -> None:
+    """The group is Empty since now instead of since its member left, and has what it committed."""
+    _, group = left
+    before, after = emptied_again(apps.cluster, group)
+    with Connection(apps.cluster) as connection:
+        ((commit,), problems) = read_commits(connection, [group])
+
+    assert before < after
+    assert (commit.offset, problems) == (4, [])
+    assert read(apps.cluster, group).state is GroupState.EMPTY
+
+
+def test_clock_of_a_connect_group_restarts(apps: Any) -> None:
+    """A group of Connect workers is rejoined by their protocol."""
+    topic, group = apps.create_topic(apps.name("sink")), apps.name("connect")
+    worker = ConnectWorker(SeededGroup(group, "", "", reads=(topic,)))
+    with RawConnection(apps.address, client_id=group) as broker:
+        worker.join(broker)
+        worker.leave(broker)
+    apps.commit(group, {TopicPartition(topic, 0): 0})
+    before, after = emptied_again(apps.cluster, group)
+
+    assert before < after
+    assert read(apps.cluster, group).protocol_type == "connect"
+
+
+def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
+    """A rejoin leaves no other group behind, and no commit changes."""
+    apps = exclusive_apps
+    topic, group = create_left(apps)
+
+    def state() -> Any:
+        with Connection(apps.cluster) as connection:
+            clocks, _ = read_group_clocks(connection, [group])
+        snapshot = read_snapshot(apps.cluster)
+        return {g.group_id for g in snapshot.groups}, clocks[group].commits
+
+    before = state()
+    emptied_again(apps.cluster, group)
+
+    assert before == state()
+    assert list(before[1]) == [TopicPartition(topic, 0)]
+
+
+def test_group_with_a_member_is_left_alone(apps: Any, left: Any) -> None:
+    """A group that has a member again is not joined: nobody in it has to rebalance."""
+    topic, group = left
+    before = read(apps.cluster, group)
+    member = apps.join(group, [topic])
+    with Connection(apps.cluster) as connection, pytest.raises(Blocked, match="1 members"):
+        rejoin(connection, before)
+
+    message = member.poll(0)  # a record, where one has come already
+    assert message is None or not message.error()
+    assert member.assignment()
+    after = read(apps.cluster, group)
+    assert after.state is GroupState.STABLE
+    assert [f"{group}-client"] == [each.client_id for each in after.members]
+
+
+class Held(Connection):
+    """A connection that sends requests of one kind only when it is let go on."""
+
+    def __init__(self, cluster: Cluster, held: Callable[[Any], bool]) -> None:
+        """Hold the requests for which `held` is true."""
+        super().__init__(cluster)
+        self._is_held = held
+        self.reached, self.go_on = Event(), Event()
+
+    def send(self, request: Any, *, to: int | None = None) -> Any:
+        """Send a request, one that is held when the test says so."""
+        if self._is_held(request):
+            self.reached.set()
+            assert self.go_on.wait(PATIENCE_S)
+        return super().send(request, to=to)
+
+
+class Rejoining(NamedTuple):
+    """A rejoin that waits, and what lets it go on."""
+
+    rejoined: Future[None]
+    go_on: Callable[[], None]
+
+
+@contextmanager
+def rejoining(cluster: Cluster, group: Group, held: Callable[[Any], bool]) -> Iterator[Rejoining]:
+    """Rejoin a group up to the request that is held."""
+    with Held(cluster, held) as connection, ThreadPoolExecutor() as pool:
+        try:
+            rejoined = pool.submit(rejoin, connection, group)
+            eventually(lambda: connection.reached.is_set() or rejoined.done())
+            assert connection.reached.is_set(), rejoined.exception()
+
+            yield Rejoining(rejoined, connection.go_on.set)
+        finally:
+            connection.go_on.set()
+
+
+def clients(cluster: Cluster, group: str) -> list[str]:
+    """Return the names of a group's members."""
+    return [member.client_id for member in read(cluster, group).members]
+
+
+ASSIGNORS = ["range", "roundrobin", "cooperative-sticky"]
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_client_that_starts_meanwhile(
+    apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
+) -> None:
+    """A client that joins while we are in the group is not refused, and gets its partitions."""
+    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    topic, group = left
+    before = read(apps.cluster, group)
+    member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
+    with rejoining(
+        apps.cluster, before, lambda request: isinstance(request, LeaveGroupRequest)
+    ) as ours:
+        member.subscribe([topic])
+        # It waits for the rebalance to be over, which lasts until we leave.
+        eventually(lambda: member.poll(0.1) is None and len(clients(apps.cluster, group)) == 2)
+        ours.go_on()
+        eventually(lambda: member.poll(0.1) is None and member.assignment())
+        ours.rejoined.result()
+
+    assert [f"{group}-client"] == clients(apps.cluster, group)
+
+
+@pytest.mark.parametrize("assignor", ASSIGNORS)
+def test_client_that_starts_before_we_join(
+    apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
+) -> None:
+    """A client that joins just before we do gets its partitions, and we say that it is there."""
+    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    topic, group = left
+    before = read(apps.cluster, group)
+    quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}
+    member = apps.consumer(group, **quick)
+    # The second join is the one with a member id: by then the group was seen to be empty.
+    with rejoining(apps.cluster, before, lambda request: getattr(request, "member_id", "")) as ours:
+        member.subscribe([topic])
+        here = [f"{group}-client"]
+        eventually(lambda: member.poll(0.1) is None and here == clients(apps.cluster, group))
+        ours.go_on()
+        eventually(lambda: member.poll(0.1) is None and ours.rejoined.done())
+        with pytest.raises(Blocked, match="somebody else joined"):
+            ours.rejoined.result()
+    eventually(lambda: member.poll(0.1) is None and member.assignment())
+
+    assert here == clients(apps.cluster, group)
+
+
+@pytest.mark.parametrize(
+    ("group", "why"),
+    [
+        (Group("g", GroupType.CONSUMER, GroupState.EMPTY, "consumer"), "not a classic group"),
+        (Group("g", GroupType.SIMPLE, GroupState.EMPTY), "not a classic group"),
+        (Group("g", GroupType.CLASSIC, GroupState.EMPTY, "sr"), "'sr'"),
+    ],
+)
+def test_other_kinds_of_group(bare_cluster: Cluster, group: Group, why: str) -> None:
+    """Groups with another clock, or of members that we do not know, are refused."""
+    with Connection(bare_cluster) as connection, pytest.raises(Blocked, match=why):
+        rejoin(connection, group)
+
+
+def test_group_that_is_gone_is_not_made(bare_cluster: Cluster) -> None:
+    """A group that was deleted since it was read does not come back."""
+    group = Group("gone", GroupType.CLASSIC, GroupState.EMPTY, "consumer")
+    with Connection(bare_cluster) as connection, pytest.raises((Blocked, BrokerRefused)):
+        rejoin(connection, group)
+
+    assert "gone" not in {g.group_id for g in read_snapshot(bare_cluster).groups}

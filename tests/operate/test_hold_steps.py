@@ -1,0 +1,29 @@
+"""What is said of a partition that was to be held, or to be let go."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolkit.operate.hold_steps import _became
+from toolkit.plan import Status
+
+
+@pytest.mark.parametrize(
+    ("was", "is_", "meant", "why", "status"),
+    [
+        (False, True, True, "", Status.DONE),
+        (True, False, False, "", Status.DONE),
+        (True, False, False, "the keeper did not answer", Status.DONE),
+        (False, False, True, "not captured", Status.REFUSED),
+        (True, True, False, "no right", Status.REFUSED),
+        (False, True, True, "its process ended", Status.FAILED),
+        (False, False, True, "", Status.FAILED),
+        (True, True, False, "", Status.FAILED),
+        (True, False, True, "its process ended", Status.FAILED),
+    ],
+)
+def test_what_is_said_of_a_partition(
+    *, was: bool, is_: bool, meant: bool, why: str, status: Status
+) -> None:
+    """Done is only what is as it was meant, and of a hold only where nothing went wrong."""
+    assert status is _became(was=was, is_=is_, meant=meant, why=why)[0]

@@ -1,0 +1,276 @@
+"""A copy to a mirror never skips a record that the group has not read."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+from facts import NOON, live, member, snapshot
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from toolkit.errors import UsageError
+from toolkit.model import (
+    Commit,
+    EpochEnd,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Snapshot,
+    TimedOffset,
+    TopicPartition,
+)
+from toolkit.plan import Plan, Position, Severity
+from toolkit.planning.changes.copy_to_mirror import (
+    ByOffset,
+    ByTime,
+    Pair,
+    instants,
+    plan_copy_between,
+    records_to_date,
+)
+
+ORDERS, MIRRORED = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
+PAIR = Pair("g", "g", prefix="eu.")
+IDLE = Group("g", GroupType.CONSUMER, GroupState.EMPTY)
+STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
+
+
+def source(offset: int, *, start: int = 0, end: int = 100, metadata: str = "m") -> Snapshot:
+    """Return a cluster in which a group has committed one offset, with leader epoch 7."""
+    commit = Commit("g", *ORDERS, offset, 7, metadata)
+    return snapshot(IDLE, commits=(commit,), logs={tuple(ORDERS): (start, end)})
+
+
+def mirror(start: int = 0, end: int = 100, *groups: Group) -> Snapshot:
+    """Return another cluster, with the mirrored topic and nothing committed."""
+    facts = snapshot(*groups, logs={tuple(MIRRORED): (start, end)})
+    return replace(facts, cluster="us", cluster_id="other")
+
+
+def after(plan: Plan) -> list[tuple[TopicPartition, Position | None]]:
+    """Return what a plan commits."""
+    return [(change.partition, change.after) for _, change in plan.changes]
+
+
+def rules(plan: Plan) -> list[tuple[str, Severity]]:
+    """Return rule and severity of a plan's findings."""
+    return [(finding.rule, finding.severity) for finding in plan.findings]
+
+
+def test_equal_offsets_go_to_the_mirrored_topic() -> None:
+    """Metadata goes along; the leader epochs of another cluster mean nothing."""
+    plan = plan_copy_between(source(40), mirror(), pair=PAIR, by=ByOffset())
+
+    assert [(MIRRORED, Position(40, None, "m"))] == after(plan)
+    assert ("us", "other") == (plan.cluster, plan.cluster_id)
+    assert "copy g of eu to g of us, by offset" == plan.request
+    assert ([("new-group", Severity.NOTE)], {"new-group"}) == (rules(plan), plan.allows)
+
+
+def test_the_leader_epoch_is_the_mirrors_own() -> None:
+    """Where the mirror's epochs are known, the one that belongs to the offset is committed."""
+    log = LogOffsets(0, 100, 100, (EpochEnd(0, 30), EpochEnd(2, 100)))
+    there = replace(mirror(), logs={MIRRORED: log})
+    plan = plan_copy_between(source(40), there, pair=PAIR, by=ByOffset())
+
+    assert [(MIRRORED, Position(40, 2, "m"))] == after(plan)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "offset", "why"),
+    [
+        (0, 30, 30, "the same offset; moved to the log end 30: 40 is past it"),
+        (50, 90, 50, "the same offset; moved to the log start 50: 40 is before it"),
+    ],
+)
+def test_an_offset_that_the_mirror_lacks_is_moved(
+    start: int, end: int, offset: int, why: str
+) -> None:
+    """It goes to the nearest that exists, and says so."""
+    plan = plan_copy_between(source(40), mirror(start, end), pair=PAIR, by=ByOffset())
+
+    (change,) = (change for _, change in plan.changes)
+    assert (Position(offset, None, "m"), why) == (change.after, change.why)
+
+
+def at(minute: int) -> datetime:
+    """Return an instant before the snapshot."""
+    return NOON - timedelta(hours=1) + timedelta(minutes=minute)
+
+
+def by_time(
+    times: dict[int, int], found: tuple[int, int] | None, *, looked_up: bool = True
+) -> ByTime:
+    """Return a rule from the minutes of the source's records and where the mirror has one."""
+    spot = TimedOffset(found[0], at(found[1])) if found else None
+    known = {(ORDERS, offset): at(minute) for offset, minute in times.items()}
+    return ByTime(known, {MIRRORED: spot} if looked_up else {})
+
+
+@pytest.mark.parametrize(
+    ("rule", "offset", "why"),
+    [
+        (by_time({40: 5}, (33, 5)), 33, "its next record is of 2026-03-01 11:05:00 UTC"),
+        # Nothing is known of a next record: 40 is a transaction's marker, or the end of the log.
+        (
+            by_time({39: 4}, (32, 4)),
+            32,
+            "the last record it has read is of 2026-03-01 11:04:00 UTC and comes again",
+        ),
+        (by_time({38: 4}, (32, 4)), 32, "the last record it has read is of"),
+        (
+            by_time({40: 5}, None),
+            100,
+            "the mirror has no record of 2026-03-01 11:05:00 UTC yet: its end",
+        ),
+    ],
+)
+def test_the_record_of_the_same_time(rule: ByTime, offset: int, why: str) -> None:
+    """The group goes to its next record, or repeats its last, or waits for it at the end."""
+    plan = plan_copy_between(source(40), mirror(), pair=PAIR, by=rule)
+
+    (change,) = (change for _, change in plan.changes)
+    assert Position(offset, None, "m") == change.after
+    assert why == change.why[: len(why)]
+    assert plan.request.endswith(", by time")
+
+
+@pytest.mark.parametrize(
+    ("rule", "why"),
+    [
+        (by_time({}, (33, 5)), "no record of the source at or before 40 has a known time"),
+        (
+            by_time({40: 5}, None, looked_up=False),
+            "where the mirror was at 2026-03-01 11:05:00 UTC is not known",
+        ),
+    ],
+)
+def test_an_unknown_time_blocks(rule: ByTime, why: str) -> None:
+    """A place is not guessed."""
+    plan = plan_copy_between(source(40), mirror(0, 100, IDLE), pair=PAIR, by=rule)
+
+    assert ([("unreadable", why)], ()) == ([(f.rule, f.why) for f in plan.findings], plan.steps)
+
+
+def test_an_empty_mirror_has_nothing_to_skip() -> None:
+    """Where the source has no records either, the group starts at the mirror's only place."""
+    plan = plan_copy_between(
+        source(40, start=40, end=40), mirror(7, 7), pair=PAIR, by=by_time({}, None)
+    )
+
+    assert [(MIRRORED, Position(7, None, "m"))] == after(plan)
+
+
+def test_stream_times_are_of_a_place_and_not_kept_by_time() -> None:
+    """Kafka Streams would take repeated records for late ones."""
+    facts = source(40, metadata=STREAM_TIME)
+
+    timed = plan_copy_between(facts, mirror(), pair=PAIR, by=by_time({40: 5}, (33, 5)))
+    equal = plan_copy_between(facts, mirror(), pair=PAIR, by=ByOffset())
+
+    assert [(MIRRORED, Position(33))] == after(timed)
+    assert [(MIRRORED, Position(40, None, STREAM_TIME))] == after(equal)
+
+
+@pytest.mark.parametrize(
+    ("offset", "start", "end", "asked"),
+    [
+        (40, 0, 100, {40, 39, 38}),
+        (100, 0, 100, {99, 98}),
+        (130, 0, 100, {99, 98}),
+        (20, 30, 100, {30}),
+        (31, 30, 100, {31, 30}),
+        (40, 40, 40, set()),
+    ],
+)
+def test_which_records_times_are_needed(offset: int, start: int, end: int, asked: set[int]) -> None:
+    """The next record's, and those where the last one before it is, around markers."""
+    facts = source(offset, start=start, end=end)
+
+    assert {(ORDERS, one) for one in asked} == records_to_date(facts, "g")
+
+
+def test_instants_are_of_the_mirrors_partitions() -> None:
+    """One instant for each partition, that of the next record where there is one."""
+    times = {(ORDERS, 40): at(5), (ORDERS, 39): at(4)}
+
+    assert {MIRRORED: at(5)} == instants(source(40), PAIR, times)
+    assert {} == instants(source(40), PAIR, {})
+
+
+def test_what_stands_in_the_way_is_said() -> None:
+    """A live group on the mirror, a topic that is not mirrored, and a missing group block."""
+    live_there = mirror(0, 100, live("g", member("eu.orders")))
+    not_there = replace(mirror(), logs={})
+
+    busy = plan_copy_between(source(40), live_there, pair=PAIR, by=ByOffset())
+    absent = plan_copy_between(source(40), not_there, pair=PAIR, by=ByOffset())
+    missing = plan_copy_between(source(40), mirror(), pair=Pair("h", "h"), by=ByOffset())
+
+    assert [("group-live", Severity.BLOCK)] == rules(busy)
+    assert [("new-group", Severity.NOTE), ("unreadable", Severity.BLOCK)] == rules(absent)
+    assert [("no-such-group", Severity.BLOCK)] == rules(missing)
+
+
+def test_nothing_committed_is_nothing_to_copy() -> None:
+    """The other offsets of the mirror's group are not taken for what is meant."""
+    there = replace(mirror(0, 100, IDLE), commits=(Commit("g", *MIRRORED, 5),))
+    plan = plan_copy_between(snapshot(IDLE), there, pair=PAIR, by=ByOffset())
+
+    assert ([("no-commit", Severity.NOTE)], ()) == (rules(plan), plan.steps)
+
+
+def test_one_cluster_is_not_its_own_mirror() -> None:
+    """Within a cluster, a copy keeps everything and needs no times."""
+    with pytest.raises(UsageError, match="are one cluster"):
+        plan_copy_between(source(40), source(40), pair=PAIR, by=ByOffset())
+
+
+@given(
+    minutes=st.lists(st.integers(0, 20) | st.none(), max_size=12),
+    committed=st.integers(0, 12),
+    mirrored=st.integers(0, 12),
+    late=st.integers(0, 3),
+)
+@example(minutes=[3, 3, 3], committed=3, mirrored=3, late=0)
+@example(minutes=[5, None], committed=2, mirrored=1, late=1)
+def test_no_unread_record_is_skipped(
+    minutes: list[int | None], committed: int, mirrored: int, late: int
+) -> None:
+    """
+    Whatever the times, their order, the markers of transactions and the lag of the mirror.
+
+    `minutes` are the source's records, None where a marker is; `mirrored` so many records are in
+    the mirror when it is read, `late` more come before the times are looked up in it.
+    """
+    committed = min(committed, len(minutes))
+    records = [(offset, minute) for offset, minute in enumerate(minutes) if minute is not None]
+    here = source(committed, end=len(minutes))
+    times = {
+        (partition, offset): at(next(minute for o, minute in records if o >= offset))
+        for partition, offset in records_to_date(here, "g")
+        if any(o >= offset for o, _ in records)
+    }
+    in_mirror = records[: mirrored + late]
+    found = {
+        partition: next(
+            (
+                TimedOffset(index, at(minute))
+                for index, (_, minute) in enumerate(in_mirror)
+                if at(minute) >= instant
+            ),
+            None,
+        )
+        for partition, instant in instants(here, PAIR, times).items()
+    }
+    there = mirror(0, min(mirrored, len(records)))
+    plan = plan_copy_between(here, there, pair=PAIR, by=ByTime(times, found))
+
+    for _, change in plan.changes:
+        assert change.after is not None
+        skipped = [offset for offset, _ in records[: change.after.offset] if offset >= committed]
+        assert [] == skipped

@@ -1,0 +1,209 @@
+"""Which groups are deleted, and how it is known that nobody has used them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pytest
+from facts import NOON, live, member, snapshot
+
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
+from toolkit.plan import Action, Change, Finding, Plan, Position, Severity
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+
+DAY = timedelta(days=1)
+IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY, protocol_type="consumer")
+SIMPLE = Group("g", GroupType.SIMPLE, GroupState.EMPTY)
+MONTH = 30 * DAY
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A sighting."""
+
+    since: datetime
+
+
+def ago(days: float) -> datetime:
+    """Return the instant so many days before the snapshot."""
+    return NOON - days * DAY
+
+
+def commit(days: float | None = None, *, group: str = "g") -> Commit:
+    """Return a commit made so many days ago, or at an unknown time."""
+    return Commit(group, "orders", 0, 10, committed_at=None if days is None else ago(days))
+
+
+def rules(plan: Plan) -> list[tuple[str, Severity]]:
+    """Return rule and severity of a plan's findings."""
+    return [(finding.rule, finding.severity) for finding in plan.findings]
+
+
+def test_an_idle_group_goes_with_all_its_commits() -> None:
+    """The plan holds every offset, from which the group can come back."""
+    kept = replace(commit(), leader_epoch=3, metadata="mine")
+    plan = plan_delete_groups(snapshot(IDLE, commits=(kept,)), groups=["g"])
+
+    (step,) = plan.steps
+    change = Change(TopicPartition("orders", 0), Position(10, 3, "mine"), None)
+    assert (Action.DELETE_GROUP, GroupState.EMPTY) == (step.action, step.state)
+    assert ((change,), (), "delete groups g") == (step.changes, plan.findings, plan.request)
+
+
+def test_a_group_without_commits_is_deleted_too() -> None:
+    """An empty shell, and a share group, have nothing to keep."""
+    share = Group("s", GroupType.SHARE, GroupState.EMPTY)
+    plan = plan_delete_groups(snapshot(IDLE, share), groups=["*"])
+
+    assert [("g", ()), ("s", ())] == [(step.group_id, step.changes) for step in plan.steps]
+
+
+def test_a_live_group_is_refused_with_its_members() -> None:
+    """The members are named, and the other groups are planned."""
+    plan = plan_delete_groups(snapshot(IDLE, live("l", member("orders"))), groups=["g", "l"])
+
+    why = "it is Stable; members: app @ /10.0.0.1"
+    assert (Finding("group-live", Severity.BLOCK, why, "l"),) == plan.findings
+    assert ("g",) == plan.group_ids
+
+
+def test_a_missing_group_is_refused() -> None:
+    """A misspelt name is not taken for a group that is gone already."""
+    assert [("no-such-group", Severity.BLOCK)] == rules(
+        plan_delete_groups(snapshot(IDLE), groups=["h"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "newest", "seen", "told"),
+    [
+        (replace(IDLE, empty_since=ago(41)), 50, None, "Empty for 41 days: its own record of"),
+        # The record is proof also of what nobody has watched.
+        (replace(IDLE, empty_since=ago(41)), 50, 2, "Empty for 41 days: its own record of"),
+        (IDLE, 50, 40, "Empty for 40 days: our own sightings since then, the first of"),
+        (IDLE, None, 40, "Empty for 40 days: our own sightings since then, the first of"),
+        # An assign() consumer commits for a group without joining it.
+        (replace(IDLE, empty_since=ago(41)), 35, None, "Empty for 35 days: its newest commit of"),
+        (SIMPLE, 33, None, "Empty for 33 days: its newest commit of"),
+    ],
+)
+def test_a_group_that_has_been_empty_long_enough_goes(
+    group: Group, newest: float | None, seen: float | None, told: str
+) -> None:
+    """How that is known is named in the change and as a note."""
+    plan = plan_delete_groups(
+        snapshot(group, commits=(commit(newest),)),
+        groups=["g"],
+        empty_for=MONTH,
+        sightings={"g": Seen(ago(seen))} if seen else {},
+    )
+    (change,) = (change for _, change in plan.changes)
+
+    assert [("empty-for", Severity.NOTE)] == rules(plan)
+    assert (True, change.why) == (change.why.startswith(told), plan.findings[0].why)
+    assert "delete groups g, empty for 30 days" == plan.request
+
+
+@pytest.mark.parametrize(
+    ("group", "newest", "seen", "rule"),
+    [
+        (replace(IDLE, empty_since=ago(29)), 50, None, "too-young"),
+        # Used between two of our looks: the record knows better.
+        (replace(IDLE, empty_since=ago(5)), 50, 40, "too-young"),
+        (replace(IDLE, empty_since=ago(41)), 1, None, "too-young"),
+        (IDLE, 50, 29, "too-young"),
+        (IDLE, 1, 40, "too-young"),
+        (SIMPLE, 1, 40, "too-young"),
+        (IDLE, 50, None, "age-unknown"),
+        # It looks Empty at every look, also while an assign() consumer runs.
+        (SIMPLE, None, 40, "age-unknown"),
+    ],
+)
+def test_a_group_that_may_have_been_used_stays(
+    group: Group, newest: float | None, seen: float | None, rule: str
+) -> None:
+    """Too young or of unknown age, it is left out, and that is not a mistake."""
+    plan = plan_delete_groups(
+        snapshot(group, commits=(commit(newest),)),
+        groups=["g"],
+        empty_for=MONTH,
+        sightings={"g": Seen(ago(seen))} if seen else {},
+    )
+
+    assert ([(rule, Severity.NOTE)], ()) == (rules(plan), plan.steps)
+
+
+def test_one_commit_of_unknown_age_hides_the_newest() -> None:
+    """Of a simple group, every commit has to be known to be old."""
+    old, unknown = commit(50), replace(commit(), partition=1)
+    plan = plan_delete_groups(snapshot(SIMPLE, commits=(old, unknown)), groups=["g"], empty_for=DAY)
+
+    assert [("age-unknown", Severity.NOTE)] == rules(plan)
+
+
+def test_exactly_long_enough_is_long_enough() -> None:
+    """The limit itself counts."""
+    facts = snapshot(replace(IDLE, empty_since=ago(30)), commits=(commit(50),))
+
+    assert ("g",) == plan_delete_groups(facts, groups=["g"], empty_for=MONTH).group_ids
+
+
+def test_a_simple_group_without_commits_has_only_our_sightings() -> None:
+    """Nothing was committed, so nothing tells of its use but that it stayed so."""
+    plan = plan_delete_groups(
+        snapshot(SIMPLE), groups=["g"], empty_for=MONTH, sightings={"g": Seen(ago(40))}
+    )
+
+    assert ("g",) == plan.group_ids
+
+
+@pytest.mark.parametrize(("name", "severity"), [("l", Severity.BLOCK), ("*", Severity.NOTE)])
+def test_a_live_group_is_not_what_an_age_pattern_means(name: str, severity: Severity) -> None:
+    """Of all groups, the live ones are not a month empty; one that is named was mistaken."""
+    plan = plan_delete_groups(snapshot(live("l", member("orders"))), groups=[name], empty_for=MONTH)
+
+    rule = "group-live" if severity is Severity.BLOCK else "too-young"
+    assert ([(rule, severity)], ()) == (rules(plan), plan.steps)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem("committed offsets", "not authorised", "g"),
+        Problem("committed offset", "not authorised", "g", "orders", 1),
+    ],
+)
+def test_a_group_that_could_not_be_read_stays(problem: Problem) -> None:
+    """What cannot be saved first is not deleted."""
+    facts = replace(snapshot(IDLE, commits=(commit(),)), problems=(problem,))
+    plan = plan_delete_groups(facts, groups=["g"])
+
+    assert ([("unreadable", Severity.BLOCK)], ()) == (rules(plan), plan.steps)
+
+
+def test_a_pending_commit_blocks() -> None:
+    """An open transaction would lose its offset without an error to the producer."""
+    facts = snapshot(IDLE, commits=(replace(commit(), pending=True),))
+
+    assert [("pending-transaction", Severity.BLOCK)] == rules(
+        plan_delete_groups(facts, groups=["g"])
+    )
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        (timedelta(days=1), "1 day"),
+        (timedelta(hours=36), "1 day"),
+        (timedelta(hours=23), "23 hours"),
+        (timedelta(minutes=59), "59 min"),
+        (timedelta(minutes=-5), "0 min"),
+    ],
+)
+def test_ages_are_told_in_words(age: timedelta, words: str) -> None:
+    """Whole days, or hours or minutes where it is less; clocks that differ make no negative age."""
+    facts = snapshot(replace(IDLE, empty_since=NOON - age), commits=(commit(50),))
+    (change,) = (c for _, c in plan_delete_groups(facts, groups=["g"]).changes)
+
+    assert change.why.startswith(f"Empty for {words}: ")

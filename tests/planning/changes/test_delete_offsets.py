@@ -1,0 +1,301 @@
+"""Which committed offsets may be deleted, and what is said of those that may not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from facts import NOON, live, member, snapshot
+
+from toolkit.errors import UsageError
+from toolkit.model import Commit, Group, GroupState, GroupType, Member, Problem, TopicPartition
+from toolkit.plan import Action, Finding, Plan, Position, Severity
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
+
+IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY)
+
+
+def commits(*topics: str, group: str = "g", partitions: int = 1) -> tuple[Commit, ...]:
+    """Return commits at 10 on the first partitions of topics."""
+    return tuple(Commit(group, topic, p, 10) for topic in topics for p in range(partitions))
+
+
+def deleted(plan: Plan) -> list[tuple[str, str, int]]:
+    """Return group, topic and partition of what a plan deletes."""
+    return [(step.group_id, *change.partition) for step, change in plan.changes]
+
+
+def rules(plan: Plan) -> list[tuple[str, Severity]]:
+    """Return rule and severity of a plan's findings."""
+    return [(finding.rule, finding.severity) for finding in plan.findings]
+
+
+def test_a_live_group_loses_what_nobody_subscribes_to() -> None:
+    """Without topics, a live group keeps what it reads and loses all else."""
+    facts = snapshot(live("g", member("orders")), commits=commits("orders", "payments"))
+    plan = plan_delete_offsets(facts, groups=["g"])
+
+    (step,) = plan.steps
+    assert [("g", "payments", 0)] == deleted(plan)
+    assert (Action.DELETE_OFFSETS, GroupState.STABLE) == (step.action, step.state)
+    assert (Position(10), None) == (step.changes[0].before, step.changes[0].after)
+    assert "delete offsets of g, topics not subscribed to" == plan.request
+
+
+def test_a_subscribed_topic_is_refused_with_its_readers() -> None:
+    """The plan names who subscribes, before the broker refuses it with error 86."""
+    other = replace(member("audit"), client_id="other")
+    facts = snapshot(live("g", member("orders"), other), commits=commits("orders", "payments"))
+    plan = plan_delete_offsets(facts, groups=["g"], topics=["orders", "payments"])
+
+    why = "subscribed by app @ /10.0.0.1"
+    assert (Finding("subscribed", Severity.BLOCK, why, "g", "orders"),) == plan.findings
+    assert [("g", "payments", 0)] == deleted(plan)
+
+
+def test_many_readers_are_counted() -> None:
+    """A hundred members are not all named."""
+    readers = [replace(member("orders"), client_id=f"app-{n}") for n in range(8)]
+    facts = snapshot(live("g", *readers), commits=commits("orders"))
+    plan = plan_delete_offsets(facts, groups=["g"], topics=["orders"])
+
+    assert plan.findings[0].why.endswith("app-4 @ /10.0.0.1 and 3 more")
+
+
+CONNECT = live("g", member(), protocol_type="connect")
+
+
+@pytest.mark.parametrize(
+    ("group", "rule"),
+    [
+        (live("g", member(unreadable="it is not known")), "unreadable"),
+        (live("g", described=False), "unreadable"),
+        (live("g", state=GroupState.PREPARING_REBALANCE), "unreadable"),
+        (live("g", member(), type=GroupType.UNKNOWN), "unreadable"),
+        (CONNECT, "group-live"),
+        (replace(IDLE, type=GroupType.SHARE), "share-group"),
+    ],
+)
+def test_a_group_whose_subscription_does_not_tell_is_refused(group: Group, rule: str) -> None:
+    """What is subscribed is not guessed, and members that are not consumers keep everything."""
+    plan = plan_delete_offsets(
+        snapshot(group, commits=commits("a", "b")), groups=["g"], topics=["a"]
+    )
+
+    assert ([(rule, Severity.BLOCK)], ()) == (rules(plan), plan.steps)
+
+
+def test_an_idle_group_may_lose_anything_that_is_named() -> None:
+    """Topics and single partitions are deleted, whatever the group once subscribed to."""
+    facts = snapshot(IDLE, commits=commits("orders", "payments", "audit", partitions=3))
+    plan = plan_delete_offsets(facts, groups=["g"], topics=["orders:0,2", "audit:1-2"])
+
+    expected = [("g", "audit", 1), ("g", "audit", 2), ("g", "orders", 0), ("g", "orders", 2)]
+    assert (expected, ()) == (deleted(plan), plan.findings)
+
+
+def test_an_idle_group_does_not_lose_everything_by_omission() -> None:
+    """Without a topic, everything has to be asked for."""
+    facts = snapshot(IDLE, commits=commits("orders"))
+
+    refused = plan_delete_offsets(facts, groups=["g"])
+    meant = plan_delete_offsets(facts, groups=["g"], all_topics=True)
+
+    assert [("topics-required", Severity.BLOCK)] == rules(refused)
+    assert ([], [("g", "orders", 0)]) == (deleted(refused), deleted(meant))
+
+
+def test_all_topics_of_a_live_group_are_those_it_does_not_read_and_refusals() -> None:
+    """Everything includes what is subscribed, which is refused."""
+    facts = snapshot(live("g", member("orders")), commits=commits("orders", "payments"))
+    plan = plan_delete_offsets(facts, groups=["g"], all_topics=True)
+
+    assert [("subscribed", Severity.BLOCK)] == rules(plan)
+    assert [("g", "payments", 0)] == deleted(plan)
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        ("other", "nothing is committed for other"),
+        ("orders:0,5-6", "nothing is committed for orders:5-6"),
+    ],
+)
+def test_what_is_not_committed_is_a_note(topic: str, why: str) -> None:
+    """The real tool calls it successful to delete what is not there (O13)."""
+    plan = plan_delete_offsets(
+        snapshot(IDLE, commits=commits("orders")), groups=["g"], topics=[topic]
+    )
+
+    name = topic.split(":", maxsplit=1)[0]
+    assert (Finding("no-commit", Severity.NOTE, why, "g", name),) == plan.findings
+
+
+def test_nothing_to_delete_is_said() -> None:
+    """A group that reads all it committed, and one that committed nothing."""
+    facts = snapshot(
+        live("g", member("orders")), replace(IDLE, group_id="h"), commits=commits("orders")
+    )
+
+    reads_all = plan_delete_offsets(facts, groups=["g"])
+    nothing = plan_delete_offsets(facts, groups=["h"], all_topics=True)
+
+    assert [("no-commit", Severity.NOTE)] == rules(reads_all) == rules(nothing)
+
+
+def test_a_pending_commit_blocks() -> None:
+    """An open transaction would lose its offset without an error to the producer."""
+    facts = snapshot(IDLE, commits=(replace(commits("orders")[0], pending=True),))
+    plan = plan_delete_offsets(facts, groups=["g"], topics=["orders"])
+
+    assert [("pending-transaction", Severity.BLOCK)] == rules(plan)
+
+
+def test_an_unreadable_commit_blocks_where_it_is_meant() -> None:
+    """A commit that could not be read is not taken for a missing one."""
+    unread = Problem("committed offset", "not authorised", "g", "orders", 1)
+    facts = replace(snapshot(IDLE, commits=commits("orders", "audit")), problems=(unread,))
+
+    meant = plan_delete_offsets(facts, groups=["g"], topics=["orders"])
+    not_meant = plan_delete_offsets(facts, groups=["g"], topics=["audit"])
+
+    assert [("unreadable", Severity.BLOCK)] == rules(meant)
+    assert [] == rules(not_meant)
+
+
+def test_an_unreadable_commit_of_a_live_group_blocks() -> None:
+    """It may be one that nobody subscribes to."""
+    unread = Problem("committed offset", "not authorised", "g", "audit", 1)
+    facts = snapshot(live("g", member("orders")), commits=commits("orders", "audit"))
+    plan = plan_delete_offsets(replace(facts, problems=(unread,)), groups=["g"])
+
+    assert [("unreadable", Severity.BLOCK)] == rules(plan)
+
+
+def test_a_missing_group_is_refused() -> None:
+    """A name that no group has is not passed over."""
+    plan = plan_delete_offsets(snapshot(IDLE), groups=["h"], topics=["orders"])
+
+    assert [("no-such-group", Severity.BLOCK)] == rules(plan)
+
+
+def test_a_group_has_to_be_named() -> None:
+    """Nothing named is a mistake, not all groups."""
+    with pytest.raises(UsageError, match="no group is named"):
+        plan_delete_offsets(snapshot(IDLE), groups=[], topics=["orders"])
+
+
+def test_all_leftovers_of_a_cluster_in_one_plan() -> None:
+    """Live groups lose what they do not read; where that cannot be said, it is noted."""
+    unknown: Member = member(unreadable="a pattern that is not known here")
+    facts = snapshot(
+        live("a", member("orders")),
+        live("b", member("audit")),
+        live("c", unknown),
+        live("d", member("orders")),
+        Group("idle", GroupType.CLASSIC, GroupState.EMPTY),
+        commits=(
+            *commits("orders", "audit", group="a"),
+            *commits("orders", "audit", group="b"),
+            *commits("orders", group="c"),
+            *commits("orders", group="d"),
+            *commits("orders", group="idle"),
+        ),
+    )
+    plan = plan_delete_unsubscribed(facts)
+
+    assert [("a", "audit", 0), ("b", "orders", 0)] == deleted(plan)
+    assert [("left-out", "c"), ("left-out", "idle")] == [
+        (f.rule, f.group_id) for f in plan.findings
+    ]
+    assert TopicPartition("audit", 0) == plan.steps[0].changes[0].partition
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A series of looks."""
+
+    since: datetime
+    seen: int = 1
+
+
+DAY = timedelta(days=1)
+LEFT = snapshot(
+    live("g", member("orders")),
+    live("h", member("orders")),
+    commits=(
+        *commits("orders", "audit", "payments", partitions=2),
+        *commits("audit", group="h"),
+    ),
+)
+SINCE = {
+    ("g", "audit"): Seen(NOON - 14 * DAY, 3),
+    ("g", "payments"): Seen(NOON - 13 * DAY, 2),
+    # What was not judged by this look, or is read again, may still have a series.
+    ("g", "orders"): Seen(NOON - 99 * DAY, 99),
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "gone", "kept"),
+    [
+        ({}, {("g", "audit"), ("g", "payments"), ("h", "audit")}, []),
+        ({"in_runs": 2}, {("g", "audit"), ("g", "payments")}, [("age-unknown", "h", "audit")]),
+        (
+            {"in_runs": 3},
+            {("g", "audit")},
+            [("too-young", "g", "payments"), ("age-unknown", "h", "audit")],
+        ),
+        (
+            {"left_for": 14 * DAY},
+            {("g", "audit")},
+            [("too-young", "g", "payments"), ("age-unknown", "h", "audit")],
+        ),
+        (
+            {"left_for": 13 * DAY, "in_runs": 4},
+            set(),
+            [
+                ("too-young", "g", "audit"),
+                ("too-young", "g", "payments"),
+                ("age-unknown", "h", "audit"),
+            ],
+        ),
+    ],
+)
+def test_what_was_not_left_behind_for_so_long_stays_with_a_note(
+    asked: dict[str, Any], gone: set[tuple[str, str]], kept: list[tuple[str, str, str]]
+) -> None:
+    """Both conditions must be met, the limit itself is enough, and nothing blocks the others."""
+    plan = plan_delete_unsubscribed(LEFT, sightings=SINCE, **asked)
+
+    assert gone == {(group, topic) for group, topic, _ in deleted(plan)}
+    assert kept == [(f.rule, f.group_id, f.topic) for f in plan.findings]
+    assert {Severity.NOTE} >= {f.severity for f in plan.findings}
+
+
+def test_what_was_seen_is_told() -> None:
+    """The request, the reason of a change and the notes say what was asked and what was seen."""
+    plan = plan_delete_unsubscribed(LEFT, left_for=14 * DAY, in_runs=2, sightings=SINCE)
+    (change, _) = (change for _, change in plan.changes)
+    young, unknown = plan.findings
+
+    words = "left behind for 14d, in 2 runs"
+    assert f"delete offsets of topics not subscribed to, *, {words}" == plan.request
+    assert change.why == (
+        "no member subscribes to the topic; seen left behind in 3 runs since 2026-02-15 12:00 UTC"
+    )
+    assert f"seen left behind in 2 runs since 2026-02-16 12:00 UTC; asked: {words}" == young.why
+    assert "no run of ours has told yet" in unknown.why
+
+
+def test_a_condition_does_not_hide_what_blocks() -> None:
+    """What could not be read, or is about to be committed, blocks at any age."""
+    unread = Problem("committed offset", "not authorised", "g", "audit", 5)
+    pending = tuple(replace(commit, pending=True) for commit in LEFT.commits)
+    facts = replace(LEFT, problems=(unread,), commits=pending)
+    plan = plan_delete_unsubscribed(facts, groups=["g"], in_runs=3, sightings=SINCE)
+
+    blocking = [f.rule for f in plan.findings if f.blocks]
+    assert ["unreadable", "pending-transaction", "pending-transaction"] == blocking

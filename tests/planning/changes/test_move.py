@@ -1,0 +1,94 @@
+"""What a move of a live group is approved as, and the exact plan that is made of it later."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from facts import NOON
+from held import PARTITIONS, blocks, classic, facts, group, holder, notes, numbers, reader, told
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import GroupState, GroupType, Prefer, Snapshot, TimedOffset
+from toolkit.plan import Action, Intent
+from toolkit.planning.changes.by_time import PastEnd, ToDatetime
+from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
+from toolkit.planning.changes.targets import ShiftBy, Target, ToOffset
+
+FLOWING = group()
+HELD = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECONCILING)
+
+
+def move(
+    about: Snapshot, to: Target, *topics: str, prefer: Prefer = Prefer.LOSSLESS
+) -> PlannedMove:
+    """Plan to move offsets of the group."""
+    return plan_move(about, MoveRequest(to, "g", topics or ("orders:1",), prefer=prefer))
+
+
+def test_it_is_approved_as_what_was_asked_for() -> None:
+    """The group reads on while the plan is looked at; where it goes and how must be the same."""
+    plan = move(facts(FLOWING), ToOffset(5)).plan
+    later = move(facts(FLOWING, committed=15, end=99), ToOffset(5)).plan
+
+    assert (Intent.MOVE, [Action.MOVE]) == (plan.intent, [step.action for step in plan.steps])
+    assert plan.fingerprint == later.fingerprint
+    others = (
+        move(facts(FLOWING), ToOffset(6)),
+        move(facts(FLOWING), ToOffset(5), "orders:2"),
+        move(facts(FLOWING), ToOffset(5), prefer=Prefer.FAST),
+    )
+    assert plan.fingerprint not in {other.plan.fingerprint for other in others}
+
+
+def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
+    """Whoever approves a move approves the hold that is part of it."""
+    plan = move(facts(FLOWING), ToOffset(5)).plan
+    assert [] == blocks(plan)
+    assert {"stops", "repeats", "disturbs", "survives", "alternatives"} <= set(notes(plan))
+    assert "custom-protocol" in blocks(move(facts(classic(assignor="ours")), ToOffset(5)).plan)
+
+
+def test_what_cannot_be_held_says_so() -> None:
+    """A group of the Streams protocol is moved by evicting its owners, which is told."""
+    streams = facts(group(type=GroupType.STREAMS))
+    plan, replan, _ = move(streams, ToOffset(5))
+    assert ([], True) == (blocks(plan), "evicted" in told(plan, "move-unheld"))
+    assert ([], [5]) == (
+        blocks(replan(streams)),
+        [c.after.offset for _, c in replan(streams).changes],
+    )
+
+
+def test_what_is_paused_already_is_only_moved() -> None:
+    """It needs no hold of its own, so there is nothing to be said about one."""
+    plan = move(facts(HELD), ToOffset(5)).plan
+    assert ([], [1], "stops" in notes(plan)) == (blocks(plan), numbers(plan), False)
+
+
+@given(st.integers(0, 20), st.integers(-20, 20))
+def test_the_exact_plan_has_the_numbers_of_a_standstill(committed: int, shift: int) -> None:
+    """It is made once the partitions stand still, and blocked where they do not."""
+    replan = move(facts(FLOWING), ShiftBy(shift)).replan
+    goal = min(max(committed + shift, 0), 20)
+
+    exact = replan(facts(HELD, committed=committed))
+    assert [] == blocks(exact)
+    assert [goal] * (goal != committed) == [
+        c.after.offset for _, c in exact.changes if c.after is not None
+    ]
+    flowing = replan(facts(FLOWING, committed=committed))
+    assert "group-live" in blocks(flowing)
+
+
+def test_a_time_is_looked_up_again() -> None:
+    """The facts for the exact plan are to say where the logs stood then; without, it blocks."""
+    at_time = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
+    about = replace(facts(FLOWING), at=NOON, at_time=at_time)
+    planned = move(about, ToDatetime(NOON, PastEnd.KEEP, "to-datetime noon"))
+
+    assert planned.at == NOON
+    exact = planned.replan(replace(facts(HELD), at=NOON, at_time=at_time))
+    assert [7] == [c.after.offset for _, c in exact.changes if c.after is not None]
+    blind = planned.replan(facts(HELD))
+    assert ((), True) == (blind.steps, bool(blocks(blind)))

@@ -1,0 +1,417 @@
+"""What a pause and a resume plan, what they refuse, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from facts import NOON, snapshot
+from held import (
+    ALICE,
+    NOTE,
+    PARTITIONS,
+    blocks,
+    changes,
+    classic,
+    facts,
+    group,
+    holder,
+    notes,
+    numbers,
+    reader,
+    told,
+    without_commits,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import UsageError
+from toolkit.model import (
+    Group,
+    GroupState,
+    GroupType,
+    HoldNote,
+    Member,
+    Prefer,
+    Problem,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
+from toolkit.plan import Action, Intent, Plan, Severity
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.holds.hold_context import Background, HoldTerms, Settings
+
+DAY = timedelta(days=1)
+QUIET = HoldTerms(Prefer.QUIET)
+BOB = ("bob", "elsewhere")
+
+
+def pause(
+    about: Snapshot | Group,
+    *topics: str,
+    terms: HoldTerms = HoldTerms(),  # noqa: B008 - it is frozen
+    **beside: object,
+) -> Plan:
+    """Plan to pause orders:1 of the group, or what else is said."""
+    known = facts(about) if isinstance(about, Group) else about
+    background = Background(**beside)  # type: ignore[arg-type] # a test names the fields it means
+    return plan_pause(
+        known, group="g", topics=topics or ("orders:1",), terms=terms, beside=background
+    )
+
+
+def resume(about: Group, *topics: str, by: tuple[str, str] | None = None) -> Plan:
+    """Plan to resume partitions of the group."""
+    return plan_resume(facts(about), group="g", topics=topics, by=by)
+
+
+def test_a_pause_is_one_step_that_names_partitions_and_terms() -> None:
+    """Changes say who reads and how far behind; offsets stay; the terms are part of the plan."""
+    plan = pause(group(), "orders:1-2", terms=HoldTerms(Prefer.FAST, timedelta(minutes=90)))
+
+    (step,) = plan.steps
+    assert (Intent.PAUSE, Action.HOLD) == (plan.intent, step.action)
+    assert {"prefer": "fast", "for": "1h30m"} == plan.terms
+    assert [(1, None, None), (2, None, None)] == [
+        (c.partition.partition, c.before, c.after) for c in changes(plan)
+    ]
+    assert ["owned by a @ /10.0.0.1; lag 10", "owned by b @ /10.0.0.1; lag 10"] == [
+        c.why for c in changes(plan)
+    ]
+    assert "pause g orders:1-2 for 1h30m" == plan.request
+
+
+def test_other_terms_are_another_plan() -> None:
+    """An approval of a lossless pause approves no fast one, nor a longer one."""
+    plans = [
+        pause(group(), terms=terms)
+        for terms in (HoldTerms(), HoldTerms(Prefer.FAST), HoldTerms(hold_for=DAY))
+    ]
+    assert 3 == len({plan.fingerprint for plan in plans})
+
+
+def test_positions_that_move_on_leave_the_plan_the_same() -> None:
+    """A live group goes on committing; the approval stays good."""
+    one, other = pause(facts(group())), pause(facts(group(), committed=15, end=90))
+    assert one.fingerprint == other.fingerprint
+
+
+@given(st.builds(HoldTerms, st.sampled_from(Prefer), st.timedeltas(timedelta(seconds=1), DAY)))
+def test_terms_are_read_as_they_are_written(terms: HoldTerms) -> None:
+    """What stands in a plan is what was asked for, to the second."""
+    read = HoldTerms.of(replace(pause(group()), terms=terms.as_terms()))
+    assert read.prefer is terms.prefer
+    assert read.hold_for is not None
+    assert terms.hold_for is not None
+    assert abs(read.hold_for - terms.hold_for) <= timedelta(seconds=0.5)
+
+
+def test_a_topic_means_all_its_partitions() -> None:
+    """KIP-1249: a topic without numbers is paused as a whole."""
+    assert [0, 1, 2, 3] == numbers(pause(group(), "orders"))
+
+
+@pytest.mark.parametrize(
+    ("prefer", "hold_for"), [("soft", ""), ("", "soon"), ("", "0s"), ("", "-5m")]
+)
+def test_terms_that_are_none(prefer: str, hold_for: str) -> None:
+    """An unknown way, and a length that is none, are usage errors."""
+    with pytest.raises(UsageError):
+        HoldTerms.read(prefer, hold_for)
+
+
+def test_a_pause_names_a_topic() -> None:
+    """Without a topic nothing is paused by chance."""
+    with pytest.raises(UsageError, match="no topic"):
+        plan_pause(facts(group()), group="g", topics=())
+
+
+def test_what_is_paused_already_is_no_change() -> None:
+    """It is said, by whom and since when, and what is left is planned."""
+    held = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECONCILING)
+
+    plan = pause(held, "orders:0-1")
+    assert [0] == numbers(plan)
+    assert told(plan, "already-paused").startswith("orders:1 is paused already, by alice @ desk")
+    plan = pause(held, "orders:1")
+    assert ((), [], ["already-paused"]) == (plan.steps, blocks(plan), notes(plan))
+
+
+def test_what_is_not_there() -> None:
+    """Unknown groups, topics and partitions are named and block."""
+    assert ["missing-partition"] == blocks(pause(group(), "orders:1,9"))
+    assert ["no-such-group"] == blocks(plan_pause(facts(group()), group="x", topics=["orders"]))
+    gone = Problem("topic", "the topic does not exist", topic="bills")
+    plan = pause(replace(facts(group()), problems=(gone,)), "bills:0")
+    assert (["missing-partition"], ()) == (blocks(plan), plan.steps)
+    dead = group(state=GroupState.DEAD)
+    assert ["no-such-group"] == blocks(pause(dead))
+    unlisted = Problem("groups of broker 2", "nobody answers")
+    plan = plan_pause(snapshot(), group="g", topics=["orders"])
+    assert ["no-such-group"] == blocks(plan)
+    plan = plan_pause(replace(snapshot(), problems=(unlisted,)), group="g", topics=["orders"])
+    assert ["unreadable"] == blocks(plan)
+
+
+UNREADABLE = Subscription(unreadable="the member's subscription could not be parsed")
+
+
+@pytest.mark.parametrize(
+    ("rule", "about"),
+    [
+        ("group-kind", group(type=GroupType.SHARE)),
+        ("group-kind", group(type=GroupType.SIMPLE)),
+        ("group-kind", group(type=GroupType.UNKNOWN)),
+        ("group-empty", group(state=GroupState.EMPTY)),
+        ("not-stable", classic(state=GroupState.PREPARING_REBALANCE)),
+        ("not-stable", group(state=GroupState.RECONCILING)),
+        ("custom-protocol", classic(protocol_type="connect")),
+        ("custom-protocol", classic(assignor="our-own")),
+        ("unreadable-member", group(replace(reader("a", 0, 1), subscription=UNREADABLE))),
+        ("unreadable-member", group(described=False)),
+        ("streams-share", group(type=GroupType.STREAMS)),
+        ("not-subscribed", group(reader("a", 1, topics=("bills",)))),
+        ("nothing-assigned", group(reader("a", 0), reader("b", 2, 3))),
+    ],
+)
+def test_groups_that_cannot_be_held(rule: str, about: Group) -> None:
+    """Each is refused by its rule, and the plan shows what was meant all the same."""
+    plan = pause(about)
+
+    assert rule in blocks(plan)
+    assert [1] == numbers(plan)
+
+
+@pytest.mark.parametrize(
+    "assignor", ["range", "roundrobin", "sticky", "cooperative-sticky", "RoundRobinAssigner"]
+)
+def test_groups_that_can(assignor: str) -> None:
+    """Every assignor that we know, and a group that is held already, is free to be paused."""
+    assert [] == blocks(pause(classic(assignor=assignor)))
+    held = group(reader("a", 0, 1), reader("b", 2), holder(3), state=GroupState.RECONCILING)
+    assert [] == blocks(pause(held))
+
+
+def test_streams_of_the_new_protocol_say_how_many_more_would_stop() -> None:
+    """KIP-1071: one more member gets floor(T / (R + 1)) tasks, 4 / 3 here, so none too many."""
+    assert "given 1 of 4 tasks." in told(pause(group(type=GroupType.STREAMS)), "streams-share")
+    alone = group(reader("a", 0, 1, 2, 3), type=GroupType.STREAMS)
+    assert "2 of 4 tasks, so 1 more would stop" in told(pause(alone), "streams-share")
+
+
+def test_an_unreadable_group_is_not_held() -> None:
+    """What could not be read of it blocks, in the broker's words."""
+    problem = Problem("committed offsets", "not authorised", group_id="g")
+    assert ["unreadable"] == blocks(pause(replace(facts(group()), problems=(problem,))))
+
+
+def test_a_partition_that_nobody_reads_beside_one_that_is_read() -> None:
+    """It is kept from whoever comes, and that is said."""
+    plan = pause(group(reader("a", 0), reader("b", 2, 3)), "orders:0-1")
+    assert ([], [0, 1]) == (blocks(plan), numbers(plan))
+    assert "not-assigned" in notes(plan)
+
+
+@pytest.mark.parametrize(
+    ("about", "terms", "blocked"),
+    [
+        (group(), HoldTerms(), False),
+        (group(), QUIET, True),
+        (group(), HoldTerms(Prefer.FAST), True),
+        (classic(), HoldTerms(), False),
+        (classic(assignor="cooperative-sticky"), HoldTerms(), True),
+        (classic(assignor="stream"), HoldTerms(), True),
+    ],
+)
+def test_members_without_a_committed_offset(about: Group, terms: HoldTerms, blocked: bool) -> None:  # noqa: FBT001
+    """An evicted member starts by auto.offset.reset there: that blocks where any is evicted."""
+    plan = pause(without_commits(facts(about), 0), terms=terms)
+    assert ("no-committed-offset" in blocks(plan)) is blocked
+    assert "nothing is committed for orders:0" in told(plan, "no-committed-offset")
+
+
+def test_an_offset_of_a_member_that_stays_is_no_risk() -> None:
+    """Only partitions of members that are evicted are asked about."""
+    assert "no-committed-offset" not in blocks(
+        pause(without_commits(facts(group()), 3), terms=QUIET)
+    )
+
+
+def test_old_commits_are_told_where_they_cost() -> None:
+    """An hour of records would come twice; not where nothing is unread, or nobody is evicted."""
+    hour = facts(group(), age_s=3600)
+    plan = pause(hour, terms=QUIET)
+    assert ["the last commit is 1 h old: what was read since would be read again"] * 2 == [
+        f.why for f in plan.findings if f.rule == "old-commit"
+    ]
+    assert "old-commit" not in notes(pause(hour))
+    assert "old-commit" not in notes(pause(facts(group(), age_s=3600, end=10), terms=QUIET))
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "about", "terms", "settings"),
+    [
+        ("slow-group", Severity.NOTE, group(), HoldTerms(), Settings(heartbeat_s=15)),
+        ("hold-too-long", Severity.BLOCK, group(), HoldTerms(hold_for=25 * DAY), Settings()),
+        ("retention", Severity.NOTE, group(), HoldTerms(), Settings(retention=DAY)),
+        (
+            "retention",
+            Severity.BLOCK,
+            group(holder(1), state=GroupState.RECONCILING),
+            HoldTerms(hold_for=2 * DAY),
+            Settings(retention=DAY),
+        ),
+        ("group-size", Severity.BLOCK, group(), HoldTerms(), Settings(max_size=6)),
+        ("group-size", Severity.BLOCK, classic(), HoldTerms(), Settings(max_size=3)),
+        ("no-choice", Severity.NOTE, classic(), QUIET, Settings()),
+        ("no-choice", Severity.NOTE, classic(assignor="stream"), HoldTerms(), Settings()),
+    ],
+)
+def test_limits(
+    rule: str, severity: Severity, about: Group, terms: HoldTerms, settings: Settings
+) -> None:
+    """Each limit of the group, its brokers or the recipe is found by its rule."""
+    plan = pause(about, "orders:0", terms=terms, settings=settings)
+    assert [severity] == [f.severity for f in plan.findings if f.rule == rule]
+
+
+@pytest.mark.parametrize(
+    ("rule", "about", "terms", "settings"),
+    [
+        ("slow-group", group(), HoldTerms(), Settings(heartbeat_s=5)),
+        ("hold-too-long", group(), HoldTerms(hold_for=24 * DAY), Settings()),
+        ("hold-too-long", classic(), HoldTerms(hold_for=25 * DAY), Settings()),
+        ("retention", group(), HoldTerms(hold_for=DAY), Settings(retention=DAY)),
+        ("retention", classic(), HoldTerms(), Settings(retention=DAY)),
+        ("group-size", group(), HoldTerms(), Settings(max_size=7)),
+        ("group-size", classic(), HoldTerms(), Settings(max_size=4)),
+        ("no-choice", group(), QUIET, Settings()),
+    ],
+)
+def test_within_limits(rule: str, about: Group, terms: HoldTerms, settings: Settings) -> None:
+    """Right at a limit nothing is said."""
+    plan = pause(about, "orders:0", terms=terms, settings=settings)
+    assert rule not in [f.rule for f in plan.findings]
+
+
+def test_another_hold() -> None:
+    """One more classic hold would take the lead away; KIP-848 holds stand side by side; own: ok."""
+    members = (reader("a", 0, 1), reader("b", 2), holder(3))
+    held = classic(*members)
+    assert ["another-hold"] == blocks(pause(held, by=BOB))
+    assert [] == blocks(pause(held, by=ALICE))
+    plan = pause(group(*members, state=GroupState.RECONCILING), by=BOB)
+    assert [] == blocks(plan)
+    assert "alice @ desk since 2026-03-01 12:00:00 UTC holds orders:3" == told(plan, "another-hold")
+
+
+def test_a_hold_that_says_nothing_is_another_one() -> None:
+    """Without a note nobody can tell whose it is."""
+    held = classic(reader("a", 0, 1), reader("b", 2), holder(3, note=HoldNote()))
+    assert "offsetbook-hold @ /10.0.0.9 holds" in told(pause(held, by=ALICE), "another-hold")
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "hold_for", "blocked"),
+    [
+        (None, None, False),
+        (DAY, DAY + timedelta(seconds=50), False),
+        (None, DAY, True),
+        (DAY, None, True),
+        (DAY, 2 * DAY, True),
+    ],
+)
+def test_what_is_added_to_a_hold_ends_with_it(
+    *, ends_in: timedelta | None, hold_for: timedelta | None, blocked: bool
+) -> None:
+    """So it is refused unless that is what was asked for; a hold of others has its own rule."""
+    note = HoldNote("alice", "desk", NOON, None if ends_in is None else NOON + ends_in)
+    held = group(reader("a", 0, 1), reader("b", 2), holder(3, note=note))
+
+    found = pause(held, terms=HoldTerms(hold_for=hold_for), by=ALICE)
+
+    assert (["other-end"] if blocked else []) == blocks(found)
+    assert [] == blocks(pause(held, terms=HoldTerms(hold_for=hold_for), by=BOB))
+
+
+HELD = (reader("a", 0), reader("b", 2), holder(1, 3))
+
+
+def test_a_resume_is_one_step() -> None:
+    """It names what is given back and who holds it."""
+    plan = resume(group(*HELD), "orders:1", by=ALICE)
+
+    (step,) = plan.steps
+    assert (Intent.RESUME, Action.RELEASE, [1], []) == (
+        plan.intent,
+        step.action,
+        numbers(plan),
+        list(plan.findings),
+    )
+    assert ["held by alice @ desk since 2026-03-01 12:00:00 UTC"] == [c.why for c in changes(plan)]
+    assert "resume g orders:1" == plan.request
+
+
+def test_a_resume_without_a_topic_is_of_all_that_is_paused() -> None:
+    """Nobody has to remember what was paused."""
+    assert [1, 3] == numbers(resume(group(*HELD)))
+
+
+def test_what_is_not_paused_needs_no_resume() -> None:
+    """It is said, and success."""
+    plan = resume(group(*HELD), "orders:0-1")
+    assert ([1], [], "orders:0 is not paused") == (
+        numbers(plan),
+        blocks(plan),
+        told(plan, "not-paused"),
+    )
+    plan = resume(group())
+    assert ((), [], ["not-paused"]) == (plan.steps, blocks(plan), notes(plan))
+
+
+def test_a_resume_of_what_is_not_there() -> None:
+    """Unknown groups and partitions block; a partition that is held though it is gone does not."""
+    assert ["no-such-group"] == blocks(plan_resume(facts(group()), group="x"))
+    assert ["missing-partition"] == blocks(resume(group(*HELD), "orders:9"))
+    gone = TopicPartition("bills", 0)
+    member = replace(holder(1), holds=(PARTITIONS[1], gone))
+    assert [0] == numbers(resume(group(reader("a", 0), member), "bills:0"))
+
+
+def test_a_foreign_hold_is_resumed_by_force_only() -> None:
+    """Who holds may have a reason; --force overrides that, and it is recorded."""
+    plan = resume(group(*HELD), "orders:1", by=BOB)
+    assert (["foreign-hold"], [1]) == (blocks(plan), numbers(plan))
+
+
+def test_a_foreign_classic_hold_ends_as_a_whole() -> None:
+    """One member holds all of a classic group: to evict it resumes everything it holds."""
+    assert ["foreign-hold", "releases-more"] == blocks(resume(classic(*HELD), "orders:1", by=BOB))
+    assert ["foreign-hold"] == blocks(resume(classic(*HELD), by=BOB))
+    assert [] == blocks(resume(classic(*HELD), "orders:1", by=ALICE))
+
+
+SOME_GROUPS: list[Callable[..., Group]] = [group, classic]
+
+
+@given(
+    make=st.sampled_from(SOME_GROUPS),
+    held=st.sets(st.integers(0, 3)),
+    asked=st.sets(st.integers(0, 3), min_size=1),
+)
+def test_pause_and_resume_are_each_others_other(
+    make: Callable[..., Group], held: set[int], asked: set[int]
+) -> None:
+    """Of what is asked for a pause plans what is not held, a resume what is; nothing is lost."""
+    free = tuple(sorted(set(range(4)) - held))
+    members: list[Member] = [reader("a", *free)]
+    members += [holder(*sorted(held), note=NOTE)] if held else []
+    about = make(*members, state=GroupState.STABLE)
+    scope = f"orders:{','.join(map(str, asked))}"
+
+    assert sorted(asked - held) == numbers(pause(about, scope, by=ALICE))
+    assert sorted(asked & held) == numbers(resume(about, scope, by=ALICE))
+    assert NOON == pause(about, scope).made_at

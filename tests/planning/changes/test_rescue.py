@@ -1,0 +1,98 @@
+"""What keeps an offset from expiring depends on the group's type and state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from facts import live, member, snapshot
+
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
+from toolkit.plan import Action, Change, Plan, Position, Severity
+from toolkit.planning.changes.rescue import plan_rescue
+
+COMMIT = Commit("g", "orders", 0, 10, 3, "mine")
+SAME = Position(10, 3, "mine")
+
+
+def rules(plan: Plan) -> list[tuple[str, Severity]]:
+    """Return rule and severity of a plan's findings."""
+    return [(finding.rule, finding.severity) for finding in plan.findings]
+
+
+@pytest.mark.parametrize(
+    ("group_type", "action"),
+    [
+        (GroupType.SIMPLE, Action.COMMIT),
+        (GroupType.CONSUMER, Action.COMMIT),
+        (GroupType.STREAMS, Action.COMMIT),
+        (GroupType.CLASSIC, Action.REJOIN),
+    ],
+)
+def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> None:
+    """The same position is committed again, or a member of ours joins and leaves."""
+    group = Group("g", group_type, GroupState.EMPTY)
+    plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["g"])
+
+    (step,) = plan.steps
+    why = "the same again, for its expiry clock"
+    assert (action, (Change(TopicPartition("orders", 0), SAME, SAME, why),)) == (
+        step.action,
+        step.changes,
+    )
+    assert ((), "rescue g from expiry") == (plan.findings, plan.request)
+
+
+@pytest.mark.parametrize(
+    ("group", "rule", "says"),
+    [
+        (live("g", member("orders")), "not-expiring", "it subscribes to all their topics"),
+        (live("g", member(), protocol_type="connect"), "not-expiring", "none of its offsets"),
+        (live("g", member("audit")), "cannot-rescue", "no member subscribes to orders"),
+        (live("g", member(unreadable="it is custom")), "cannot-rescue", "it is custom"),
+    ],
+)
+def test_a_live_group_is_not_rescued_from_outside(group: Group, rule: str, says: str) -> None:
+    """What it subscribes to does not expire, and the rest only a member could commit."""
+    plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["*"])
+
+    assert ([(rule, Severity.NOTE)], ()) == (rules(plan), plan.steps)
+    assert says in plan.findings[0].why
+
+
+def test_a_live_group_without_offsets_is_not_spoken_of() -> None:
+    """There is nothing that could expire."""
+    assert () == plan_rescue(snapshot(live("g", member("orders"))), groups=["*"]).findings
+
+
+@pytest.mark.parametrize("group_type", [GroupType.CLASSIC, GroupType.SHARE, GroupType.SIMPLE])
+def test_an_idle_group_without_offsets_has_nothing_to_rescue(group_type: GroupType) -> None:
+    """An empty group, and a share group at any time."""
+    plan = plan_rescue(snapshot(Group("g", group_type, GroupState.EMPTY)), groups=["g"])
+
+    assert ([("no-commit", Severity.NOTE)], ()) == (rules(plan), plan.steps)
+
+
+def test_a_pending_commit_is_left_to_its_transaction() -> None:
+    """It does not expire meanwhile, and a commit could make the transaction's offset lost."""
+    group = Group("g", GroupType.SIMPLE, GroupState.EMPTY)
+    other = replace(COMMIT, partition=1, pending=True)
+    plan = plan_rescue(snapshot(group, commits=(COMMIT, other)), groups=["g"])
+
+    assert [("pending-transaction", Severity.NOTE)] == rules(plan)
+    assert [0] == [change.partition.partition for _, change in plan.changes]
+
+
+def test_what_could_not_be_read_blocks() -> None:
+    """Offsets that were not read, types that are not known, and missing groups are said."""
+    group = Group("g", GroupType.SIMPLE, GroupState.EMPTY)
+    facts = snapshot(group, commits=(COMMIT,))
+    unread = Problem("committed offset", "not authorised", "g", "orders", 1)
+
+    assert [("unreadable", Severity.BLOCK)] == rules(
+        plan_rescue(replace(facts, problems=(unread,)), groups=["g"])
+    )
+    assert [("unreadable", Severity.BLOCK)] == rules(
+        plan_rescue(replace(facts, groups=(replace(group, type=GroupType.UNKNOWN),)), groups=["g"])
+    )
+    assert [("no-such-group", Severity.BLOCK)] == rules(plan_rescue(facts, groups=["h"]))

@@ -1,0 +1,601 @@
+"""What a reset plans, what it refuses, and what it says about both."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from facts import NOON, live, member, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import UsageError
+from toolkit.model import (
+    HOLDER,
+    Commit,
+    EpochEnd,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Problem,
+    Snapshot,
+    TimedOffset,
+    TopicPartition,
+)
+from toolkit.plan import NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
+from toolkit.planning.changes.by_time import PastEnd, ToDatetime
+from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import (
+    ShiftBy,
+    Target,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+)
+
+ORDERS = TopicPartition("orders", 0)
+STREAM_TIME = "AgAAAZVMjgAA"  # version 2, a stream time, nothing more
+
+
+def idle(name: str = "g", kind: GroupType = GroupType.CLASSIC) -> Group:
+    """Return an Empty group."""
+    return Group(name, kind, GroupState.EMPTY, "consumer")
+
+
+def facts(
+    *commits: Commit,
+    log: LogOffsets = LogOffsets(0, 100, 100),  # noqa: B008 - it is frozen
+    groups: tuple[Group, ...] = (idle(),),
+    problems: tuple[Problem, ...] = (),
+) -> Snapshot:
+    """Return a snapshot in which every partition that is committed, and orders:0, has one log."""
+    partitions = {ORDERS, *(TopicPartition(c.topic, c.partition) for c in commits)}
+    made = snapshot(*groups, commits=commits)
+    return replace(made, logs=dict.fromkeys(sorted(partitions), log), problems=problems)
+
+
+AT_50 = Commit("g", "orders", 0, 50, 3, "mine")
+
+
+def changes(plan: Plan) -> list[Change]:
+    """Return every change of a plan."""
+    return [change for _, change in plan.changes]
+
+
+def rules(plan: Plan) -> list[tuple[str, str]]:
+    """Return each finding's rule and severity."""
+    return [(finding.rule, str(finding.severity)) for finding in plan.findings]
+
+
+def only(plan: Plan) -> Change:
+    """Return a plan's only change, in a plan without findings."""
+    assert [] == rules(plan)
+    (change,) = changes(plan)
+    return change
+
+
+def test_a_plan_is_one_step_a_group() -> None:
+    """A plan says for whom, what was asked for, and on which facts it rests."""
+    commits = (
+        replace(AT_50, committed_at=NOON - timedelta(hours=1)),
+        Commit("g", "audit", 1, 7, committed_at=NOON - timedelta(hours=2)),
+    )
+    plan = plan_reset(facts(*commits), ToEarliest(), groups=["g"], topics=["orders", "audit:1"])
+    step = Step(
+        "g",
+        Action.COMMIT,
+        (
+            Change(TopicPartition("audit", 1), Position(7), Position(0), "the log start"),
+            Change(ORDERS, Position(50, 3, "mine"), Position(0, None, "mine"), "the log start"),
+        ),
+        GroupType.CLASSIC,
+        GroupState.EMPTY,
+        last_commit_at=NOON - timedelta(hours=1),
+    )
+
+    assert (
+        Plan(Intent.RESET, "reset g, orders, audit:1 to-earliest", "eu", "id", NOON, (step,))
+        == plan
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (ToEarliest(), "to-earliest"),
+        (ToLatest(), "to-latest"),
+        (ToCurrent(), "to-current"),
+        (ToOffset(7), "to-offset 7"),
+        (ShiftBy(-7), "shift-by -7"),
+        (ToDatetime(NOON), "to-datetime 2026-03-01 12:00:00 UTC (past the end: keep)"),
+        (ToDatetime(NOON, PastEnd.FAIL, "by-duration P1D"), "by-duration P1D (past the end: fail)"),
+        (from_offsets({}, source="from-file a.csv"), "from-file a.csv"),
+    ],
+)
+def test_the_request_in_words(target: Target, words: str) -> None:
+    """A plan repeats what was asked for; more than five names become a number."""
+    assert f"reset g h {words}" == plan_reset(facts(), target, groups=["g", "h"]).request
+    assert f"reset 6 groups {words}" == plan_reset(facts(), target, groups=list("abcdef")).request
+
+
+def test_an_offset_that_stays_is_no_change() -> None:
+    """What is where it should be keeps epoch and metadata, and its group has no step."""
+    plan = plan_reset(facts(AT_50), ToOffset(50), groups=["g"])
+
+    assert ((), ()) == (plan.steps, plan.findings)
+
+
+def test_the_epoch_goes_with_the_new_offset() -> None:
+    """A moved offset gets the leader epoch of its new place, and keeps its metadata."""
+    log = LogOffsets(0, 100, 100, (EpochEnd(0, 40), EpochEnd(4, 100)))
+    targets = [ToOffset(30), ToOffset(60)]
+    planned = [only(plan_reset(facts(AT_50, log=log), t, groups=["g"])).after for t in targets]
+
+    assert [Position(30, 0, "mine"), Position(60, 4, "mine")] == planned
+
+
+@pytest.mark.parametrize(
+    ("kind", "metadata", "kept"),
+    [
+        (GroupType.STREAMS, "anything", ""),
+        (GroupType.CLASSIC, STREAM_TIME, ""),
+        (GroupType.CLASSIC, "mine", "mine"),
+        (GroupType.CLASSIC, "AQ==", "AQ=="),
+        (GroupType.CLASSIC, "not/base64?", "not/base64?"),
+        (GroupType.CLASSIC, "AwAAAZVMjgAA", "AwAAAZVMjgAA"),
+    ],
+)
+def test_the_stream_time_of_the_old_position_goes(
+    kind: GroupType, metadata: str, kept: str
+) -> None:
+    """Kafka Streams' metadata is cleared where the offset moves, under either protocol."""
+    commit = replace(AT_50, metadata=metadata)
+    change = only(plan_reset(facts(commit, groups=(idle(kind=kind),)), ToOffset(9), groups=["g"]))
+
+    assert Position(9, None, kept) == change.after
+    assert (not kept) == ("stream time" in change.why)
+
+
+def test_a_target_before_the_log_is_moved_and_noted() -> None:
+    """Records that are gone are said to be gone, by the change and by a finding."""
+    log = LogOffsets(40, 100, 100)
+    plan = plan_reset(facts(AT_50, log=log), ToOffset(5), groups=["g"])
+
+    assert ["offset 5; moved to the log start 40: 5 is before it"] == [
+        change.why for change in changes(plan)
+    ]
+    assert [("before-log-start", "note")] == rules(plan)
+
+
+def test_nothing_is_gone_from_before_offset_0() -> None:
+    """Going back further than a log that begins at 0 loses nothing."""
+    change = only(plan_reset(facts(AT_50), ShiftBy(-70), groups=["g"]))
+
+    assert "70 back from 50; moved to the log start 0: -20 is before it" == change.why
+
+
+def test_latest_stops_at_an_open_transaction() -> None:
+    """A read_committed reader placed behind the last stable offset would miss records."""
+    change = only(plan_reset(facts(AT_50, log=LogOffsets(0, 100, 90)), ToLatest(), groups=["g"]))
+
+    assert change.after is not None
+    assert 90 == change.after.offset
+    assert "a transaction is open; the log ends at 100" in change.why
+
+
+def test_latest_is_the_log_end_where_nothing_else_is_known() -> None:
+    """Without a last stable offset the log end is all there is to go by."""
+    change = only(plan_reset(facts(AT_50, log=LogOffsets(0, 100)), ToLatest(), groups=["g"]))
+
+    assert Position(100, None, "mine") == change.after
+
+
+@pytest.mark.parametrize("target", [ShiftBy(5), ToCurrent()])
+def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
+    """It is no failure of its group, whose other partitions are planned (R13, R23b)."""
+    made = facts(Commit("g", "orders", 1, 200))
+    plan = plan_reset(made, target, groups=["g"], topics=["orders:0,1"])
+
+    assert [("no-commit", "note")] == rules(plan)
+    assert [1] == [change.partition.partition for change in changes(plan)]
+
+
+def test_a_commit_that_a_transaction_will_change_blocks() -> None:
+    """An open transaction would write over the reset."""
+    plan = plan_reset(facts(replace(AT_50, pending=True)), ToEarliest(), groups=["g"])
+
+    assert [("pending-transaction", "block")] == rules(plan)
+    assert 1 == len(changes(plan))
+
+
+def test_a_live_group_is_planned_and_blocked() -> None:
+    """People see what would be done, and who keeps it from being done (R42)."""
+    plan = plan_reset(facts(AT_50, groups=(live("g", member("orders")),)), ToLatest(), groups=["g"])
+
+    assert 1 == len(changes(plan))
+    assert [("group-live", "block")] == rules(plan)
+    assert plan.findings[0].why == (
+        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
+        "'offsetbook move'"
+    )
+
+
+def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:
+    """Nobody reads them, so nobody writes over the change; one that is read keeps it back."""
+    free = TopicPartition("orders", 1)
+    holds = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+    held = live("g", member("orders", owns=(free,)), holds)
+    about = facts(AT_50, replace(AT_50, partition=1), groups=(held,))
+
+    plan = plan_reset(about, ToEarliest(), groups=["g"], topics=["orders:0"])
+    assert ([], [Action.MOVE]) == (rules(plan), [step.action for step in plan.steps])
+    plan = plan_reset(about, ToEarliest(), groups=["g"])
+    assert ([("group-live", "block")], [Action.COMMIT]) == (
+        rules(plan),
+        [step.action for step in plan.steps],
+    )
+    assert "; orders:1 is not paused. Pause" in plan.findings[0].why
+
+
+def test_many_members_are_not_all_named() -> None:
+    """Five names and a number are enough."""
+    group = live("g", *(replace(member(), client_id=f"app-{n}") for n in range(7)))
+    plan = plan_reset(facts(AT_50, groups=(group,)), ToLatest(), groups=["g"])
+
+    assert "app-4 @ /10.0.0.1 and 2 more" in plan.findings[0].why
+
+
+def test_a_share_group_has_nothing_to_reset() -> None:
+    """Share groups keep no committed offsets."""
+    plan = plan_reset(facts(groups=(idle(kind=GroupType.SHARE),)), ToLatest(), groups=["g"])
+
+    assert (("share-group", "block"),) == tuple(rules(plan))
+
+
+@pytest.mark.parametrize("name", ["nope", "nope*"])
+def test_a_group_that_does_not_exist(name: str) -> None:
+    """A misspelt name is a finding under that name, and the other groups are planned (R41)."""
+    plan = plan_reset(facts(AT_50), ToLatest(), groups=[name, "g"])
+
+    assert [("no-such-group", name)] == [(f.rule, f.group_id) for f in plan.findings]
+    assert ("g",) == plan.group_ids
+
+
+def test_a_dead_group_does_not_exist() -> None:
+    """A group that is Dead is gone, whatever the listing still says."""
+    plan = plan_reset(
+        facts(AT_50, groups=(replace(idle(), state=GroupState.DEAD),)), ToLatest(), groups=["g"]
+    )
+
+    assert [("no-such-group", "block")] == rules(plan)
+    assert () == plan.steps
+
+
+def test_an_incomplete_list_of_groups_is_not_taken_for_whole() -> None:
+    """A name that is not in it may exist, and a pattern may match more."""
+    problem = Problem("groups coordinated by broker 3", "it did not answer")
+    made = facts(AT_50, problems=(problem,))
+
+    assert [("unreadable", "block")] == rules(plan_reset(made, ToLatest(), groups=["nope"]))
+    assert [("unreadable", "note")] == rules(plan_reset(made, ToLatest(), groups=["g*"]))
+    assert [] == rules(plan_reset(made, ToLatest(), groups=["g"]))
+
+
+def test_no_group_is_a_usage_error() -> None:
+    """No name never means all groups."""
+    with pytest.raises(UsageError, match="no group is named"):
+        plan_reset(facts(), ToLatest(), groups=[])
+
+
+@pytest.mark.parametrize(("what", "steps"), [("committed offsets", 0), ("members", 1)])
+def test_a_group_that_could_not_be_read_blocks(what: str, steps: int) -> None:
+    """Without its commits nothing is planned at all, because nothing could be put back."""
+    problem = Problem(what, "coordinator is not available", "g")
+    plan = plan_reset(facts(AT_50, problems=(problem,)), ToLatest(), groups=["g"])
+
+    assert [("unreadable", "block")] == rules(plan)
+    assert steps == len(plan.steps)
+
+
+def test_a_type_of_group_that_is_not_known_blocks() -> None:
+    """What a new type of group does with its offsets is not known here."""
+    plan = plan_reset(
+        facts(AT_50, groups=(idle(kind=GroupType.UNKNOWN),)), ToLatest(), groups=["g"]
+    )
+
+    assert [("unreadable", "block")] == rules(plan)
+
+
+def test_a_log_that_could_not_be_read_blocks() -> None:
+    """The findings about partitions that are meant come with the plan."""
+    made = replace(facts(AT_50), logs={})
+
+    assert [("unreadable", "block")] == rules(plan_reset(made, ToLatest(), groups=["g"]))
+
+
+def test_several_groups_and_patterns_in_one_plan() -> None:
+    """Groups are planned in order of their names, each once."""
+    commits = [replace(AT_50, group_id=name) for name in ("b", "a1", "a2")]
+    groups = tuple(idle(name) for name in ("b", "a2", "a1"))
+    plan = plan_reset(facts(*commits, groups=groups), ToLatest(), groups=["b", "a*", "a1"])
+
+    assert ("a1", "a2", "b") == plan.group_ids
+
+
+def test_new_topics_are_allowed_by_the_plan() -> None:
+    """A plan with new topics says so, for whoever checks it later."""
+    made = facts(Commit("g", "audit", 0, 5))
+    asked = [
+        plan_reset(made, ToEarliest(), groups=["g"], topics=["orders"], new_topics=n)
+        for n in (False, True)
+    ]
+
+    assert [["topic-never-used"], []] == [[f.rule for f in plan.findings] for plan in asked]
+    assert [frozenset(), frozenset({NEW_TOPICS})] == [plan.allows for plan in asked]
+    assert [Change(ORDERS, None, Position(0), "the log start")] == changes(asked[1])
+
+
+AN_HOUR_AGO = NOON - timedelta(hours=1)
+
+
+def at_time(found: TimedOffset | None, **changes: object) -> Snapshot:
+    """Return the facts with where orders:0 stood an hour ago."""
+    made = replace(facts(AT_50), at=AN_HOUR_AGO, at_time={ORDERS: found})
+    return replace(made, **changes)  # type: ignore[arg-type] # a test names the fields it means
+
+
+def test_to_the_first_record_at_or_after_a_time() -> None:
+    """The change says which time was asked for and of what time the record is."""
+    found = TimedOffset(30, AN_HOUR_AGO + timedelta(milliseconds=1500))
+    change = only(plan_reset(at_time(found), ToDatetime(AN_HOUR_AGO), groups=["g"]))
+
+    assert Position(30, None, "mine") == change.after
+    assert (
+        "the first record since 2026-03-01 11:00:00 UTC is of 2026-03-01 11:00:01.500 UTC"
+        == change.why
+    )
+
+
+def test_a_time_from_before_the_log_is_noted() -> None:
+    """Where the log begins later than the time asked for, older records may be gone (R19c)."""
+    logs = {ORDERS: LogOffsets(1, 100, 100)}
+    later = at_time(TimedOffset(1, NOON), logs=logs)
+    exact = at_time(TimedOffset(1, AN_HOUR_AGO), logs=logs)
+    whole = at_time(TimedOffset(0, NOON))
+    plans = [plan_reset(f, ToDatetime(AN_HOUR_AGO), groups=["g"]) for f in (later, exact, whole)]
+
+    assert [[("before-log-start", "note")], [], []] == [rules(plan) for plan in plans]
+    assert [1, 1, 0] == [c.after.offset for plan in plans for c in changes(plan) if c.after]
+
+
+@pytest.mark.parametrize(
+    ("past_end", "severity", "goes_to"),
+    [(PastEnd.KEEP, "note", []), (PastEnd.LATEST, "note", [90]), (PastEnd.FAIL, "block", [])],
+)
+def test_a_time_past_the_last_record(past_end: PastEnd, severity: str, goes_to: list[int]) -> None:
+    """It is never silently the log end: the operator chooses, and the plan says so (R18)."""
+    made = at_time(None, logs={ORDERS: LogOffsets(0, 100, 90)})
+    plan = plan_reset(made, ToDatetime(AN_HOUR_AGO, past_end), groups=["g"])
+
+    assert [("past-end", severity)] == rules(plan)
+    assert goes_to == [change.after.offset for change in changes(plan) if change.after]
+
+
+def test_a_time_that_is_still_to_come_blocks() -> None:
+    """It is said once, and no partition is planned."""
+    made = at_time(None, at=NOON + timedelta(hours=1))
+    target = ToDatetime(NOON + timedelta(hours=1), PastEnd.LATEST)
+    plan = plan_reset(made, target, groups=["g"])
+
+    assert [("in-the-future", "block")] == rules(plan)
+    assert () == plan.steps
+
+
+def test_now_is_not_still_to_come() -> None:
+    """The instant at which the facts were read is not in the future."""
+    plan = plan_reset(at_time(None, at=NOON), ToDatetime(NOON, PastEnd.LATEST), groups=["g"])
+
+    assert [("past-end", "note")] == rules(plan)
+    assert ("g",) == plan.group_ids
+
+
+def test_a_time_that_was_not_looked_up_blocks() -> None:
+    """Offsets of another instant, or of other partitions, are not taken for those asked for."""
+    problem = Problem("offsets by time", "it is too busy", None, *ORDERS)
+    missing = at_time(None, at_time={}, problems=(problem,))
+    other = at_time(TimedOffset(30, NOON), at=NOON)
+    plans = [plan_reset(f, ToDatetime(AN_HOUR_AGO), groups=["g"]) for f in (missing, other)]
+
+    assert [[("unreadable", "block")]] * 2 == [rules(plan) for plan in plans]
+    assert plans[0].findings[0].why.endswith("is not known: it is too busy")
+
+
+def test_what_was_written_down_comes_back_as_it_was() -> None:
+    """A position brings epoch and metadata along; a bare offset keeps what is there."""
+    partition = TopicPartition("orders", 1)
+    made = facts(AT_50, Commit("g", "orders", 1, 60, 5, "theirs"))
+    written = from_offsets(
+        {("g", ORDERS): Position(20, 2, "saved"), (None, partition): 10}, source="from-file a.csv"
+    )
+    planned = changes(plan_reset(made, written, groups=["g"]))
+
+    assert [Position(20, 2, "saved"), Position(10, None, "theirs")] == [c.after for c in planned]
+
+
+def test_a_position_differs_by_its_metadata_alone() -> None:
+    """The same offset with other metadata is a change."""
+    written = from_offsets({("g", ORDERS): Position(50, 3, "saved")}, source="x")
+    change = only(plan_reset(facts(AT_50), written, groups=["g"]))
+
+    assert Position(50, 3, "saved") == change.after
+
+
+def test_an_epoch_that_the_log_cannot_have_is_not_written() -> None:
+    """After a topic was made anew, an old leader epoch would make clients mistrust their log."""
+    log = LogOffsets(0, 100, 100, (EpochEnd(0, 40), EpochEnd(1, 100)))
+    written = from_offsets({("g", ORDERS): Position(20, 7, "saved")}, source="x")
+    change = only(plan_reset(facts(AT_50, log=log), written, groups=["g"]))
+
+    assert Position(20, 0, "saved") == change.after
+
+
+def test_a_written_position_outside_the_log_is_moved() -> None:
+    """It goes to the nearest offset, with its metadata and not with its epoch."""
+    written = from_offsets({("g", ORDERS): Position(200, 7, "saved")}, source="x")
+    change = only(plan_reset(facts(AT_50), written, groups=["g"]))
+
+    assert Position(100, None, "saved") == change.after
+    assert "as written down; moved to the log end 100: 200 is past it" == change.why
+
+
+def test_a_groups_own_row_comes_first() -> None:
+    """A row without a group is for every group that has none of its own for that partition."""
+    written = from_offsets({(None, ORDERS): 1, ("g", ORDERS): 0}, source="x")
+    commits = (AT_50, replace(AT_50, group_id="h"))
+    made = facts(*commits, groups=(idle("g"), idle("h")))
+
+    assert [0, 1] == [
+        c.after.offset for c in changes(plan_reset(made, written, groups=["g", "h"])) if c.after
+    ]
+
+
+def test_rows_for_others_and_groups_without_rows_are_said() -> None:
+    """Rows that are left out are counted, and a group that was asked for and has none blocks."""
+    audit = TopicPartition("audit", 0)
+    rows = {("x", ORDERS): 1, ("x", audit): 2, ("y", ORDERS): 3}
+    plan = plan_reset(facts(AT_50), from_offsets(rows, source="f"), groups=["g"])
+
+    assert [("other-groups", "note"), ("no-row", "block")] == rules(plan)
+    assert "3 rows are for groups that were not asked for: x, y; left out" == plan.findings[0].why
+
+
+def test_topics_narrow_what_was_written_down() -> None:
+    """Rows outside the topics are left out and counted; a partition asked for needs a row."""
+    rows = {("g", ORDERS): 1, ("g", TopicPartition("audit", 0)): 2}
+    made = facts(AT_50, Commit("g", "audit", 0, 5))
+    plan = plan_reset(
+        made, from_offsets(rows, source="f"), groups=["g"], topics=["orders:0,1", "more"]
+    )
+
+    assert [("other-partitions", "note"), ("no-row", "block"), ("no-row", "block")] == rules(plan)
+    assert ["for orders:1", "for more"] == [
+        f.why[-len(w) :]
+        for f, w in zip(plan.findings[1:], ("for orders:1", "for more"), strict=True)
+    ]
+    assert [ORDERS] == [change.partition for change in changes(plan)]
+
+
+@pytest.mark.parametrize("row", [-1, Position(-5)])
+def test_a_negative_row_is_refused(row: int | Position) -> None:
+    """A negative offset is no way to write 'none' (R27)."""
+    with pytest.raises(UsageError, match=r"cannot be negative: -. for orders:0"):
+        from_offsets({("g", ORDERS): row}, source="x")
+
+
+offsets = st.integers(0, 120)
+logs = st.builds(
+    lambda start, size, stable: LogOffsets(start, start + size, min(start + stable, start + size)),
+    *(st.integers(0, 60),) * 3,
+)
+commits = st.dictionaries(
+    st.tuples(st.sampled_from("gh"), st.sampled_from(["orders", "audit"]), st.integers(0, 2)),
+    offsets,
+)
+targets = st.one_of(
+    st.sampled_from([ToEarliest(), ToLatest(), ToCurrent()]),
+    st.builds(ToOffset, offsets),
+    st.builds(ShiftBy, st.integers(-150, 150)),
+    st.builds(ToDatetime, st.just(AN_HOUR_AGO), st.sampled_from(PastEnd)),
+    st.builds(
+        lambda rows: from_offsets(rows, source="x"),
+        st.dictionaries(
+            st.tuples(
+                st.sampled_from([None, "g", "h"]),
+                st.builds(TopicPartition, st.just("orders"), st.integers(0, 2)),
+            ),
+            offsets | st.builds(Position, offsets),
+        ),
+    ),
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Return two groups with some commits on topics with three partitions each."""
+    places = [TopicPartition(topic, n) for topic in ("orders", "audit") for n in range(3)]
+    found = st.none() | st.builds(TimedOffset, offsets, st.just(NOON))
+    return replace(
+        snapshot(idle("g"), idle("h")),
+        commits=tuple(Commit(*key, offset) for key, offset in draw(commits).items()),
+        logs={place: draw(logs) for place in places},
+        at=AN_HOUR_AGO,
+        at_time={place: draw(found) for place in places},
+    )
+
+
+@given(made=clusters(), target=targets, new_topics=st.booleans())
+def test_what_is_planned_exists(made: Snapshot, target: Target, *, new_topics: bool) -> None:
+    """Whatever the log, the commit and the mode, every planned offset is inside the log."""
+    plan = plan_reset(made, target, groups=["*"], topics=["orders"], new_topics=new_topics)
+    for change in changes(plan):
+        log = made.logs[change.partition]
+        assert change.after is not None
+        assert log.log_start is not None
+        assert log.log_end is not None
+        assert log.log_start <= change.after.offset <= log.log_end
+
+
+@given(clusters(), targets)
+def test_nothing_is_planned_that_was_not_asked_for(made: Snapshot, target: Target) -> None:
+    """Only the groups and partitions asked for change, and only where something differs."""
+    plan = plan_reset(made, target, groups=["g"], topics=["orders:0-1"])
+    held = {
+        TopicPartition(c.topic, c.partition): Position.of(c)
+        for c in made.commits
+        if c.group_id == "g"
+    }
+
+    assert {"g"} >= set(plan.group_ids)
+    assert {ORDERS, TopicPartition("orders", 1)} >= {c.partition for c in changes(plan)}
+    assert [held.get(c.partition) for c in changes(plan)] == [c.before for c in changes(plan)]
+    assert all(change.before != change.after for change in changes(plan))
+
+
+@given(clusters(), targets, st.randoms(use_true_random=False))
+def test_the_order_of_the_facts_does_not_matter(
+    made: Snapshot, target: Target, random: object
+) -> None:
+    """The same facts in any order make the same plan, so that an approval of it holds."""
+
+    def shuffled(rows: tuple[object, ...]) -> tuple[object, ...]:
+        return tuple(random.sample(rows, len(rows)))  # type: ignore[attr-defined] # of hypothesis
+
+    other = replace(
+        made,
+        groups=shuffled(made.groups),
+        commits=shuffled(made.commits),
+        logs=dict(shuffled(tuple(made.logs.items()))),
+    )
+    plans = [plan_reset(f, target, groups=["*"]) for f in (made, other)]
+
+    assert plans[0] == plans[1]
+    assert plans[0].fingerprint == plans[1].fingerprint
+
+
+@given(clusters())
+def test_the_ends_are_exact(made: Snapshot) -> None:
+    """To-earliest and to-latest leave every committed partition at the start or the stable end."""
+    for target, edge in ((ToEarliest(), "log_start"), (ToLatest(), "last_stable")):
+        planned = {
+            (step.group_id, *change.partition): change.after
+            for step, change in plan_reset(made, target, groups=["*"]).changes
+        }
+        for commit in made.commits:
+            key = (commit.group_id, commit.topic, commit.partition)
+            after = planned.get(key, Position.of(commit))
+            assert after is not None
+            assert getattr(made.logs[TopicPartition(*key[1:])], edge) == after.offset

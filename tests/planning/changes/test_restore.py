@@ -1,0 +1,216 @@
+"""A restore puts back exactly what was saved, and says what it cannot."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+import pytest
+from facts import NOON, live, member, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import UsageError
+from toolkit.model import (
+    Commit,
+    EpochEnd,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Snapshot,
+    TopicPartition,
+)
+from toolkit.plan import Change, Plan, Position, Severity
+from toolkit.planning.changes.clamp import STREAM_TIME_CLEARED, land
+from toolkit.planning.changes.restore import plan_restore
+
+IDLE = Group("g", GroupType.CLASSIC, GroupState.EMPTY)
+ORDERS, AUDIT = TopicPartition("orders", 0), TopicPartition("audit", 1)
+OTHER_BYTES = b64encode(b"\x07" + 8 * b"\x02").decode()
+STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
+
+
+@dataclass(frozen=True)
+class Backup:
+    """Offsets that were saved."""
+
+    commits: tuple[Commit, ...]
+    cluster: str | None = "eu"
+    cluster_id: str | None = "id"
+    taken_at: datetime | None = NOON
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+SAVED = Backup((Commit("g", *ORDERS, 10, 3, "mine"), Commit("g", *AUDIT, 20)))
+
+
+def facts(*groups: Group, commits: tuple[Commit, ...] = ()) -> Snapshot:
+    """Return a cluster with records 5 to 40 in both partitions."""
+    logs: dict[tuple[str, int], tuple[int | None, int | None]] = {
+        ("orders", 0): (5, 40),
+        ("audit", 1): (5, 40),
+    }
+    return snapshot(*groups, commits=commits, logs=logs)
+
+
+def rules(plan: Plan) -> list[tuple[str, Severity]]:
+    """Return rule and severity of a plan's findings."""
+    return [(finding.rule, finding.severity) for finding in plan.findings]
+
+
+def test_a_restore_is_exact() -> None:
+    """Offset, leader epoch and metadata go back; what is there already is no change."""
+    now = (Commit("g", *ORDERS, 30, 4, "other"), Commit("g", *AUDIT, 20))
+    plan = plan_restore(facts(IDLE, commits=now), SAVED)
+
+    change = Change(ORDERS, Position(30, 4, "other"), Position(10, 3, "mine"), "as saved")
+    assert [change] == [change for _, change in plan.changes]
+    assert ((), "restore all of 2026-03-01 12:00 UTC") == (plan.findings, plan.request)
+
+
+def test_a_group_that_is_gone_is_made() -> None:
+    """It comes back with its commits, and the plan says that it is made."""
+    plan = plan_restore(facts(), SAVED)
+
+    assert [True] == [step.creates for step in plan.steps]
+    assert ([("new-group", Severity.NOTE)], {"new-group"}) == (rules(plan), plan.allows)
+
+
+def test_a_backup_goes_into_another_group() -> None:
+    """One group of the backup may be restored under another name."""
+    plan = plan_restore(facts(IDLE), SAVED, into="h")
+
+    assert ("h",) == plan.group_ids
+    assert "restore all of 2026-03-01 12:00 UTC into h" == plan.request
+
+
+def test_several_groups_do_not_go_into_one() -> None:
+    """Their offsets would overwrite one another."""
+    both = Backup((*SAVED.commits, Commit("h", *ORDERS, 1)))
+
+    with pytest.raises(UsageError, match="offsets of 2 groups cannot go into the one group 'x'"):
+        plan_restore(facts(), both, into="x")
+
+
+def test_offsets_of_nowhere_are_not_a_backup() -> None:
+    """A CSV has neither metadata nor the cluster, so that nothing could be put back exactly."""
+    with pytest.raises(UsageError, match="is not a backup"):
+        plan_restore(facts(IDLE), replace(SAVED, cluster=None, cluster_id=None, taken_at=None))
+
+
+def test_groups_and_topics_of_a_backup_are_chosen() -> None:
+    """Names, patterns and topic scopes narrow what is restored; what has no row blocks."""
+    both = Backup((*SAVED.commits, Commit("pay-1", *ORDERS, 1)))
+    plan = plan_restore(facts(), both, groups=["pay-*", "x"], topics=["orders:0"])
+
+    assert [("pay-1", ORDERS)] == [(step.group_id, c.partition) for step, c in plan.changes]
+    assert [("no-row", Severity.BLOCK), ("new-group", Severity.NOTE)] == rules(plan)
+    assert "restore pay-* x of 2026-03-01 12:00 UTC, orders:0" == plan.request
+
+
+def test_partitions_outside_the_topics_asked_for_stay() -> None:
+    """A topic that the backup does not have is not passed over in silence."""
+    plan = plan_restore(facts(IDLE), SAVED, topics=["audit", "other"])
+
+    assert [AUDIT] == [change.partition for _, change in plan.changes]
+    assert ("no-row", Severity.BLOCK) in rules(plan)
+    more = (Commit("g", *ORDERS, 7),)
+    assert () == plan_restore(facts(IDLE, commits=more), SAVED, topics=["other"]).steps
+
+
+def test_another_cluster_blocks() -> None:
+    """Equal names on another cluster are other records, which is said once."""
+    saved = replace(SAVED, cluster="us", cluster_id="other", topic_ids={"orders": "id1"})
+    plan = plan_restore(replace(facts(IDLE), topic_ids={"orders": "id2"}), saved)
+
+    assert [("other-cluster", Severity.BLOCK)] == rules(plan)
+    assert 2 == len(list(plan.changes))
+
+
+def test_a_topic_that_was_made_anew_blocks() -> None:
+    """Its records are others; an override of the rule lets the changes through, which are there."""
+    saved = replace(SAVED, topic_ids={"orders": "id1", "audit": "id2"})
+    now = replace(facts(IDLE), topic_ids={"orders": "id1", "audit": "id3"})
+    plan = plan_restore(now, saved, into="h")
+
+    found = [(f.rule, f.group_id, f.topic) for f in plan.findings if f.severity is Severity.BLOCK]
+    assert [("topic-made-anew", "h", "audit")] == found
+    assert 2 == len(list(plan.changes))
+    assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
+
+
+def test_what_was_committed_beyond_the_backup_stays() -> None:
+    """Nothing is removed, and what stays is said."""
+    more = (Commit("g", "payments", 0, 7),)
+    plan = plan_restore(facts(IDLE, commits=more), SAVED)
+
+    assert [("not-in-backup", Severity.NOTE)] == rules(plan)
+    assert {ORDERS, AUDIT} == {change.partition for _, change in plan.changes}
+
+
+def test_a_live_group_blocks() -> None:
+    """Its members would write over what is restored, and the broker refuses it."""
+    plan = plan_restore(facts(live("g", member("orders"))), SAVED)
+
+    assert [("group-live", Severity.BLOCK)] == rules(plan)
+
+
+def test_a_partition_that_is_gone_blocks() -> None:
+    """The topic may have been made anew with fewer partitions."""
+    plan = plan_restore(facts(IDLE), Backup((Commit("g", "orders", 7, 1),)))
+
+    assert ([("missing-partition", Severity.BLOCK)], ()) == (rules(plan), plan.steps)
+
+
+LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
+
+
+@pytest.mark.parametrize(
+    ("saved", "landed", "why"),
+    [
+        (Position(5, 0, "m"), Position(5, 0, "m"), ""),
+        (Position(40, 2, "m"), Position(40, 2, "m"), ""),
+        (Position(4, 0, "m"), Position(5, 0, "m"), "moved to the log start 5: 4 is before it"),
+        (Position(41, 1, "m"), Position(40, 2, "m"), "moved to the log end 40: 41 is past it"),
+        (Position(30, 2, STREAM_TIME), Position(30, 2, STREAM_TIME), ""),
+        (
+            Position(4, 0, STREAM_TIME),
+            Position(5, 0),
+            f"moved to the log start 5: 4 is before it; {STREAM_TIME_CLEARED}",
+        ),
+        (
+            Position(4, 0, OTHER_BYTES),
+            Position(5, 0, OTHER_BYTES),
+            "moved to the log start 5: 4 is before it",
+        ),
+        (
+            Position(30, 9, "m"),
+            Position(30, 2, "m"),
+            "the log has no leader epoch 9: the topic was made anew",
+        ),
+        (
+            Position(4, 0, "bm90ZQ=="),
+            Position(5, 0, "bm90ZQ=="),
+            "moved to the log start 5: 4 is before it",
+        ),
+    ],
+)
+def test_where_a_saved_offset_lands(saved: Position, landed: Position, why: str) -> None:
+    """What is in the log stays as it is; anything else goes to the nearest end, and says so."""
+    assert (landed, why) == land(saved, LOG)
+
+
+@given(
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.integers(0, 10**6),
+)
+def test_a_saved_offset_lands_in_the_log(start: int, length: int, offset: int) -> None:
+    """Whatever was saved, what is committed exists, and is what was saved where that exists."""
+    landed, why = land(Position(offset), LogOffsets(start, start + length))
+
+    assert start <= landed.offset <= start + length
+    assert (landed.offset == offset) == (why == "")

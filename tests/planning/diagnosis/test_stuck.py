@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from facts import NOON, live, member, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import (
+    HOLDER,
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Member,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
+from toolkit.planning.diagnosis.next_steps import next_steps
+from toolkit.planning.diagnosis.stuck import Verdict, find_stuck
+from toolkit.planning.frames.snapshot_frames import members_frame
+
+P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+MINUTE = timedelta(minutes=1)
+READER = live("payments", member("orders", owns=(P0, P1)))
+LONG_AGO = NOON - 30 * MINUTE
+
+
+def look(
+    committed: dict[TopicPartition, int],
+    *,
+    at: datetime = NOON,
+    group: Group | None = READER,
+    committed_at: datetime | None = LONG_AGO,
+    logs: dict[Any, Any] | None = None,
+) -> Snapshot:
+    """Return one look at the group; every log goes from 0 to 100 unless it is said."""
+    commits = tuple(
+        Commit("payments", *partition, offset, committed_at=committed_at)
+        for partition, offset in committed.items()
+    )
+    ends = logs or dict.fromkeys(committed, (0, 100))
+    return replace(snapshot(*([group] if group else []), commits=commits, logs=ends), taken_at=at)
+
+
+def judge(first: Snapshot, second: Snapshot, **facts: Any) -> pd.DataFrame:
+    """Return what two looks say, with records that wait for half an hour where nothing is said."""
+    known = {"waits_since": {P0: LONG_AGO, P1: LONG_AGO}, "patience_s": 60.0, **facts}
+    return find_stuck(first, second, group_id="payments", **known)
+
+
+def verdict(first: Snapshot, second: Snapshot, **facts: Any) -> tuple[str, str]:
+    """Return the verdict on partition 0 and why."""
+    frame = judge(first, second, **facts).set_index(["topic", "partition"])
+    row = frame.loc[tuple(P0)]
+    return row["verdict"], row["why"]
+
+
+LATER = NOON + timedelta(seconds=10)
+
+
+def test_the_one_that_stands_still_is_stuck() -> None:
+    """The partition whose commit stays while records wait is stuck, and the others are not."""
+    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, at=LATER))
+
+    assert [("stuck", 0), ("moves", 1)] == list(
+        zip(frame["verdict"], frame["partition"], strict=True)
+    )
+    why = frame["why"][0]
+    assert "committed 50 for at least 30m10s" in why
+    assert "50 records wait, the first written 30m10s ago" in why
+    assert "other partitions of its owner moved on meanwhile" in why
+    assert [0, 40] == frame["moved"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"waits_since": {P0: LATER - timedelta(seconds=20)}}, "not for longer than 1m"),
+        ({"waits_since": {}}, "when the first of them was written is not known"),
+    ],
+)
+def test_young_records_are_no_proof(change: dict[str, Any], said: str) -> None:
+    """Where the first unread record is young, or its age is not known, it is stuck perhaps."""
+    found, why = verdict(look({P0: 50}), look({P0: 50}, at=LATER), **change)
+
+    assert ("perhaps stuck", True) == (found, said in why), why
+
+
+@pytest.mark.parametrize(
+    ("committed_at", "said"),
+    [(NOON - timedelta(seconds=30), "not for longer than 1m"), (None, "committed is not known")],
+)
+def test_a_fresh_or_unknown_commit_is_no_proof(committed_at: datetime | None, said: str) -> None:
+    """Whoever committed a moment ago, or nobody knows when, may commit again in a moment."""
+    second = look({P0: 50}, at=LATER, committed_at=committed_at)
+    found, why = verdict(look({P0: 50}, committed_at=committed_at), second)
+
+    assert ("perhaps stuck", True) == (found, said in why), why
+
+
+def test_looks_that_lie_far_apart_need_no_commit_times() -> None:
+    """Where the offsets topic may not be read, two looks with patience between them tell."""
+    first = look({P0: 50}, committed_at=None)
+    second = look({P0: 50}, at=NOON + 2 * MINUTE, committed_at=None)
+
+    assert "stuck" == verdict(first, second)[0]
+    assert "stuck" == verdict(first, second, waits_since={})[0]
+
+
+def test_what_came_between_the_looks_is_no_proof() -> None:
+    """Old records that were written only just now, as in a backfill, do not make it stuck."""
+    first = look({P0: 50}, logs={P0: (0, 50)})
+    found, why = verdict(first, look({P0: 50}, at=LATER))
+
+    assert ("perhaps stuck", True) == (found, "nothing waited yet at the first look" in why)
+
+
+def holder() -> Member:
+    """Return a member of ours that holds partition 0."""
+    subscription = Subscription(frozenset({"orders"}))
+    return Member("h-1", HOLDER, "/10.0.0.9", subscription, (P0,), holds=(P0,))
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        (look({P0: 100}), Verdict.NOTHING_WAITS),
+        (look({P0: 40}), Verdict.MOVES),
+        (look({P0: 50}, logs={P0: (0, 40)}), Verdict.OUTSIDE),
+        (look({P0: 50}, logs={P0: (60, 100)}), Verdict.OUTSIDE),
+        (look({P0: 50}, logs={P0: (None, None)}), Verdict.UNKNOWN),
+        (look({P0: 50}, group=None), Verdict.UNKNOWN),
+        (look({P0: 50}, group=live("payments", described=False)), Verdict.UNKNOWN),
+        (look({P0: 50}, group=live("payments", state=GroupState.EMPTY)), Verdict.UNREAD),
+        (look({P0: 50}, group=live("payments", member("invoices"))), Verdict.LEFT_OVER),
+        (look({P0: 50}, group=live("payments", member(unreadable="odd bytes"))), Verdict.STUCK),
+        (look({P0: 50}, group=live("payments", holder())), Verdict.PAUSED),
+        (
+            replace(look({P0: 50}), logs={P0: LogOffsets(0, 100, last_stable=50)}),
+            Verdict.TRANSACTION,
+        ),
+    ],
+)
+def test_other_reasons_to_stand_still_have_their_own_word(
+    second: Snapshot, expected: Verdict
+) -> None:
+    """What stands still for a known reason is not called stuck; what cannot be said is not said."""
+    first = look({P0: 100 if expected is Verdict.NOTHING_WAITS else 50})
+
+    assert str(expected) == verdict(first, replace(second, taken_at=LATER))[0]
+
+
+def test_owned_without_a_commit_is_not_known() -> None:
+    """A partition that a member owns and nobody committed has a row without a number."""
+    (found, why) = verdict(look({}), look({}, at=LATER, logs={P0: (0, 100)}))
+
+    assert ("not known", True) == (found, "nothing is committed" in why)
+
+
+@given(
+    committed=st.tuples(st.integers(0, 120), st.integers(0, 120)),
+    log=st.tuples(st.integers(0, 60), st.integers(60, 120)),
+    age_s=st.none() | st.floats(0, 10_000),
+    waited_s=st.none() | st.floats(0, 10_000),
+    apart_s=st.floats(0, 1_000),
+)
+def test_never_stuck_without_all_of_the_evidence(
+    committed: tuple[int, int],
+    log: tuple[int, int],
+    age_s: float | None,
+    waited_s: float | None,
+    apart_s: float,
+) -> None:
+    """Stuck means: records waited at both looks, the commit stayed, and both beyond patience."""
+    patience_s = 60.0
+    before, after = committed
+    at = NOON + timedelta(seconds=apart_s)
+    ago = {"committed_at": None if age_s is None else at - timedelta(seconds=age_s)}
+    since = {} if waited_s is None else {P0: at - timedelta(seconds=waited_s)}
+    first, second = (look({P0: o}, logs={P0: log}, **ago) for o in (before, after))
+    found, _ = verdict(
+        first, replace(second, taken_at=at), waits_since=since, patience_s=patience_s
+    )
+
+    if found == Verdict.STUCK:
+        assert before == after < log[1]
+        assert after >= log[0]
+        assert max(age_s or 0, apart_s) > patience_s
+        assert max(waited_s or 0, apart_s) > patience_s
+    if before != after and log[0] <= after <= log[1]:
+        assert found == Verdict.MOVES
+
+
+def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
+    """The steps for a stuck partition name it, and the offset behind the record it is stuck at."""
+    frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, at=LATER))
+    pause, move, resume = next_steps(frame, READER, cluster="eu")
+
+    assert ("40_pause_partitions", {"group": "payments", "topics": ["orders:0"]}) == (
+        pause.notebook,
+        pause.parameters,
+    )
+    assert ("50_reset_offsets", "to-offset", "51", ["orders:0"]) == (
+        move.notebook,
+        *(move.parameters[name] for name in ("mode", "value", "topics")),
+    )
+    assert "resume" == resume.parameters["action"]
+
+
+@pytest.mark.parametrize(
+    ("second", "notebooks"),
+    [
+        (look({P0: 50}, group=live("payments", member("invoices"))), ["60_delete_offsets"]),
+        (
+            look({P0: 50}, group=live("payments", state=GroupState.EMPTY)),
+            ["30_expiry_forecast", "61_delete_groups"],
+        ),
+        (look({P0: 50}, logs={P0: (60, 100)}), ["50_reset_offsets"]),
+        (look({P0: 50}, group=live("payments", holder())), ["40_pause_partitions"]),
+        (replace(look({P0: 50}), logs={P0: LogOffsets(0, 100, last_stable=50)}), [""]),
+        (look({P0: 50}, committed_at=None), ["90_troubleshoot_group"]),
+        (look({P0: 90}), ["10_fleet_lag"]),
+    ],
+)
+def test_every_finding_leads_somewhere(second: Snapshot, notebooks: list[str]) -> None:
+    """Each verdict names the notebook that helps, and without any there is one all the same."""
+    frame = judge(look({P0: 50}), replace(second, taken_at=LATER))
+    (group,) = second.groups
+
+    assert notebooks == [s.notebook for s in next_steps(frame, group, cluster="eu")]
+
+
+def test_a_share_group_has_no_partitions_to_judge() -> None:
+    """Groups without committed offsets give an empty frame with all its columns."""
+    group = live("payments", member("orders", owns=(P0,)), type=GroupType.SHARE)
+    frame = judge(look({}, group=group), look({}, group=group, at=LATER))
+
+    assert ([], True) == (list(frame.index), {"verdict", "why", "lag"} <= set(frame.columns))
+    assert ["10_fleet_lag"] == [s.notebook for s in next_steps(frame, group, cluster="eu")]
+
+
+def test_members_are_rows() -> None:
+    """Each member has what it reads, what it holds, and why its subscription is not known."""
+    group = live("payments", member("orders", owns=(P1, P0)), holder(), member(unreadable="odd"))
+    rows = members_frame(group)[["member", "partitions", "reads", "holds", "subscribed"]]
+
+    assert [
+        ["app", 2, "orders:0-1", "", "orders"],
+        ["app", 0, "", "", "(odd)"],
+        [HOLDER, 1, "orders:0", "orders:0", "orders"],
+    ] == rows.to_numpy().tolist()

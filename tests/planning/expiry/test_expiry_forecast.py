@@ -1,0 +1,111 @@
+"""What vanishes next, what is at risk, and the sum by group."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from expiry_facts import CLASSIC, EMPTY, KIP848, READS, STREAMS, T0, at, frame
+
+from toolkit.planning.expiry.expiry_forecast import expiring, expiry_by_group
+from toolkit.planning.expiry.with_expiry import with_expiry
+
+NOW_S = 40
+
+
+def forecast(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return the forecast of rows that are told apart by their partition, made after 40 s."""
+    numbered = [{"partition": number, **row} for number, row in enumerate(rows)]
+    return with_expiry(frame(*numbered), now=T0 + timedelta(seconds=NOW_S))
+
+
+def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int], list[int]]:
+    """Return the partitions that vanish within a time, and those at risk."""
+    found = expiring(forecast(*rows), now=T0 + timedelta(seconds=NOW_S), within_s=seconds)
+    return list(found.rows["partition"]), list(found.at_risk["partition"])
+
+
+def test_what_vanishes_is_soonest_first() -> None:
+    """Only what expires within the time is listed, first what expires first, also what is due."""
+    rows = ({"committed_at": 30}, {"committed_at": 5}, {"committed_at": -60}, {"committed_at": 90})
+
+    assert ([2, 1, 0], []) == partitions_within(50, *rows)
+    assert ([2, 1], []) == partitions_within(25, *rows)
+
+
+@pytest.mark.parametrize(
+    ("row", "is_at_risk"),
+    [
+        pytest.param({**KIP848, **READS}, True, id="848"),
+        pytest.param({**STREAMS, **READS}, True, id="streams"),
+        pytest.param({**KIP848, **READS, "committed_at": 35}, False, id="848, new commit"),
+        pytest.param({**CLASSIC, **READS}, False, id="classic: all the retention left"),
+        pytest.param({**CLASSIC, **READS, "expire_at": 20}, True, id="classic, a chosen time"),
+        pytest.param({**KIP848}, False, id="848: it vanishes anyway"),
+        pytest.param({**KIP848, **EMPTY}, False, id="848, Empty: it has stopped"),
+        pytest.param({}, False, id="simple"),
+        pytest.param({**KIP848, **READS, "pending": True}, False, id="open transaction"),
+        pytest.param({"type": "unknown", "state": "Stable"}, False, id="unknown"),
+    ],
+)
+def test_what_is_at_risk(row: dict[str, Any], is_at_risk: bool) -> None:  # noqa: FBT001
+    """At risk is what members alone keep though its clock is running."""
+    assert is_at_risk == (partitions_within(30, row)[1] == [0])
+
+
+def test_at_risk_is_in_the_order_in_which_it_would_go() -> None:
+    """What would go first is listed first."""
+    rows = [{**KIP848, **READS, "committed_at": s} for s in (20, 5, 10)]
+
+    assert ([], [1, 2, 0]) == partitions_within(60, *rows)
+
+
+def test_one_row_for_each_group() -> None:
+    """A group counts what expires, is kept, unknown and at risk, and tells of the first."""
+    found = expiry_by_group(
+        forecast(
+            {"group": "b", **KIP848, "committed_at": 10, "topic": "old"},
+            {"group": "b", **KIP848, "committed_at": 30, "topic": "old"},
+            {"group": "b", **KIP848, **READS, "committed_at": -50},
+            {"group": "b", **KIP848, "subscribed": None},
+            {"group": "a", **CLASSIC, **READS},
+            {"group": "a", **CLASSIC, **READS, "committed": None},
+            {"group": "c", "committed_at": 0},
+        )
+    ).set_index("group")
+
+    assert ["c", "b", "a"] == list(found.index)
+    b = found.loc["b"]
+    assert (4, 2, 1, 1, 1) == (
+        *(b["offsets"], b["expiring"], b["kept"]),
+        *(b["unknown"], b["at_once_if_stopped"]),
+    )
+    assert (at(70), at(90), "old", 0) == (
+        *b[["first_at", "last_at", "first_topic"]],
+        b["first_partition"],
+    )
+    assert ("nobody subscribes", "none") == (b["rule"], b["confidence"])
+    assert "1 min after the commit" in b["why"]
+    assert (1, 0, "high") == (
+        *found.loc["a", ["offsets", "expiring"]],
+        found.loc["a", "confidence"],
+    )
+    assert pd.isna(found.loc["a", "first_at"])
+
+
+def test_groups_of_the_same_name_in_two_clusters() -> None:
+    """A group's name means nothing without its cluster."""
+    found = expiry_by_group(forecast({"cluster": "us"}, {"cluster": "eu"}))
+
+    assert ["eu", "us"] == sorted(found["cluster"])
+
+
+def test_nothing_at_all() -> None:
+    """Frames without rows give frames without rows, with their columns."""
+    nothing = forecast()
+    found = expiring(nothing, now=T0, within_s=60)
+
+    assert [0, 0, 0] == [len(found.rows), len(found.at_risk), len(expiry_by_group(nothing))]
+    assert "why" in expiry_by_group(nothing)

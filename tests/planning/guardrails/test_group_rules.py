@@ -1,0 +1,443 @@
+"""What odd groups and half-read facts do to the guard-rails, and plans that were done in part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from facts import NOON, live, member
+from guardrail_cases import (
+    BILLS,
+    IDLE,
+    ORDERS,
+    OTHERS,
+    SECOND,
+    case,
+    change,
+    commit,
+    facts,
+    found,
+    plan,
+    rules,
+    step,
+)
+
+from toolkit.model import (
+    HOLDER,
+    NO_SUCH_GROUP,
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    Policy,
+    Problem,
+)
+from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
+from toolkit.planning.guardrails.registry import FINAL, Case, check
+
+DEAD = replace(IDLE, state=GroupState.DEAD)
+RESET = plan(step(change()))
+NEW = step(change(None, 5), group_id="new", state=None, type=GroupType.SIMPLE)
+COPY = plan(NEW, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
+GONE = step(change(after=None), action=Action.DELETE_GROUP)
+DELETION = plan(GONE, intent=Intent.DELETE_GROUPS)
+GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE}
+COMMITS = {Action.COMMIT, Action.MOVE}
+WAY_OUT = ". Pause what is to be changed, or use 'offsetbook move'"
+UNLISTED = Problem("groups coordinated by broker 2", "timed out")
+
+
+def whys(rule: str, about: Case) -> list[tuple[str | None, str]]:
+    """Return group and reason of what is found by one rule."""
+    return [(finding.group_id, finding.why) for finding in found(rule, about)]
+
+
+@pytest.mark.parametrize("state", sorted(set(GroupState) - {GroupState.EMPTY, GroupState.DEAD}))
+@pytest.mark.parametrize("action", sorted(set(Action) - GOES_ON))
+def test_a_group_that_is_not_known_to_be_idle_is_live(state: GroupState, action: Action) -> None:
+    """Also one without members, which is forming, or in a state we do not know."""
+    about = case(plan(step(change(), action=action)), facts(live("g", state=state)))
+
+    told = f"it is {state}; members: none is known yet{WAY_OUT if action in COMMITS else ''}"
+    assert [("g", told)] == whys("group-live", about)
+
+
+def test_members_are_named_as_far_as_they_are_known_and_few() -> None:
+    """A group of a thousand members does not fill the screen."""
+    many = live("g", *[replace(member("orders"), client_id=f"app-{n}") for n in range(1000)])
+    named = ", ".join(f"app-{n} @ /10.0.0.1" for n in (0, 1, 10, 100, 101)) + " and 995 more"
+    dropped = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
+    undescribed = replace(many, described=False)
+
+    assert [("g", f"it is Stable; members: {named}{WAY_OUT}")] == whys(
+        "group-live", case(now=facts(many))
+    )
+    assert [("g", f"subscribed by {named}")] == whys("subscribed", case(dropped, facts(many)))
+    assert [("g", f"it is Stable; members: not known{WAY_OUT}")] == whys(
+        "group-live", case(now=facts(undescribed))
+    )
+
+
+def test_a_dead_group_is_gone() -> None:
+    """A reset would bring it back, and a copy may make it."""
+    came_back = facts(replace(DEAD, group_id="new"), commits=())
+
+    assert [("g", "it does not exist now, unlike when the plan was made")] == whys(
+        "facts-moved", case(RESET, facts(DEAD))
+    )
+    assert [] == rules(case(COPY, came_back))
+
+
+@pytest.mark.parametrize("made", [RESET, plan(step(change(None, 5))), DELETION, plan(step())])
+def test_a_plan_for_a_group_that_vanished_is_refused(made: Plan) -> None:
+    """Nothing brings it back, whatever the plan would change."""
+    why = "it does not exist now, unlike when the plan was made"
+
+    assert [("g", why)] == whys("facts-moved", case(made, facts(live("h"), commits=())))
+
+
+def test_a_plan_for_a_new_group_is_refused_once_it_exists() -> None:
+    """Somebody made it since, even if it has committed nothing yet."""
+    about = case(COPY, facts(replace(IDLE, group_id="new"), commits=()))
+
+    assert [("new", "it exists now, unlike when the plan was made")] == whys("facts-moved", about)
+
+
+@pytest.mark.parametrize("kind", sorted(set(GroupType) - {GroupType.CLASSIC}))
+def test_a_group_of_another_type_is_another_group(kind: GroupType) -> None:
+    """It was deleted and made anew, or converted; what changes it safely depends on its type."""
+    about = case(plan(step(change(None, 5))), facts(replace(IDLE, type=kind), commits=()))
+
+    assert [("g", f"it is a {kind} group now, and was classic when the plan was made")] == whys(
+        "facts-moved", about
+    )
+
+
+@pytest.mark.parametrize("action", [Action.COMMIT, Action.DELETE_OFFSETS, Action.REJOIN])
+@pytest.mark.parametrize("state", [GroupState.EMPTY, GroupState.STABLE])
+def test_a_share_group_is_refused_by_name(action: Action, state: GroupState) -> None:
+    """Not as one that is live or has moved alone, which a new plan could not change."""
+    share = replace(IDLE, type=GroupType.SHARE, state=state)
+    about = case(plan(step(action=action, type=GroupType.SHARE)), facts(share, commits=()))
+
+    assert [("g", "a share group has no committed offsets (KIP-932)")] == whys("share-group", about)
+    assert "share-group" in FINAL
+
+
+@pytest.mark.parametrize("action", sorted(set(Action) - {Action.COMMIT}))
+def test_only_a_commit_can_make_a_group(action: Action) -> None:
+    """A rejoin would make one as well, which nobody asked for."""
+    allows = frozenset({NEW_GROUP})
+    about = case(plan(step(action=action, state=None), allows=allows), facts(commits=()))
+
+    assert "no-such-group" in rules(about)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [UNLISTED, Problem("groups", "no broker coordinates them", None, "__consumer_offsets", 7)],
+)
+def test_a_group_that_is_not_listed_may_exist_where_not_all_could_be_listed(
+    problem: Problem,
+) -> None:
+    """Neither is it made, nor taken for deleted."""
+    why = f"whether it exists is not known: {problem.what}: {problem.why}"
+    about = facts(commits=(), problems=(problem, problem))
+
+    assert [("new", why)] == whys("unreadable", case(COPY, about))
+    assert [("new", why)] == whys("unreadable", case(COPY, about, applying=False))
+    assert [] == whys("unreadable", case(RESET, facts(problems=(problem,))))
+
+
+@pytest.mark.parametrize(
+    ("problem", "about"),
+    [
+        (Problem("committed offsets", "timed out", "g"), ("g", None, None)),
+        (Problem("committed offset", "denied", "g", "bills", 0), ("g", "bills", 0)),
+        (Problem("log offsets", "it has no leader", None, *ORDERS), (None, "orders", 0)),
+        (Problem("topic", "denied", None, "orders"), (None, "orders", None)),
+    ],
+)
+def test_what_could_not_be_read_of_what_is_changed_blocks(
+    problem: Problem, about: tuple[object, ...]
+) -> None:
+    """Its reason is told, for the group, partition or topic that it is about."""
+    (finding,) = found("unreadable", case(now=facts(problems=(problem,))))
+
+    assert (f"{problem.what}: {problem.why}", about) == (
+        finding.why,
+        (finding.group_id, finding.topic, finding.partition),
+    )
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem("committed offset", "denied", "h", *ORDERS),
+        Problem("log offsets", "it has no leader", None, *OTHERS),
+        Problem("leader epochs", "timed out", None, *ORDERS),
+        Problem(NO_SUCH_GROUP, "no group has or matches this name", "g"),
+        Problem("topic", "the topic does not exist", None, "bills"),
+        Problem("commit times", "denied"),
+    ],
+)
+def test_what_could_not_be_read_of_anything_else_does_not(problem: Problem) -> None:
+    """Other groups and logs, and what is left out safely, or judged by a rule of its own."""
+    assert [] == rules(case(now=facts(problems=(problem,))))
+
+
+@pytest.mark.parametrize("after", [10, None])
+def test_where_no_offset_moves_a_log_that_cannot_be_read_is_no_obstacle(after: int | None) -> None:
+    """A deletion and a rescue are for partitions without a leader too."""
+    offline = Problem("log offsets", "it has no leader", None, *ORDERS)
+    made = plan(step(change(after=after)), intent=Intent.RESCUE)
+
+    assert [] == rules(case(made, facts(logs={}, problems=(offline,))))
+
+
+def test_an_undescribed_group_is_unreadable_and_told_once() -> None:
+    """Also where no problem says why it was not described."""
+    undescribed = replace(IDLE, described=False)
+    problem = Problem("members", "timed out", "g")
+
+    assert [("g", "its members are not known")] == whys("unreadable", case(now=facts(undescribed)))
+    assert [("g", "members: timed out")] == whys(
+        "unreadable", case(now=facts(undescribed, problems=(problem,)))
+    )
+
+
+def test_an_empty_group_subscribes_to_nothing() -> None:
+    """Nobody has to be asked what an idle group reads."""
+    made = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
+
+    assert [] == found("subscribed", case(made, facts(replace(IDLE, described=False))))
+
+
+def test_one_group_that_cannot_be_judged_does_not_hide_the_others() -> None:
+    """Whoever overrides a rule has seen what else it objects to."""
+    young, busy = step(change(), group_id="a", last_commit_at=NOON), step(change())
+    now = facts(
+        replace(IDLE, group_id="a"), IDLE, commits=(commit(group="a", age=0), commit(age=1))
+    )
+    dropped = [
+        step(change(after=None), group_id=name, action=Action.DELETE_OFFSETS) for name in "ag"
+    ]
+
+    assert ["g", None] == [
+        g for g, _ in whys("keeps-committing", case(plan(young, busy, made_at=NOON), now))
+    ]
+    assert ["g", None] == [
+        g
+        for g, _ in whys(
+            "subscribed", case(plan(*dropped), facts(live("a"), live("g", member("orders"))))
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("count", "named", "more"), [(3, 3, ""), (4, 3, "; and 1 more"), (1003, 3, "; and 1,000 more")]
+)
+def test_many_unknown_facts_are_counted(count: int, named: int, more: str) -> None:
+    """The first three are named."""
+    made = plan(step(*[change(at=BILLS._replace(partition=n)) for n in range(1, count + 1)]))
+    (finding,) = found("skips-unread-records", case(made))
+    logs = [f"where the log of bills partition {n + 1} starts and ends" for n in range(named)]
+
+    assert f"cannot be judged without knowing: {'; '.join(logs)}{more}" == finding.why
+
+
+def watched(*commits: Commit, seconds: float, group: Group = IDLE, **fields: object) -> Case:
+    """Return the case of a plan of so many seconds ago, for a group with these commits."""
+    made = plan(step(change(), **fields), made_at=NOON - seconds * SECOND)
+    return case(made, facts(group, commits=commits), watch=6 * SECOND)
+
+
+LATELY = {"last_commit_at": NOON - 30 * SECOND}
+
+
+@pytest.mark.parametrize(
+    ("about", "blocked"),
+    [
+        (watched(commit(age=30), seconds=5.9, **LATELY), True),
+        (watched(commit(age=30), seconds=6, **LATELY), False),
+        # A minute, and five more by which the broker's clock may be behind ours.
+        (watched(commit(age=360), seconds=0, last_commit_at=NOON - 360 * SECOND), True),
+        (watched(commit(age=361), seconds=0, last_commit_at=NOON - 361 * SECOND), False),
+        # A commit that moved on while it was read has no time, however old the others are.
+        (watched(commit(), commit(at=OTHERS, age=None), seconds=0), True),
+        (watched(commit(age=None), seconds=0, last_commit_at=None), True),
+        (watched(commit(age=None), seconds=6, last_commit_at=None), False),
+        # Nothing was known when the plan was made, and something came after it.
+        (watched(commit(age=1), seconds=10, last_commit_at=None), True),
+        (watched(commit(age=11), seconds=10, last_commit_at=None), False),
+        # A broker whose clock is ahead does not make a group look quiet.
+        (watched(commit(age=-90), seconds=0, last_commit_at=NOON + 90 * SECOND), True),
+        (watched(seconds=0), True),
+        (watched(seconds=0, group=live("g", state=GroupState.PREPARING_REBALANCE)), False),
+    ],
+)
+def test_an_idle_group_that_committed_lately_is_looked_at_twice(
+    about: Case, *, blocked: bool
+) -> None:
+    """Two looks six seconds apart, or a minute without a commit, and none since the plan."""
+    assert blocked == bool(found("keeps-committing", about))
+
+
+def test_a_step_without_changes_needs_no_second_look() -> None:
+    """An empty group that goes away has nobody who could write over it."""
+    made = plan(step(action=Action.DELETE_GROUP), intent=Intent.DELETE_GROUPS, made_at=NOON)
+
+    assert [] == rules(case(made, facts(commits=())))
+
+
+@pytest.mark.parametrize("intent", sorted(set(Intent) - {Intent.RESET, Intent.MOVE}))
+def test_only_a_reset_is_held_to_the_topics_of_its_group(intent: Intent) -> None:
+    """A copy, a restore and an undo bring the topics that they were asked to bring."""
+    made = plan(step(change(None, 0, BILLS)), intent=intent)
+
+    assert [] == found("topic-never-used", case(made))
+    assert [] == found("topic-never-used", case(replace(made, allows=frozenset({NEW_TOPICS}))))
+
+
+def test_new_topics_are_for_those_who_ask_for_them() -> None:
+    """To allow a new group does not allow new topics."""
+    made = plan(step(change(None, 0, BILLS)), allows=frozenset({NEW_GROUP}))
+
+    assert ["topic-never-used"] == rules(case(made))
+    assert [] == rules(case(replace(made, allows=frozenset({NEW_TOPICS}))))
+
+
+def test_metadata_and_leader_epoch_are_facts_too() -> None:
+    """The same offset with something else beside it was committed again."""
+    moved = replace(commit(), metadata="theirs")
+    after = Change(ORDERS, Position(10, 4, "mine"), Position(5, 4, "mine"))
+
+    assert ["facts-moved"] == rules(case(now=facts(commits=(moved,))))
+    assert ["facts-moved"] == rules(case(plan(step(after)), facts()))
+
+
+def test_what_was_committed_since_keeps_a_group_from_being_deleted() -> None:
+    """Somebody uses it; that holds also while a deletion is finished."""
+    since = facts(commits=(commit(), commit(at=BILLS)))
+
+    others = facts(commits=(commit(), commit(at=BILLS, group="h")))
+
+    assert [] == found("facts-moved", case(DELETION, others))
+    for about in (case(DELETION, since), case(DELETION, since, finishing=True)):
+        (finding,) = found("facts-moved", about)
+        assert ("committed since the plan was made", "bills") == (finding.why, finding.topic)
+
+
+@pytest.mark.parametrize("fields", [{"finishing": True}, {"applying": False}])
+def test_what_an_earlier_run_did_is_not_taken_for_a_move(fields: dict[str, object]) -> None:
+    """A run that was cut off is finished: what is where the plan sends it has been done."""
+    both = plan(step(change(), change(after=7, at=OTHERS)))
+    half, moved = (facts(commits=(commit(at, ORDERS), commit(10, OTHERS))) for at in (5, 6))
+    gone = facts(live("h"), commits=())
+
+    assert [] == found("facts-moved", case(both, half, **fields))
+    assert ["facts-moved"] == rules(case(both, moved, **fields))
+    assert [] == found("facts-moved", case(DELETION, gone, **fields))
+    assert ["facts-moved"] == rules(case(RESET, facts(live("h"), commits=()), **fields))
+
+
+def test_finishing_needs_no_fresh_plan_and_no_second_look() -> None:
+    """The run that was cut off had both, and its own commits are young."""
+    made = plan(step(change(), last_commit_at=NOON - 9000 * SECOND), made_at=NOON - 9000 * SECOND)
+    about = case(made, facts(commits=(commit(5, age=1),)), finishing=True)
+
+    assert [] == rules(about)
+    assert ["stale-plan", "facts-moved", "keeps-committing"] == rules(
+        replace(about, finishing=False)
+    )
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (step(change()), step(change(before=5, after=4))),
+        (step(change()), replace(GONE, changes=())),
+    ],
+)
+def test_two_steps_that_build_on_each_other_are_refused(steps: tuple[Step, ...]) -> None:
+    """Each starts from the facts, so the second would not find what it expects."""
+    assert ["facts-moved"] == rules(case(plan(*steps)))
+
+
+def test_the_last_offsets_are_counted_over_all_steps() -> None:
+    """Deleting one topic a step empties the group as well."""
+    steps = [
+        step(change(after=None, at=at), action=Action.DELETE_OFFSETS) for at in (ORDERS, BILLS)
+    ]
+    now = facts(commits=(commit(), commit(at=BILLS)))
+
+    assert ["last-offsets"] == rules(case(plan(*steps, intent=Intent.DELETE_OFFSETS), now))
+    assert [] == rules(case(plan(*steps[1:], intent=Intent.DELETE_OFFSETS), now))
+    assert [] == found("last-offsets", case(plan(*steps), facts(commits=())))
+
+
+def test_an_empty_plan_is_harmless() -> None:
+    """There is nothing to object to where nothing is changed."""
+    assert () == check(case(plan(), facts(live("g"), problems=(UNLISTED,))))
+
+
+def test_topics_of_another_cluster_are_not_called_new() -> None:
+    """That it is another cluster is said, and enough."""
+    made = plan(step(change()), topic_ids={"orders": "id1"})
+
+    assert ["wrong-cluster"] == rules(case(made, facts(cluster_id="x", topic_ids={"orders": "y"})))
+
+
+HOLDER_OF_ORDERS = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+HELD_GROUP = live("g", member("orders"), HOLDER_OF_ORDERS, assignor="range")
+
+
+def moving(*changes: Change, intent: Intent = Intent.RESET) -> Plan:
+    """Return a plan to move offsets of partitions that are paused."""
+    return plan(step(*changes, action=Action.MOVE), intent=intent)
+
+
+def test_what_is_paused_is_moved_while_the_group_lives() -> None:
+    """As long as all of it is; what is not is named."""
+    both = moving(change(), change(at=OTHERS))
+    about = facts(HELD_GROUP, commits=(commit(), commit(at=OTHERS)))
+
+    assert [] == rules(case(moving(change()), about))
+    ((_, why),) = whys("group-live", case(both, about))
+    assert "; orders:1 is not paused. Pause what is to be changed" in why
+    assert "group-live" in rules(case(plan(step(change())), about))  # not in a transaction
+
+
+def test_a_move_that_is_approved_before_it_holds() -> None:
+    """While it is reviewed nothing is paused yet; when it is applied everything is."""
+    reader, move = live("g", member("orders")), moving(change(), intent=Intent.MOVE)
+
+    assert [] == rules(case(move, facts(reader), applying=False))
+    assert ["group-live"] == rules(case(move, facts(reader)))
+    streams = live("g", member("orders"), type=GroupType.STREAMS)
+    evicting = moving(change(), intent=Intent.MOVE)
+    evicting = replace(evicting, steps=(replace(evicting.steps[0], type=GroupType.STREAMS),))
+    assert [] == rules(case(evicting, facts(streams)))
+    since = facts(streams, commits=(commit(12, age=0),))
+    assert [] == rules(case(evicting, since))  # its members read on until they are evicted
+    assert "facts-moved" in rules(case(move, replace(since, groups=(HELD_GROUP,))))
+
+
+@pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE])
+def test_who_reads_is_no_matter_of_offsets(action: Action) -> None:
+    """Holding and letting go change no offset, so none may have moved, or be about to."""
+    made = plan(step(change(None, None), action=action), intent=Intent.PAUSE)
+    about = facts(HELD_GROUP, commits=(replace(commit(99, age=0), pending=True),))
+
+    assert [] == rules(case(made, about))
+    assert ["protected-group"] == rules(case(made, about, policy=Policy(protected_groups=("g",))))
+
+
+def test_a_release_needs_no_standstill() -> None:
+    """However the group is, what is held can be given back; to hold more it must be calm."""
+    busy = facts(replace(HELD_GROUP, state=GroupState.PREPARING_REBALANCE))
+    held, free = (
+        plan(step(change(None, None), action=action)) for action in (Action.HOLD, Action.RELEASE)
+    )
+
+    assert (["not-stable"], []) == (rules(case(held, busy)), rules(case(free, busy)))

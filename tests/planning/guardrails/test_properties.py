@@ -1,0 +1,260 @@
+"""What guard-rails hold to for any small plan and any facts, by counting the slow way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+
+from facts import NOON
+from guardrail_cases import IDLE, SECOND, found
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import (
+    Commit,
+    Group,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Member,
+    Policy,
+    Problem,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
+from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
+from toolkit.planning.guardrails.registry import RULES, CannotTell, Case, check
+
+NAMES = ("g", "h")
+TOPICS = ("orders", "bills")
+PLACES = [TopicPartition(topic, number) for topic in TOPICS for number in (0, 1)]
+NEW_OFFSETS = {Intent.RESET, Intent.MOVE}
+AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
+
+small = st.integers(-2, 9)
+odd = st.one_of(small, st.integers(-(2**63), 2**64))
+positions = st.builds(Position, small, st.sampled_from([None, 0, 1]), st.sampled_from(["", "mine"]))
+odd_positions = st.builds(Position, odd)
+times = st.none() | st.integers(-200, 200).map(lambda age: NOON - age * SECOND)
+places = st.sampled_from(PLACES)
+intents = st.sampled_from(Intent)
+
+
+def changes_of(held: st.SearchStrategy[Position]) -> st.SearchStrategy[tuple[Change, ...]]:
+    """Return changes of some partitions, each at most once."""
+    made = st.builds(Change, places, st.none() | held, st.none() | held)
+    return st.lists(made, max_size=4, unique_by=lambda change: change.partition).map(tuple)
+
+
+def commits_of(offsets: st.SearchStrategy[int]) -> st.SearchStrategy[tuple[Commit, ...]]:
+    """Return commits, at most one for each group and partition."""
+    made = st.builds(
+        lambda name, place, rest: Commit(name, *place, *rest),
+        st.sampled_from(NAMES),
+        places,
+        st.tuples(
+            offsets,
+            st.sampled_from([None, 0, 1]),
+            st.sampled_from(["", "mine"]),
+            times,
+            st.booleans(),
+        ),
+    )
+    return st.lists(
+        made, max_size=6, unique_by=lambda commit: (commit.group_id, commit.topic, commit.partition)
+    ).map(tuple)
+
+
+members = st.builds(
+    Member,
+    st.just("m"),
+    st.just("app"),
+    st.just("/h"),
+    st.builds(
+        Subscription,
+        st.frozensets(st.sampled_from(TOPICS)),
+        unreadable=st.sampled_from(["", "no idea"]),
+    ),
+)
+groups = st.builds(
+    Group,
+    st.sampled_from(NAMES),
+    st.sampled_from(GroupType),
+    st.sampled_from(GroupState),
+    members=st.lists(members, max_size=2).map(tuple),
+    described=st.booleans(),
+)
+problems = st.builds(
+    Problem,
+    st.sampled_from(["groups", "members", "committed offset", "log offsets", "leader epochs"]),
+    st.just("no answer"),
+    st.none() | st.sampled_from(NAMES),
+    st.none() | st.sampled_from(TOPICS),
+    st.none() | st.integers(0, 1),
+)
+any_facts = st.builds(
+    Snapshot,
+    st.just("eu"),
+    st.sampled_from(["id", "other", ""]),
+    st.just(NOON),
+    st.lists(groups, max_size=2, unique_by=lambda group: group.group_id).map(tuple),
+    commits_of(odd),
+    st.dictionaries(places, st.builds(LogOffsets, st.none() | odd, st.none() | odd)),
+    st.lists(problems, max_size=3).map(tuple),
+)
+any_steps = st.builds(
+    Step,
+    st.sampled_from(NAMES),
+    st.sampled_from(Action),
+    changes_of(odd_positions),
+    st.sampled_from(GroupType),
+    st.none() | st.sampled_from(GroupState),
+    times,
+)
+any_plans = st.builds(
+    Plan,
+    intents,
+    st.just("as asked"),
+    st.just("eu"),
+    st.just("id"),
+    st.integers(-9000, 9000).map(lambda age: NOON - age * SECOND),
+    st.lists(any_steps, max_size=3).map(tuple),
+    allows=st.frozensets(st.sampled_from([NEW_GROUP, NEW_TOPICS])),
+)
+any_cases = st.builds(
+    Case,
+    any_plans,
+    any_facts,
+    st.builds(Policy, st.booleans(), max_groups=st.integers(-1, 2)),
+    st.just(NOON),
+    st.sampled_from(["", "why"]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(any_cases)
+def test_a_rule_raises_nothing_but_that_it_cannot_tell(about: Case) -> None:
+    """No fact, however odd, makes a rule fail in another way, and no reason is empty."""
+    for rule in RULES.values():
+        with suppress(CannotTell):
+            assert all(objection.why for objection in rule(about))
+    assert all(finding.rule in RULES for finding in check(about))
+
+
+def held(about: Case, change: Change) -> Position | None:
+    """Return what is committed now where a change is to be made."""
+    for commit in about.facts.commits:
+        if (commit.group_id, commit.topic, commit.partition) == ("g", *change.partition):
+            return Position.of(commit)
+    return None
+
+
+@st.composite
+def cases_of_one_group(draw: st.DrawFn) -> Case:
+    """Return a plan for an idle group, of which some commits may have moved since."""
+    changes = draw(changes_of(positions))
+    commits = []
+    for change in changes:
+        now = draw(st.sampled_from([change.before, change.after]) | st.none() | positions)
+        if now is not None:
+            commits.append(
+                Commit("g", *change.partition, now.offset, now.leader_epoch, now.metadata)
+            )
+    step = Step("g", Action.COMMIT, changes, GroupType.CLASSIC, GroupState.EMPTY)
+    facts = Snapshot("eu", "id", NOON, (IDLE,), tuple(commits), {})
+    made = Plan(Intent.UNDO, "as asked", "eu", "id", NOON - 10 * SECOND, (step,))
+    return Case(made, facts, Policy(), NOON, "why", applying=True)
+
+
+@given(cases_of_one_group(), st.booleans())
+def test_facts_moved_objects_exactly_where_a_change_does_not_start_from_the_facts(
+    about: Case,
+    finishing: bool,  # noqa: FBT001 - hypothesis fills it in
+) -> None:
+    """While a run is finished, what is where the plan sends it is all right too."""
+    (step,) = about.plan.steps
+    expected = [
+        ("g", *change.partition)
+        for change in step.changes
+        if held(about, change) not in ({change.before} | ({change.after} if finishing else set()))
+    ]
+    findings = found("facts-moved", replace(about, finishing=finishing))
+
+    assert expected == [(f.group_id, f.topic, f.partition) for f in findings]
+
+
+@st.composite
+def cases_with_logs(draw: st.DrawFn) -> Case:
+    """Return a plan for two groups, with logs that have a beginning and an end."""
+    steps = tuple(
+        Step(name, Action.COMMIT, draw(changes_of(positions)), GroupType.CLASSIC, GroupState.EMPTY)
+        for name in NAMES
+    )
+    logs = {}
+    for place in PLACES:
+        start, length = draw(st.integers(0, 6)), draw(st.integers(0, 6))
+        logs[place] = LogOffsets(start, start + length)
+    made = Plan(draw(intents), "as asked", "eu", "id", NOON, steps)
+    return Case(made, Snapshot("eu", "id", NOON, (), (), logs), Policy(), NOON)
+
+
+def records(about: Case, change: Change, *, of: Position | None) -> set[int]:
+    """Return the records that a reader at a position has ahead, of those that are in the log."""
+    log = about.facts.logs[change.partition]
+    every = set(range(log.log_start or 0, log.log_end or 0))
+    return {number for number in every if of is None or number >= of.offset}
+
+
+def skipped(about: Case, change: Change) -> int:
+    """Count unread records that are not ahead any more."""
+    if change.after is None or (change.before is None and about.plan.intent not in NEW_OFFSETS):
+        return 0
+    ahead = records(about, change, of=change.after)
+    return len(records(about, change, of=change.before) - ahead)
+
+
+def repeated(about: Case, change: Change) -> int:
+    """Count records ahead that had been read."""
+    if change.after is None or change.before is None:
+        return 0
+    ahead = records(about, change, of=change.after)
+    return len(ahead - records(about, change, of=change.before))
+
+
+@given(cases_with_logs())
+def test_records_are_counted_as_one_by_one(about: Case) -> None:
+    """What is skipped and repeated are records that exist, counted as sets of their numbers."""
+    lost: Counter[str] = Counter()
+    again = 0
+    if about.plan.intent in AIMED:
+        for step, change in about.plan.changes:
+            lost[step.group_id] += skipped(about, change)
+            again += repeated(about, change)
+    by_group = [(name, f"{count} records that") for name, count in lost.items() if count]
+    strict = replace(about, policy=Policy(max_records_skipped=-1, max_records_repeated=-1))
+
+    assert by_group == [
+        (f.group_id, f.why[: len("0 records that")]) for f in found("skips-unread-records", about)
+    ]
+    assert [
+        f"{lost.total()} records skipped; max_records_skipped is -1",
+        f"{again} records repeated; max_records_repeated is -1",
+    ] == [finding.why for finding in found("too-many-records", strict)]
+
+
+@given(cases_with_logs())
+def test_a_target_outside_its_log_is_told(about: Case) -> None:
+    """Exactly those positions that are aimed at and that no record and no log end has."""
+    expected = [
+        (step.group_id, *change.partition)
+        for step, change in about.plan.changes
+        if about.plan.intent in AIMED and change.after is not None
+        for log in [about.facts.logs[change.partition]]
+        if change.after.offset not in range(log.log_start or 0, (log.log_end or 0) + 1)
+    ]
+    findings = found("before-log-start", about)
+
+    assert expected == [(f.group_id, f.topic, f.partition) for f in findings]

@@ -1,0 +1,254 @@
+"""Sharing out partitions: each rule as a property, for whatever members there are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import TopicPartition
+from toolkit.planning.holds.assignment import Assignment, Subscriber, assign
+
+TOPICS = ("a", "b", "c")
+counts_ = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9), max_size=3)
+places = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 9))
+paused_ = st.frozensets(places, max_size=6)
+topics_ = st.frozensets(st.sampled_from(TOPICS), max_size=3)
+members_ = st.lists(
+    st.builds(
+        Subscriber,
+        st.sampled_from([f"m{number}" for number in range(6)]),
+        topics_,
+        st.frozensets(places, max_size=8),
+        st.integers(-1, 3),
+    ),
+    max_size=6,
+    unique_by=lambda member: member.member_id,
+)
+cooperative_ = st.booleans()
+
+
+def everything(counts: Mapping[str, int]) -> set[TopicPartition]:
+    """Return all partitions of some topics."""
+    return {TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)}
+
+
+def rejoined(members: Iterable[Subscriber], assignment: Assignment) -> list[Subscriber]:
+    """Return the members as they come back once they have taken an assignment."""
+    return [
+        Subscriber(m.member_id, m.topics, assignment.shares[m.member_id], generation=9)
+        for m in members
+    ]
+
+
+@given(members_, counts_, paused_)
+def test_each_partition_has_one_owner_who_subscribes(
+    members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
+) -> None:
+    """What is not paused has exactly one subscribed owner, what is paused or unwanted has none."""
+    shares = assign(members, counts, paused=paused).shares
+    wanted = frozenset().union(*(member.topics for member in members))
+    owners = Counter(partition for share in shares.values() for partition in share)
+
+    assert {one: 1 for one in everything(counts) - paused if one.topic in wanted} == owners
+    assert {member.member_id for member in members} == shares.keys()
+    for member in members:
+        assert {one.topic for one in shares[member.member_id]} <= member.topics
+
+
+@given(members_, counts_, paused_)
+def test_nobody_keeps_what_a_much_smaller_share_could_have(
+    members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
+) -> None:
+    """No owner has two more than another subscriber of its topic; equals differ by one."""
+    shares = assign(members, counts, paused=paused).shares
+
+    for one in members:
+        for other in members:
+            more = len(shares[one.member_id]) - len(shares[other.member_id])
+            if {p.topic for p in shares[one.member_id]} & other.topics:
+                assert more <= 1
+            if one.topics == other.topics:
+                assert abs(more) <= 1
+
+
+@given(members_, counts_, paused_)
+def test_as_little_as_possible_moves(
+    members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
+) -> None:
+    """Of members who subscribe to the same, as many keep what they had as balance lets."""
+    alike = [
+        Subscriber(member.member_id, frozenset(TOPICS), member.owned, number)
+        for number, member in enumerate(members)
+    ]
+    shares = assign(alike, counts, paused=paused).shares
+    left = everything(counts) - paused
+    had = {}
+    for member in sorted(alike, key=lambda member: -member.generation):
+        had[member.member_id] = member.owned & left
+        left -= member.owned
+
+    kept = sum(len(shares[member_id] & had[member_id]) for member_id in had)
+    quota, larger = divmod(sum(map(len, shares.values())), len(alike) or 1)
+    most = max(
+        (
+            sum(min(len(had[one]), quota + (one in chosen)) for one in had)
+            for chosen in combinations(had, larger)
+        ),
+        default=0,
+    )
+    assert most == kept
+
+
+@given(members_, counts_, paused_)
+def test_a_balanced_group_that_nothing_happens_to_stays_as_it_is(
+    members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
+) -> None:
+    """Members that come back with what they were given are given it again."""
+    before = assign(members, counts, paused=paused)
+
+    assert before == assign(rejoined(members, before), counts, paused=paused, cooperative=True)
+
+
+@given(members_, counts_, paused_, cooperative_, st.randoms())
+def test_the_order_of_the_facts_does_not_matter(
+    members: list[Subscriber],
+    counts: dict[str, int],
+    paused: frozenset[TopicPartition],
+    cooperative: bool,  # noqa: FBT001
+    random: st.DataObject,
+) -> None:
+    """The same facts give the same shares."""
+    shuffled, topics = list(members), list(counts.items())
+    random.shuffle(shuffled)
+    random.shuffle(topics)
+
+    assert assign(members, counts, paused=paused, cooperative=cooperative) == assign(
+        shuffled, dict(topics), paused=paused, cooperative=cooperative
+    )
+
+
+@given(members_, counts_, paused_)
+def test_cooperative_members_are_not_given_what_another_owns(
+    members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
+) -> None:
+    """What a member still owns goes to nobody else; what is withheld is all that is missing."""
+    first = assign(members, counts, paused=paused, cooperative=True)
+    final = assign(members, counts, paused=paused)
+
+    for member in members:
+        for other, share in first.shares.items():
+            assert other == member.member_id or not share & member.owned
+        assert final.shares[member.member_id] - first.withheld == (first.shares[member.member_id])
+    assert first.withheld <= frozenset().union(*final.shares.values())
+
+
+@given(members_, counts_, paused_)
+def test_cooperative_assignments_come_to_an_end(
+    members: list[Subscriber], counts: dict[str, int], paused: frozenset[TopicPartition]
+) -> None:
+    """Once all have taken an assignment the next withholds less; members alike need no third."""
+    wanted = frozenset().union(*(member.topics for member in members))
+    alike = len({member.topics for member in members}) <= 1
+    found = assign(members, counts, paused=paused, cooperative=True)
+    rounds = 1
+    while found.withheld:
+        members = rejoined(members, found)
+        found = assign(members, counts, paused=paused, cooperative=True)
+        rounds += 1
+        assert rounds <= (2 if alike else 4)
+
+    assert {one for one in everything(counts) - paused if one.topic in wanted} == set().union(
+        *found.shares.values()
+    )
+
+
+@given(members_, counts_, paused_, topics_)
+def test_a_member_that_appears_takes_from_others_and_gives_them_nothing(
+    members: list[Subscriber],
+    counts: dict[str, int],
+    paused: frozenset[TopicPartition],
+    topics: frozenset[str],
+) -> None:
+    """Where all subscribe to the same topics, only the newcomer gets what somebody else had."""
+    alike = [Subscriber(member.member_id, topics, member.owned) for member in members]
+    before = rejoined(alike, assign(alike, counts, paused=paused))
+    after = assign([*before, Subscriber("new", topics)], counts, paused=paused).shares
+
+    for member in before:
+        assert after[member.member_id] <= member.owned
+
+
+@given(members_.filter(bool), counts_, paused_, topics_)
+def test_what_a_lost_member_had_goes_to_those_who_are_left(
+    members: list[Subscriber],
+    counts: dict[str, int],
+    paused: frozenset[TopicPartition],
+    topics: frozenset[str],
+) -> None:
+    """Where all subscribe to the same topics, the others keep all that they had."""
+    alike = [Subscriber(member.member_id, topics, member.owned) for member in members]
+    before = rejoined(alike, assign(alike, counts, paused=paused))
+    after = assign(before[1:], counts, paused=paused).shares
+
+    for member in before[1:]:
+        assert member.owned <= after[member.member_id]
+
+
+def test_the_newer_of_two_claims_counts() -> None:
+    """A partition that two members say they own stays with the one who says so later."""
+    place = TopicPartition("a", 0)
+    stale = Subscriber("m1", frozenset("a"), frozenset({place}), generation=3)
+    owner = Subscriber("m2", frozenset("a"), frozenset({place}), generation=4)
+
+    assert {"m1": frozenset(), "m2": {place}} == assign([stale, owner], {"a": 1}).shares
+    # Both may be reading it, so neither goes on until both have let go.
+    assert {place} == assign([stale, owner], {"a": 1}, cooperative=True).withheld
+
+
+def test_of_two_equal_claims_the_same_one_counts_always() -> None:
+    """Which of two members keeps what both say they own does not depend on their order."""
+    claims = [
+        Subscriber(name, frozenset("a"), frozenset({TopicPartition("a", 0)}))
+        for name in ("m1", "m2")
+    ]
+
+    assert assign(claims, {"a": 2}) == assign(reversed(claims), {"a": 2})
+
+
+def test_what_was_just_given_is_moved_before_what_was_owned() -> None:
+    """Where a member gets too much, it keeps what it had and passes on what is new to it."""
+    three = [
+        Subscriber("x", frozenset("au"), frozenset({TopicPartition("a", 0)})),
+        Subscriber("y", frozenset("a")),
+        Subscriber(
+            "z", frozenset("uv"), frozenset(TopicPartition("v", number) for number in range(5))
+        ),
+    ]
+    shares = assign(three, {"a": 3, "u": 1, "v": 5}).shares
+
+    assert {TopicPartition("a", 0), TopicPartition("u", 0)} == shares["x"]
+
+
+def test_the_largest_share_gives_first() -> None:
+    """A partition of a small share does not move where one of the largest could."""
+    both = frozenset("ab")
+    small = Subscriber("m1", both, frozenset({TopicPartition("a", 0), TopicPartition("b", 0)}))
+    large = Subscriber("m2", both, frozenset(TopicPartition("b", number) for number in (1, 2, 3)))
+    shares = assign([small, large, Subscriber("new", both)], {"a": 1, "b": 4}).shares
+
+    assert small.owned == shares["m1"]
+    assert 1 == len(shares["new"])
+
+
+def test_shares_of_different_subscriptions_are_as_even_as_they_can_be() -> None:
+    """Who may read more takes what the other cannot, and no more than that where it has more."""
+    both, only_a = frozenset({"a", "b"}), frozenset({"a"})
+    shares = assign([Subscriber("m1", both), Subscriber("m2", only_a)], {"a": 3, "b": 1}).shares
+
+    assert [2, 2] == [len(shares["m1"]), len(shares["m2"])]
+    shares = assign([Subscriber("m1", both), Subscriber("m2", only_a)], {"a": 1, "b": 5}).shares
+    assert [5, 1] == [len(shares["m1"]), len(shares["m2"])]

@@ -1,0 +1,158 @@
+"""What a pause is said to cost, before anything happens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from facts import NOON
+from held import classic, facts, group, notes, reader, told
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import Commit, Group, GroupType, Prefer, Snapshot
+from toolkit.plan import Plan
+from toolkit.planning.changes.pause import plan_pause
+from toolkit.planning.holds.hold_context import Background, HoldTerms, Settings
+
+COSTS = ["stops", "repeats", "disturbs", "survives", "alternatives"]
+TEN_SECONDS = timedelta(seconds=10)
+
+
+def earlier(now: Snapshot, *, written: int = 0, read: int = 0) -> Snapshot:
+    """Return the facts of ten seconds ago, since when so much was written and read everywhere."""
+    logs = {p: replace(log, log_end=(log.log_end or 0) - written) for p, log in now.logs.items()}
+    commits = tuple(replace(c, offset=c.offset - read) for c in now.commits)
+    return replace(now, taken_at=NOON - TEN_SECONDS, logs=logs, commits=commits)
+
+
+def pause(
+    about: Group,
+    prefer: Prefer = Prefer.LOSSLESS,
+    *,
+    hold_for: timedelta | None = None,
+    end: int = 20,
+    **rates: int,
+) -> Plan:
+    """Plan to pause orders:1 where records were written and read at some rate."""
+    now = facts(about, end=end)
+    beside = Background(earlier=earlier(now, **rates) if rates else None)
+    terms = HoldTerms(prefer, hold_for)
+    return plan_pause(now, group="g", topics=["orders:1"], terms=terms, beside=beside)
+
+
+@pytest.mark.parametrize("about", [group(), classic(), classic(assignor="cooperative-sticky")])
+def test_every_cost_is_told(about: Group) -> None:
+    """A note for each cost, whatever the recipe; of classic groups, that none can be upgraded."""
+    more = ["no-upgrade"] if about.type is GroupType.CLASSIC else []
+    told = [*COSTS, *more]
+    assert told == notes(pause(about))[-len(told) :]
+
+
+def test_a_lossless_capture_stops_the_topic_and_repeats_nothing() -> None:
+    """The other partitions of the topic are handed over too; nobody is evicted."""
+    plan = pause(group(), written=100)
+    assert "3 other partitions stop for up to about 6 s" in told(plan, "stops")
+    assert told(plan, "repeats").startswith("no record comes twice, of members that commit")
+    assert told(plan, "disturbs").startswith("nobody is evicted; partitions are taken from a @")
+
+
+def test_a_quiet_capture_stops_the_owner_alone() -> None:
+    """The owner of orders:1 reads orders:0 too; it is evicted, and what it read comes twice."""
+    plan = pause(group(), Prefer.QUIET, written=100)
+    assert "1 other partitions stop" in told(plan, "stops")
+    assert "evicted once, and back by themselves: a @ /10.0.0.1" == told(plan, "disturbs")
+    # 10 records a second of two partitions, since a commit at most 5 s old, noticed within 5 s.
+    assert "up to about 200 records of orders:0-1 come twice" == told(plan, "repeats")
+
+
+def test_a_group_that_catches_up_repeats_what_it_reads() -> None:
+    """Reading may be faster than writing, and it is what counts then."""
+    plan = pause(group(), Prefer.FAST, written=0, read=200)
+    assert "up to about 400 records" in told(plan, "repeats")
+
+
+def test_an_old_commit_makes_more_repeats() -> None:
+    """Everything since the last commit comes twice, however long ago that was."""
+    now = facts(group(), age_s=60)
+    beside = Background(earlier=earlier(now, written=100))
+    plan = plan_pause(
+        now, group="g", topics=["orders:1"], terms=HoldTerms(Prefer.FAST), beside=beside
+    )
+    assert "up to about 1,300 records" in told(plan, "repeats")
+
+
+def test_repeats_of_an_unknown_rate_are_not_known() -> None:
+    """With one snapshot alone no number is made up."""
+    assert "not known" in told(pause(group(), Prefer.QUIET), "repeats")
+
+
+def test_classic_groups_wait_as_a_whole() -> None:
+    """An eager rebalance stops every partition of the group, a cooperative one none for long."""
+    assert "3 other partitions stop" in told(pause(classic()), "stops")
+    assert told(pause(classic()), "repeats").startswith("no record comes twice")
+    assert told(pause(classic()), "disturbs").startswith("all rebalance")
+    cooperative = pause(classic(assignor="cooperative-sticky"), written=100)
+    assert "no other partition stops" in told(cooperative, "stops")
+    # Of the leader alone, whoever that is: two partitions, 10 records a second, 5 + 3 seconds.
+    assert "up to about 160 records" in told(cooperative, "repeats")
+
+
+def test_streams_commit_seldom() -> None:
+    """Every instance is evicted, and commits every 30 s only: four partitions, 10 a second."""
+    plan = pause(classic(assignor="stream"), written=100)
+    assert "3 other partitions stop for up to about 4 s" in told(plan, "stops")
+    assert "up to about 1,320 records" in told(plan, "repeats")
+
+
+def test_what_happens_when_the_holder_dies() -> None:
+    """The partitions are read again by themselves, and it is said after how long."""
+    assert "after about 45 s" in told(pause(group()), "survives")
+    assert "it ends after 30 min" in told(
+        pause(group(), hold_for=timedelta(minutes=30)), "survives"
+    )
+    longer = plan_pause(
+        facts(classic()),
+        group="g",
+        topics=["orders:1"],
+        beside=Background(Settings(survives_s=300)),
+    )
+    assert "after about 5 min" in told(longer, "survives")
+
+
+def test_alternatives_have_their_costs() -> None:
+    """A KIP-848 group has two others; every group may be stopped instead."""
+    said = told(pause(group()), "alternatives")
+    assert ("--prefer quiet" in said, "--prefer fast" in said) == (True, True)
+    assert "--prefer lossless" not in said
+    assert "stop the application, reset the group, start it again" == told(
+        pause(classic()), "alternatives"
+    )
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.sampled_from(Prefer))
+def test_more_traffic_never_repeats_less(written: int, more: int, prefer: Prefer) -> None:
+    """What is announced grows with the rate, and is nothing only where nothing is evicted."""
+
+    def announced(count: int) -> int:
+        plan = pause(group(), prefer, end=5000, written=count)
+        said = told(plan, "repeats").split()
+        return int(said[3].replace(",", "")) if said[0] == "up" else 0
+
+    assert announced(written) <= announced(written + more)
+
+
+def test_a_partition_without_facts_has_no_rate() -> None:
+    """A log that was not read before leaves the number unknown."""
+    now = facts(group(reader("a", 0, 1)))
+    before = replace(earlier(now, written=100), logs={})
+    plan = plan_pause(
+        now,
+        group="g",
+        topics=["orders:1"],
+        terms=HoldTerms(Prefer.FAST),
+        beside=Background(earlier=before),
+    )
+    assert "not known" in told(plan, "repeats")
+    assert isinstance(now.commits[0], Commit)

@@ -1,0 +1,413 @@
+"""The word for a partition: right where Burrow's was measured wrong, and none without evidence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from commits import NOW, ago, commits, frame, steps
+
+from toolkit.planning.lag.status import StatusRules, status_by_group, with_status
+
+STANDS = {"every_s": 5, "number": 16, "by": 0}
+WAITS = {"log_end": 5000, "time_lag_s": 300.0}
+GROWS = {"log_end": 9000, "earlier_at": ago(40), "earlier_end": 7000, "time_lag_s": 300.0}
+EMPTY = {"state": "Empty", "members": 0, "empty_since": ago(0.5), "subscribed": False}
+SIMPLE = {"type": "simple", "state": "Empty", "protocol_type": None, "members": 0}
+
+
+def judge(**facts: Any) -> pd.Series[Any]:
+    """Return one judged partition."""
+    return with_status(frame([facts]), now=NOW).iloc[0]
+
+
+def word(**facts: Any) -> str | None:
+    """Return the word for one partition, None where there is none."""
+    status = judge(**facts)["status"]
+    return None if pd.isna(status) else status
+
+
+CASES = {
+    # what Burrow says of these too
+    "caught up": ({**steps(every_s=5, by=50), "log_end": 1000}, "OK"),
+    "committed a moment ago": ({**steps(every_s=5, by=50), "log_end": 1040}, "OK"),
+    "large lag, steady": (
+        {**steps(every_s=5, by=50), **GROWS, "earlier_end": 8600},
+        "OK",
+    ),
+    "catching up": ({**steps(every_s=5, by=500), **GROWS, "earlier_end": 8900}, "OK"),
+    "stalled": ({**steps(**STANDS), **WAITS}, "STALL"),
+    "hung": ({**steps(**STANDS, last_s=120), **WAITS}, "STOP"),
+    "stopped": ({**steps(every_s=5, by=50), **WAITS, **EMPTY}, "STOP"),
+    # what Burrow gets wrong
+    "lag grows for ever": ({**steps(every_s=5, by=50), **GROWS}, "WARN"),
+    "lag grows since it was once caught up": (
+        {
+            **commits((95, 6000), (70, 6100), (40, 6200), (5, 6300)),
+            **GROWS,
+            "earlier_at": ago(95),
+            "earlier_end": 6000,
+            "time_lag_s": 94.0,
+        },
+        "WARN",
+    ),
+    "a burst came before its oldest commit": (
+        {**steps(every_s=1, number=16, by=20), **GROWS, "earlier_at": ago(20)},
+        "OK",
+    ),
+    "beyond the end": ({**steps(every_s=5, by=50), "log_end": 0}, "ERR"),
+    "beyond the end of a dead group": ({**commits((9000, 15)), "log_end": 0, **EMPTY}, "ERR"),
+    "records lost": ({**steps(every_s=5, by=50), "log_start": 1200, "log_end": 2000}, "ERR"),
+    "rewound long ago": (
+        {**steps(every_s=5, by=10), **WAITS, "highest": 3000, "highest_at": ago(86_400)},
+        "REWIND",
+    ),
+    "rewound and regained": ({**commits((40, 900), (30, 500), (5, 950)), "log_end": 950}, "OK"),
+    "went further once, in a log that is gone": (
+        {**steps(every_s=5, by=10), "log_end": 1000, "highest": 90_000, "highest_at": ago(9000)},
+        "OK",
+    ),
+    "topic left": ({**steps(**STANDS, last_s=9000), **WAITS, "subscribed": False}, "UNSUBSCRIBED"),
+    "topic left, and cut since": (
+        {**commits((9000, 10)), "log_start": 50, "log_end": 90, "subscribed": False},
+        "UNSUBSCRIBED",
+    ),
+    # idle is not silent
+    "idle": ({**steps(**STANDS, last_s=9000), "log_end": 1000}, "OK"),
+    "idle, a record has just come": (
+        {**steps(**STANDS, last_s=9000), "log_end": 1001, "time_lag_s": 1.0},
+        "OK",
+    ),
+    "idle Java client, a record has just come": (
+        {**steps(**STANDS), "log_end": 1001, "time_lag_s": 1.0},
+        "OK",
+    ),
+    "commits every ten minutes": (
+        {**steps(every_s=600, by=50, last_s=500), **WAITS},
+        "OK",
+    ),
+    # nobody in the group by nature
+    "admin commits, lag": ({**commits((9000, 100)), **WAITS, **SIMPLE}, "STOP"),
+    "assign() that reads": (
+        {**steps(every_s=5, by=500), **GROWS, "earlier_end": 8900, **SIMPLE},
+        "OK",
+    ),
+    "assign() in a group that is Empty": (
+        {**steps(every_s=5, by=500), **GROWS, "earlier_end": 8900, **EMPTY, "empty_since": ago(99)},
+        "OK",
+    ),
+    "reset of an Empty group": ({**commits((5, 100)), **WAITS, **EMPTY}, "STOP"),
+    # transactions
+    "waits at an open transaction": (
+        {**steps(**STANDS, last_s=120), **WAITS, "last_stable": 1000},
+        "WARN",
+    ),
+    # nothing can be said
+    "no commit": ({"log_end": 100}, None),
+    "log unknown": ({**steps(every_s=5), "log_problem": "no leader"}, None),
+    "topic deleted": (
+        {**steps(every_s=5), "log_start": None, "log_problem": "the topic does not exist"},
+        None,
+    ),
+    "group gone": ({**commits((5, 100)), "log_end": 200, "state": "Dead"}, None),
+    "group unknown": ({**commits((5, 100)), "log_end": 50, "state": None}, None),
+    "silent, waiting times unknown": ({**commits((500, 100)), "log_end": 200}, None),
+    "commit times unknown": ({"committed": 100, "log_end": 200}, None),
+    "commit times unknown, nothing to read": ({"committed": 200, "log_end": 200}, "OK"),
+    "paused": ({**steps(**STANDS, last_s=900), **WAITS, "held": True}, None),
+    "paused, nothing to read": ({**steps(**STANDS), "log_end": 1000, "held": True}, "OK"),
+    "reads, earlier end unknown": ({**steps(every_s=5, by=50), **WAITS}, "OK"),
+}
+
+
+def _times(times: list[datetime]) -> np.ndarray[Any, Any]:
+    return pd.DatetimeIndex(times).tz_localize(None).to_numpy()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_behaviour_has_its_word(name: str) -> None:
+    """Every behaviour gets its word, or none where it cannot be said; and always a reason."""
+    facts, expected = CASES[name]
+    row = judge(**facts)
+
+    assert expected == (None if pd.isna(row["status"]) else row["status"]), row["status_why"]
+    assert row["status_why"]
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [
+        ({**steps(every_s=5, by=50), **WAITS}, "alive and committing"),
+        ({**steps(**STANDS), **WAITS}, "alive and committing"),
+        ({**steps(**STANDS, last_s=120), **WAITS}, "alive and silent"),
+        ({**steps(**STANDS, last_s=120), "log_end": 1000}, "alive and idle"),
+        ({**steps(**STANDS, last_s=120), **WAITS, "time_lag_s": 2.0}, "alive and idle"),
+        ({**steps(every_s=5, by=50), **WAITS, **EMPTY}, "gone"),
+        ({**steps(every_s=5, by=50), **WAITS, **SIMPLE}, None),
+        ({**steps(every_s=5, by=50), **WAITS, "state": "Unknown"}, None),
+        ({**steps(every_s=5, by=50), **WAITS, "subscribed": False}, None),
+        ({**steps(**STANDS, last_s=120), "log_end": 1001}, None),
+        ({"committed": 5, "log_end": 9}, None),
+    ],
+)
+def test_member_state(facts: dict[str, Any], state: str | None) -> None:
+    """A hung member, an idle one and a group that is left have different words, or none."""
+    assert state == judge(**facts)["member_state"]
+
+
+READS = steps(every_s=5, by=50)
+HUNG = steps(every_s=5, by=50, last_s=120)
+UNSORTED = commits((20, 100), (500, 200), (10, 300))
+
+
+@pytest.mark.parametrize(
+    ("facts", "consumed", "produced", "trend"),
+    [
+        ({**READS, **GROWS}, 10, 50, "falling behind"),
+        ({**READS, **GROWS, "earlier_end": 8600}, 10, 10, "steady"),
+        ({**READS, **GROWS, "earlier_end": 8800}, 10, 5, "catching up"),
+        # an instant between two commits counts from where the group was on its way
+        ({**commits((60, 0), (40, 100), (20, 500), (0, 900)), **GROWS}, 20, 50, "falling behind"),
+        (
+            {**commits((60, 0), (40, 100), (20, 500), (0, 900)), **GROWS, "earlier_at": ago(50)},
+            *(17, 40, "falling behind"),
+        ),
+        # nobody reads any more
+        ({**HUNG, **GROWS, "earlier_at": ago(100)}, 0, 20, "falling behind"),
+        ({**HUNG, **GROWS, "earlier_at": ago(160)}, 0, 12.5, None),
+        ({**READS, **GROWS, **EMPTY, "earlier_at": ago(0.8)}, 0, 2500, "falling behind"),
+        ({**HUNG, "log_end": 1000, "earlier_at": ago(100), "earlier_end": 1000}, 0, 0, "steady"),
+        # who is at the end is not behind, whatever came before
+        ({**READS, "log_end": 1000, "earlier_at": ago(40), "earlier_end": 0}, 10, 25, "steady"),
+        # what is not known
+        ({**READS, **GROWS, "earlier_end": None}, 10, None, None),
+        ({**READS, **GROWS, "earlier_end": 9001}, 10, None, None),
+        ({**READS, **GROWS, "earlier_at": ago(-5)}, 10, None, None),
+        ({**READS, **GROWS, "earlier_at": ago(50)}, 10, 40, None),
+        ({**commits((30, 10), (1, 20)), **GROWS}, None, 50, None),
+        # odd series: only what came after it went back; the order is that of the log
+        (
+            {**commits((55, 5000), (45, 0), (25, 400), (5, 800)), **GROWS, "earlier_at": ago(50)},
+            *(20, 40, None),
+        ),
+        ({**commits((55, 5000), (45, 0), (25, 400), (5, 800)), **GROWS}, 20, 50, "falling behind"),
+        ({**UNSORTED, **GROWS, "earlier_at": ago(400), "earlier_end": 8800}, 0.41, 0.5, None),
+    ],
+)
+def test_pace(
+    facts: dict[str, Any], consumed: float | None, produced: float | None, trend: str | None
+) -> None:
+    """Rates are what commits and log ends tell, and are compared only where both reach as far."""
+    row = judge(**facts)
+    rates = [None if pd.isna(row[f"{name}_per_s"]) else row[f"{name}_per_s"] for name in PACES]
+
+    assert pytest.approx([consumed, produced], abs=0.01) == rates
+    assert trend == row["trend"]
+
+
+PACES = ("consumed", "produced")
+
+
+def test_reasons_carry_their_numbers() -> None:
+    """Who is told a word is told how much and for how long."""
+    rewound = judge(**commits((60, 5000), (5, 2000)), log_end=6000)
+    stalled = judge(**steps(**STANDS), **WAITS)
+    behind = judge(**steps(every_s=5, by=50), **GROWS)
+    left = judge(**commits((60, 10)), log_end=90, **{**EMPTY, "empty_since": ago(30)})
+
+    assert "went back from 5,000: 3,000 records" in rewound["status_why"]
+    assert "same offset for 1m16s, 4,000 records wait, the first for 5m" in stalled["status_why"]
+    assert "50.0 records/s arrive, 10.0 are read" in behind["status_why"]
+    assert "nobody is in the group for 30s" == left["status_why"]
+
+
+def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
+    """Offsets of a topic that is gone are left over; of one without a leader nothing is known."""
+    gone = {**steps(every_s=5), "log_start": None}
+    deleted, headless = "the topic does not exist", "no leader"
+
+    assert f"left over: {deleted}" == judge(**gone, log_problem=deleted)["status_why"]
+    assert f"the log is unknown: {headless}" == judge(**gone, log_problem=headless)["status_why"]
+
+
+def test_a_commit_that_waits_in_a_transaction_is_told() -> None:
+    """A silent member whose commit is in an open transaction is told apart from a hung one."""
+    row = judge(**steps(**STANDS, last_s=120), **WAITS, pending=True)
+
+    assert "a commit waits in an open transaction" in row["status_why"]
+    assert "open transaction" in judge(log_end=5, pending=True)["status_why"]
+
+
+def test_patience_is_stretched_for_who_commits_seldom() -> None:
+    """A member that commits every five minutes is silent after a quarter of an hour, not before."""
+    due = {"every_s": 300, "number": 5, "by": 50}
+
+    assert "OK" == word(**steps(**due, last_s=890), log_end=5000, time_lag_s=3000.0)
+    assert "STOP" == word(**steps(**due, last_s=910), log_end=5000, time_lag_s=3000.0)
+
+
+def test_a_stall_is_told_though_the_series_is_short() -> None:
+    """Sixteen commits of a second each prove no minute, but the first of that offset does."""
+    facts = {**steps(every_s=1, number=16), **WAITS}
+
+    assert "OK" == word(**facts)
+    assert "STALL" == word(**{**facts, "highest_at": ago(70)})
+
+
+def test_where_the_wait_is_not_told_the_earlier_end_bounds_it() -> None:
+    """A record that was unread when the log end was looked up has waited since then at least."""
+    hung = {**steps(**STANDS, last_s=120), "log_end": 5000, "earlier_at": ago(90)}
+
+    assert "STOP" == word(**hung, earlier_end=4000)
+    assert word(**hung, earlier_end=1000) is None
+    assert "OK" == word(**{**hung, "earlier_at": ago(30)}, earlier_end=1000)
+
+
+def test_an_uncertain_wait_counts_with_the_least_it_can_be() -> None:
+    """A wait of 70 seconds give or take 20 may be shorter than patience."""
+    hung = {**steps(**STANDS, last_s=120), "log_end": 5000, "time_lag_s": 70.0}
+
+    assert "STOP" == word(**hung, time_lag_bound_s=5.0)
+    assert "OK" == word(**hung, time_lag_bound_s=20.0)
+
+
+def test_nobody_is_silent_only_because_reading_took_long() -> None:
+    """Silence ends where commits were read: what was committed after that is not known."""
+    rows = frame(
+        [
+            {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
+            {**steps(every_s=5, by=50, last_s=100), "log_end": 5000, "time_lag_s": 95.0},
+            {**steps(every_s=5, number=7, last_s=100), "log_end": 5000, "time_lag_s": 165.0},
+            {**steps(**STANDS, last_s=100), "log_end": 5000, "time_lag_s": 165.0},
+            {**steps(**STANDS, last_s=165), "log_end": 5000, "time_lag_s": 165.0},
+        ]
+    )
+    seen = with_status(rows.assign(commits_read_at=ago(99)), now=NOW)
+
+    assert ["STOP"] * 5 == with_status(rows, now=NOW)["status"].tolist()
+    assert ["OK", "OK", "OK", "STALL", "STOP"] == seen["status"].tolist()
+    assert ["alive and committing"] * 4 + ["alive and silent"] == seen["member_state"].tolist()
+
+
+def test_rules_can_be_chosen() -> None:
+    """Patience, tolerance and the number of commits are the caller's to choose."""
+    hung = frame([{**steps(**STANDS, last_s=20), "log_end": 5000, "time_lag_s": 25.0}])
+    behind = frame([{**steps(every_s=5, by=50), **GROWS, "earlier_end": 8520}])
+
+    assert "OK" == with_status(hung, now=NOW)["status"].iloc[0]
+    short = StatusRules(patience_s=6)
+    assert "STOP" == with_status(hung, now=NOW, rules=short)["status"].iloc[0]
+    for rules, expected in (
+        (StatusRules(), "WARN"),
+        (StatusRules(tolerance=0.5), "OK"),
+        (StatusRules(min_commits=30), "OK"),
+        (StatusRules(window_s=12), "OK"),
+    ):
+        assert expected == with_status(behind, now=NOW, rules=rules)["status"].iloc[0], rules
+
+
+def test_a_frame_keeps_what_it_had() -> None:
+    """Other columns, the index and the order of the rows stay, whatever they are."""
+    rows = frame([{**steps(every_s=5), "log_end": 1000}, {}]).assign(more=[7, 8])
+    rows.index = pd.Index([9, 9])
+    result = with_status(rows, now=NOW)
+
+    pd.testing.assert_frame_equal(rows, result[rows.columns])
+    assert ["OK", None] == result["status"].tolist()
+
+
+def test_an_empty_frame_has_the_columns() -> None:
+    """Nothing to judge gives tables without rows."""
+    result = with_status(frame([]), now=NOW)
+    groups = status_by_group(result)
+
+    assert {"status", "status_why", "member_state", "trend", "drain_s"} <= set(result.columns)
+    assert {"status", "because", "worst_topic", "unknown"} <= set(groups.columns)
+    assert 0 == len(result) == len(groups)
+
+
+def test_lists_may_be_arrays() -> None:
+    """Arrow hands lists over as arrays of numpy, without a zone: they mean the same."""
+    as_lists = frame([{**steps(**STANDS), **WAITS}, {**commits((5, 3)), "log_end": 5}, {}])
+    arrays = as_lists.assign(
+        recent_at=[
+            None
+            if not isinstance(one, list)
+            else pd.DatetimeIndex(one).tz_localize(None).to_numpy()
+            for one in as_lists["recent_at"]
+        ],
+        recent_offset=[
+            None if not isinstance(one, list) else np.array(one)
+            for one in as_lists["recent_offset"]
+        ],
+    )
+    added = ["status", "status_why", "member_state", "trend", "consumed_per_s"]
+
+    pd.testing.assert_frame_equal(
+        with_status(as_lists, now=NOW)[added], with_status(arrays, now=NOW)[added]
+    )
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        {"recent_at": [], "recent_offset": []},
+        {"recent_at": [ago(5), ago(3)], "recent_offset": [4]},
+        {"recent_at": None, "recent_offset": [4]},
+        {"recent_at": [ago(3), ago(9000), ago(5)], "recent_offset": [4, 2, 9]},
+        {"recent_at": [ago(-9000), ago(5), ago(-3)], "recent_offset": [1, 2, 3]},
+        {"recent_at": [ago(5)] * 4, "recent_offset": [1, 2, 3, 4]},
+        {"recent_at": [None, ago(5)], "recent_offset": [None, 2**63 - 1]},
+        {"recent_at": [datetime(9999, 12, 31, tzinfo=UTC), ago(5)], "recent_offset": [0, 2**62]},
+        {"recent_at": [ago(i) for i in range(500, 0, -1)], "recent_offset": list(range(500))},
+    ],
+)
+def test_odd_series_do_not_matter(series: dict[str, Any]) -> None:
+    """Unsorted, future, equal, missing and endless times of commits are no reason to fail."""
+    facts = {"committed": 400, "committed_at": ago(3), "log_end": 500, "time_lag_s": 2.0, **series}
+
+    assert "OK" == word(**facts)
+
+
+def test_a_group_is_as_its_worst_partition() -> None:
+    """A group has the worst status, and where it is; STOP is an ERR; counts tell the rest."""
+    stopped = {**commits((900, 10)), **WAITS, **EMPTY, "empty_since": ago(30)}
+    rows = frame(
+        [
+            {**stopped, "partition": 0, "log_end": 50},
+            {**stopped, "partition": 1, "log_end": 90},
+            {**stopped, "partition": 2, "log_end": 10},
+            {"partition": 3, "log_end": 10},
+            {**steps(every_s=5), "log_end": 1000, "group": "fine"},
+            {**steps(every_s=5), "log_end": 1000, "group": "fine", "cluster": "us"},
+            {"log_end": 10, "group": "mute"},
+        ]
+    )
+    groups = status_by_group(with_status(rows, now=NOW)).set_index(["cluster", "group"])
+    worst = groups.loc[("eu", "g")]
+
+    assert ("ERR", "STOP", "gone") == tuple(worst[["status", "because", "member_state"]])
+    assert ("t", 1) == tuple(worst[["worst_topic", "worst_partition"]])
+    assert "nobody is in the group for 30s" == worst["status_why"]
+    assert (2, 1, 1) == tuple(worst[["stop", "ok", "unknown"]])
+    assert "OK" == groups.loc[("us", "fine"), "status"]
+    mute = groups.loc[("eu", "mute")]
+    assert (None, None) == tuple(mute[["status", "because"]])
+    assert "nothing is committed" == mute["status_why"]
+    assert mute[["worst_topic", "worst_partition"]].isna().all()
+
+
+def test_a_leftover_is_no_alarm() -> None:
+    """A topic that was left counts less than any trouble, and more than nothing at all."""
+    left = {**commits((9000, 10)), **GROWS, "subscribed": False, "partition": 1}
+    fine = {**steps(every_s=5, by=50), "log_end": 1000}
+    behind = {**steps(every_s=5, by=50), **GROWS, "topic": "other"}
+    groups = status_by_group(with_status(frame([left, fine]), now=NOW)).iloc[0]
+    worse = status_by_group(with_status(frame([left, behind, fine]), now=NOW)).iloc[0]
+
+    assert ("UNSUBSCRIBED", "alive and committing") == tuple(groups[["status", "member_state"]])
+    assert groups["trend"] is None
+    assert ("WARN", "other", "falling behind") == tuple(worse[["status", "worst_topic", "trend"]])

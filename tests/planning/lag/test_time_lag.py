@@ -1,0 +1,415 @@
+"""Lag in time: within its bound for every log that can be thought of, and null where unknown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from toolkit.kafka_io.logs.log_times import LogTime, points_around
+from toolkit.kafka_io.logs.time_probes import (
+    FAR,
+    NO_OFFSET,
+    NOTHING,
+    YOUNGEST,
+    Lines,
+    Probe,
+    Search,
+)
+from toolkit.planning.lag.time_lag import (
+    BY_HISTORY,
+    BY_LOOK_UP,
+    BY_RECORD,
+    CLOCKS_APART_MS,
+    NOTHING_TO_READ,
+    earlier_ends,
+    with_time_lag,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOW_MS = int(NOW.timestamp() * 1000)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_MS = 86_400_000
+ROUNDS = 20
+
+
+class Record(NamedTuple):
+    """One record of a made-up log."""
+
+    offset: int
+    time: int  # ms; -1: it has none
+    is_marker: bool = False  # nobody can read it, but ListOffsets finds it
+
+
+class Log(NamedTuple):
+    """A made-up log: it may have gaps, and end with offsets that hold no record."""
+
+    records: list[Record]
+    start: int
+    end: int
+
+    def answer(self, asked: int) -> tuple[int, int]:
+        """Answer ListOffsets, as a broker does."""
+        if asked == YOUNGEST:
+            dated = [record for record in self.records if record.time >= 0]
+            return max(dated, key=lambda r: (r.time, -r.offset), default=(NO_OFFSET, -1))[:2]
+        found = (record for record in self.records if record.time >= asked)
+        return next(found, (NO_OFFSET, -1))[:2]
+
+    def truth(self, committed: int) -> int | None:
+        """Return how young the log was with the first unread record; None where it has no time."""
+        unread = [r for r in self.records if r.offset >= committed and not r.is_marker]
+        if not unread:
+            return None
+        before = [r.time for r in self.records if r.offset <= unread[0].offset and r.time >= 0]
+        dated = [r.time for r in self.records if r.offset >= unread[0].offset and r.time >= 0]
+        return max(before) if before else (dated[0] if dated else None)
+
+
+def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[Search, int]:
+    """Look up all that is asked for, and return what was learnt and in how many rounds."""
+    found = Search.begin(committed, at, start=log.start, end=log.end)
+    lines, rounds = Lines(NOW_MS, within_s=1.0, within_share=0.05), 0
+    while found.next:
+        rounds += 1
+        for asked in found.next:
+            found.learn(asked, *log.answer(asked))
+        found.next = []
+        if found.offsets.size:
+            found.go_on(lines, rounds + 1)
+    return found, rounds
+
+
+def utc(ms: int) -> datetime | None:
+    """Return a time in ms as rows hold it."""
+    return None if ms == FAR else EPOCH + timedelta(milliseconds=ms)
+
+
+def points(probes: list[Probe]) -> list[dict[str, Any]]:
+    """Return answers as rows hold them."""
+    return [
+        {
+            "asked_at": utc(probe.asked),
+            "offset": None if probe.offset == NOTHING else probe.offset,
+            "at": utc(probe.at),
+        }
+        for probe in probes
+    ]
+
+
+def frame(log: Log, committed: list[int], **columns: Any) -> pd.DataFrame:
+    """Return the rows of groups that have committed on one partition."""
+    rows = pd.DataFrame({"committed": committed}, dtype="Int64")
+    rows = rows.assign(log_start=log.start, log_end=log.end).astype("Int64")
+    unread = rows["committed"].clip(lower=log.start)
+    rows["lag"] = (rows["log_end"] - unread).where(rows["committed"] <= log.end)
+    return rows.assign(**columns)
+
+
+def looked_up(log: Log, committed: list[int], **columns: Any) -> pd.DataFrame:
+    """Return the rows with their lag in time, after all look-ups that it takes."""
+    found, rounds = search(log, committed)
+    assert rounds <= ROUNDS
+    given = frame(log, committed, points=[points(found.probes)] * len(committed), **columns)
+    return with_time_lag(given, now=NOW)
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Log:
+    """Draw a log: ordered or not, in bursts, with gaps, with times that are missing or to come."""
+    step = st.one_of(
+        st.just(0), st.integers(0, 3), st.integers(0, 10_000), st.integers(0, DAY_MS * 4)
+    )
+    steps = draw(st.lists(step, min_size=0, max_size=60))
+    back = draw(st.sampled_from([0, 0, 1, DAY_MS]))
+    time = NOW_MS - draw(st.integers(0, 2 * sum(steps) + 1000))
+    start = offset = draw(st.integers(0, 1000))
+    records = []
+    for number in steps:
+        time += number
+        gap = draw(st.sampled_from([0, 0, 0, 1, 39]))
+        offset += gap + (1 if records else 0)
+        late = draw(st.integers(0, back)) if back else 0
+        none = draw(st.integers(0, 30)) == 0 if back else False
+        at = -1 if none else max(0, time - late)
+        alone = not gap and not (records and records[-1].is_marker)
+        records.append(Record(offset, at, is_marker=alone and draw(st.integers(0, 5)) == 0))
+    for _ in range(draw(st.integers(0, 4))):
+        time, offset = time + draw(step), offset + 1
+        records.append(Record(offset, time, is_marker=True))
+    return Log(records, start, offset + draw(st.integers(0, 3)) + (1 if records else 0))
+
+
+@given(logs(), st.data())
+def test_the_truth_is_within_the_bound(log: Log, data: st.DataObject) -> None:
+    """Every number has the truth within its bound and is not negative; null is only the unknown."""
+    committed = data.draw(st.lists(st.integers(max(0, log.start - 5), log.end), min_size=1))
+    youngest = max((record.time for record in log.records), default=0)
+    for row in looked_up(log, committed).itertuples():
+        truth = log.truth(max(row.committed, log.start))
+        if row.lag == 0:
+            assert (0, 0, NOTHING_TO_READ) == row[-3:]
+        elif pd.isna(row.time_lag_s):
+            assert truth is None or truth > NOW_MS + CLOCKS_APART_MS or truth == youngest
+            assert row.time_lag_method is None
+            assert pd.isna(row.time_lag_bound_s)
+        else:
+            waited = max(0, NOW_MS - truth) / 1000 if truth is not None else 0
+            assert row.time_lag_method == BY_LOOK_UP
+            assert row.time_lag_s >= 0
+            assert abs(row.time_lag_s - waited) <= row.time_lag_bound_s + 1e-6
+
+
+@given(logs(), st.data())
+def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.DataObject) -> None:
+    """A row that carries only the answers next to its offset has the same lag, and bound."""
+    committed = data.draw(st.lists(st.integers(log.start, log.end), min_size=1))
+    found, _ = search(log, committed)
+    every = [
+        LogTime(at, None if one.offset == NOTHING else one.offset, utc(one.at))
+        for one in found.probes
+        if (at := utc(one.asked)) is not None
+    ]
+    near = points_around(every, committed)
+    given = frame(log, committed, points=[near[offset] for offset in committed])
+
+    assert all(len(cell) <= 2 for cell in near.values())
+    pd.testing.assert_frame_equal(
+        with_time_lag(given, now=NOW).iloc[:, -3:], looked_up(log, committed).iloc[:, -3:]
+    )
+
+
+@given(st.lists(st.integers(0, 40 * DAY_MS), min_size=30, max_size=200), st.data())
+def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObject) -> None:
+    """What is not said to be unsettled is known within twice what was asked for."""
+    records = [Record(n, NOW_MS - age) for n, age in enumerate(sorted(ages, reverse=True))]
+    log = Log(records, 0, len(records))
+    committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
+    found, _ = search(log, committed)
+    unsettled = Lines(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
+        found.offsets, found.probes, end=log.end
+    )
+    for row in looked_up(log, committed).itertuples():
+        if row.committed in unsettled:
+            assert pd.isna(row.time_lag_s) or row.time_lag_bound_s >= 2
+        else:
+            assert row.time_lag_bound_s <= max(2.0, 0.111 * row.time_lag_s) + 1e-6
+
+
+def test_records_that_come_evenly_are_found_in_few_rounds() -> None:
+    """One record a second for a day: a few questions settle any number of groups."""
+    log = Log([Record(n, NOW_MS - DAY_MS + 1000 * n) for n in range(86_400)], 0, 86_400)
+    found, rounds = search(log, [3, 40_000, 86_000, 86_399])
+
+    assert rounds <= 4
+    assert len(found.probes) <= 16
+
+
+def test_a_log_that_slows_down_takes_no_more_rounds() -> None:
+    """Where records come ever faster, or ever slower, to guess leads astray: halving does not."""
+    ages = [round(1.012 ** (n - 1)) * 1000 for n in range(1900, 0, -1)]
+    faster = Log([Record(n, max(0, NOW_MS - age)) for n, age in enumerate(ages)], 0, 1900)
+    stalled = [NOW_MS - 40 * DAY_MS + n for n in range(1800)]
+    burst = Log([Record(n, at) for n, at in enumerate([*stalled, NOW_MS - 999])], 0, 1801)
+
+    for log in (faster, burst):
+        for committed in range(0, log.end, 100):
+            _, rounds = search(log, [committed])
+            assert rounds <= ROUNDS
+
+
+def test_groups_share_the_questions() -> None:
+    """However many groups there are, a log of a week is asked no more than its lines."""
+    log = Log([Record(n, NOW_MS - 7 * DAY_MS + 201_600 * n) for n in range(3000)], 0, 3000)
+    found, rounds = search(log, list(range(3000)))
+
+    assert rounds <= ROUNDS
+    assert len(found.probes) <= 120
+
+
+@pytest.mark.parametrize("later_h", [0, 5, 1000])
+def test_an_idle_topic_waits_on_only_where_something_is_left(later_h: int) -> None:
+    """With time, what is left waits longer; who has read everything never falls behind."""
+    log = Log([Record(n, NOW_MS - DAY_MS + 60_000 * n) for n in range(10)], 0, 10)
+    found, _ = search(log, [4, 10])
+    rows = frame(log, [4, 10], points=[points(found.probes)] * 2)
+    told = with_time_lag(rows, now=NOW + timedelta(hours=later_h))
+
+    assert (
+        abs(told["time_lag_s"][0] - (later_h * 3600 + 86_400 - 240))
+        <= (told["time_lag_bound_s"][0])
+    )
+    assert (0, 0, NOTHING_TO_READ) == tuple(told.iloc[1][-3:])
+
+
+def test_late_records_do_not_make_anybody_wait_longer() -> None:
+    """A record dated back three days came after its neighbour, so it waits no longer than that."""
+    times = [NOW_MS - 600_000 + 1000 * n for n in range(100)]
+    times[50] -= 3 * DAY_MS
+    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 100)
+    (row,) = looked_up(log, [50]).itertuples()
+
+    assert abs(row.time_lag_s - 551) <= row.time_lag_bound_s <= 60
+
+
+def test_times_to_come_are_no_measure() -> None:
+    """Behind a record from the year 2099 look-ups tell nothing; before it they do."""
+    times = [NOW_MS - 600_000 + 1000 * n for n in range(100)]
+    times[50] += 73 * 365 * DAY_MS
+    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 100)
+    before, behind = looked_up(log, [20, 70]).itertuples()
+
+    assert abs(before.time_lag_s - 580) <= before.time_lag_bound_s <= 60
+    assert behind.time_lag_method is None
+
+
+@pytest.mark.parametrize(("ahead_s", "told"), [(1, 0), (299, 0), (301, None)])
+def test_clocks_may_be_a_little_apart(ahead_s: int, told: int | None) -> None:
+    """A record that is a little younger than now has not waited; one from far ahead is a riddle."""
+    ahead = NOW_MS + ahead_s * 1000
+    times = [NOW_MS - 1000, ahead, ahead + 1]
+    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 3)
+    (row,) = looked_up(log, [1]).itertuples()
+
+    assert told == (None if pd.isna(row.time_lag_s) else row.time_lag_s)
+
+
+def test_only_a_marker_follows() -> None:
+    """Where no record is as young as that, nothing is said until the record there was read."""
+    log = Log([Record(n, NOW_MS - DAY_MS + n) for n in range(10)], 0, 11)
+    read = {
+        "record_found": pd.array([None, False, True, True], dtype="boolean"),
+        "record_at": pd.to_datetime([None, None, NOW - timedelta(hours=9), None], utc=True),
+    }
+    given = frame(log, [10] * 4, **read)
+    given["points"] = [points(search(log, [10])[0].probes)] * 4
+    unread, nothing, found, undated = with_time_lag(given, now=NOW).itertuples()
+
+    assert unread.time_lag_method is None
+    assert (0, 0, NOTHING_TO_READ) == nothing[-3:]
+    assert (9 * 3600, 0, BY_RECORD) == found[-3:]
+    assert undated.time_lag_method is None
+
+
+def test_a_marker_is_not_what_waits() -> None:
+    """A commit at a marker waits for the record after it; the bound holds what it may be."""
+    marker = Record(5, NOW_MS - DAY_MS, is_marker=True)
+    records = [Record(n, NOW_MS - 2 * DAY_MS) for n in range(5)]
+    log = Log([*records, marker, Record(6, NOW_MS - 3_600_000)], 0, 7)
+    log = Log([*log.records, *[Record(n, NOW_MS - 3_600_000) for n in range(7, 40)]], 0, 40)
+    (row,) = looked_up(log, [5]).itertuples()
+
+    assert log.truth(5) == NOW_MS - 3_600_000
+    assert (86_400, 82_800, BY_LOOK_UP) == row[-3:]
+
+
+@pytest.mark.parametrize(("age_s", "told"), [(4, (4, 4, BY_LOOK_UP)), (40, None)])
+def test_the_last_record_of_a_log(age_s: int, told: tuple[Any, ...] | None) -> None:
+    """It may be a marker, so that nothing waits; that does not matter where it has just come."""
+    times = [NOW_MS - DAY_MS, NOW_MS - age_s * 1000]
+    log = Log([Record(n, at) for n, at in enumerate(times)], 0, 2)
+    (row,) = looked_up(log, [1]).itertuples()
+
+    assert told == (None if pd.isna(row.time_lag_s) else row[-3:])
+
+
+def test_a_gap_widens_the_bound() -> None:
+    """Where the record at the commit may be gone, the next one a day later is within the bound."""
+    log = Log([Record(0, NOW_MS - 2 * DAY_MS), Record(1, NOW_MS - 2 * DAY_MS)], 0, 4)
+    whole = Log([*log.records, Record(2, NOW_MS - 2 * DAY_MS), Record(3, NOW_MS - DAY_MS)], 0, 4)
+    compacted = Log([*log.records, Record(3, NOW_MS - DAY_MS)], 0, 4)
+    for one in (whole, compacted):
+        (row,) = looked_up(one, [2]).itertuples()
+        off = abs(row.time_lag_s - (NOW_MS - (one.truth(2) or 0)) / 1000)
+
+        assert off <= row.time_lag_bound_s
+        assert row.time_lag_bound_s >= 80_000
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=10), st.data())
+def test_history_bounds_when_the_log_passed_an_offset(
+    grown: list[int], data: st.DataObject
+) -> None:
+    """The log passed an offset between two readings of its end; the bound holds all that time."""
+    ends = [sum(grown[:n]) for n in range(len(grown) + 1)]
+    times = [NOW - timedelta(hours=len(grown) - n) for n in range(len(grown) + 1)]
+    assume(ends[-1] > 0)
+    committed = data.draw(st.integers(0, ends[-1] - 1))
+    past = [{"at": at, "log_end": end} for at, end in zip(times, ends, strict=True)][:-1]
+    log = Log([], 0, ends[-1])
+    (row,) = with_time_lag(frame(log, [committed], past_ends=[past]), now=NOW).itertuples()
+    passed = max(n for n, end in enumerate(ends) if end <= committed)
+
+    assert row.time_lag_method == BY_HISTORY
+    for at in (times[passed], times[passed + 1]):
+        assert abs(row.time_lag_s - (NOW - at).total_seconds()) <= row.time_lag_bound_s + 1e-6
+
+
+def test_history_is_not_stretched() -> None:
+    """What the log had before its first reading is unknown, also when it was made anew since."""
+    rows = frame(Log([], 0, 100), [50], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
+    rows["earlier_end"] = pd.array([60], dtype="Int64")
+    assert [None] == with_time_lag(rows, now=NOW)["time_lag_method"].tolist()
+
+    ends = {3: 10, 2: 400, 1: 40}  # by how many hours ago
+    past = [{"at": NOW - timedelta(hours=h), "log_end": end} for h, end in ends.items()]
+    anew = with_time_lag(frame(Log([], 0, 100), [20, 70], past_ends=[past] * 2), now=NOW)
+
+    assert [None, BY_HISTORY] == anew["time_lag_method"].tolist()
+    assert 1800 == anew["time_lag_s"][1]
+
+
+def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
+    """An earlier log end gives an estimate; look-ups are preferred to it."""
+    log = Log([Record(n, NOW_MS - 1_800_000 + n // 90) for n in range(100)], 0, 100)
+    rows = frame(log, [80, 0], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
+    rows["earlier_end"] = pd.array([60, 0], dtype="Int64")
+    rows["points"] = [None, points(search(log, [0])[0].probes)]
+    first, second = with_time_lag(rows, now=NOW).itertuples()
+
+    assert (1800, 1800, BY_HISTORY) == first[-3:]
+    assert (1800, 0.001, BY_LOOK_UP) == second[-3:]
+
+
+def test_no_number_without_a_lag() -> None:
+    """No commit, a commit past the end and an unknown log have no lag in time."""
+    log = Log([Record(n, NOW_MS - 1000) for n in range(10)], 0, 10)
+    rows = frame(log, [0, 11, 3])
+    rows["points"] = [points(search(log, [0])[0].probes)] * 3
+    rows.loc[0, "committed"] = pd.NA
+    rows.loc[0, "lag"] = pd.NA
+    rows.loc[2, ["log_start", "log_end", "lag"]] = pd.NA
+    told = with_time_lag(rows, now=NOW)
+
+    assert told[["time_lag_s", "time_lag_bound_s"]].isna().all(None)
+    assert [None] * 3 == told["time_lag_method"].tolist()
+
+
+def test_rows_keep_their_order_index_and_columns() -> None:
+    """The rule adds its columns and changes nothing else; nothing gives nothing."""
+    log = Log([Record(n, NOW_MS - 1000) for n in range(10)], 0, 10)
+    rows = frame(log, [3, 10], other="x").set_axis([7, 7])
+    told = with_time_lag(rows, now=NOW)
+
+    pd.testing.assert_frame_equal(rows, told[rows.columns])
+    assert ["Float64", "Float64", "object"] == [str(t) for t in told.dtypes[-3:]]
+    assert 0 == len(with_time_lag(rows.iloc[:0].assign(points=[]), now=NOW))
+
+
+@given(logs(), st.lists(st.integers(0, 4 * DAY_MS), min_size=1, max_size=3))
+def test_where_logs_ended_earlier(log: Log, ages: list[int]) -> None:
+    """The first record since an instant lies where the log ended then; without one, at its end."""
+    asked = [NOW_MS - age for age in ages]
+    found, _ = search(log, [log.start], tuple(asked))
+    cells = pd.Series([points(found.probes), None])
+    for ms in asked:
+        at = utc(ms)
+        assert at is not None
+        told = earlier_ends(cells, pd.Series([log.end, log.end]), at=at)
+        offset, _ = log.answer(ms)
+
+        assert [log.end if offset == NO_OFFSET else offset, pd.NA] == told.tolist()

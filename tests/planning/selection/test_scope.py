@@ -1,0 +1,256 @@
+"""What `topic:0-5` means, which partitions of a group are meant, and what is said of the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from facts import snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.errors import UsageError
+from toolkit.model import Commit, LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.plan import Severity
+from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.scope import (
+    Chosen,
+    TopicScope,
+    choose_partitions,
+    parse_topic,
+    parse_topics,
+    scopes_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("orders", TopicScope("orders")),
+        (" orders.created-v1_x ", TopicScope("orders.created-v1_x")),
+        ("orders:0", TopicScope("orders", (0,))),
+        ("orders:2,0,1", TopicScope("orders", (0, 1, 2))),
+        ("orders:0-3", TopicScope("orders", (0, 1, 2, 3))),
+        ("orders:7-7", TopicScope("orders", (7,))),
+        ("orders:9,0-2, 4", TopicScope("orders", (0, 1, 2, 4, 9))),
+        ("orders:0,0,0-1", TopicScope("orders", (0, 1))),
+    ],
+)
+def test_a_topic_and_its_partitions(text: str, expected: TopicScope) -> None:
+    """Lists, ranges and both mixed are read; a partition named twice counts once."""
+    assert expected == parse_topic(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "'' does not begin with the name of a topic"),
+        (":0", "':0' does not begin"),
+        ("orders:", "in 'orders:', a partition number is missing"),
+        ("orders:0,", "a partition number is missing"),
+        ("orders:x", "in 'orders:x', 'x' is not a partition number"),
+        ("orders:-1", "'-1' is not a partition number"),
+        ("orders:1-", "'1-' is not"),
+        ("orders:1-2-3", "'1-2-3' is not"),
+        ("orders:٣", "'٣' is not a partition number"),
+        ("orders:5-2", "the range 5-2 runs backwards. Try: 2-5"),
+        ("orders:0:1", "'0:1' is not a partition number"),
+        ("orders,payments", "name several topics one by one"),
+        ("ord*", "of a topic. Try: write topic, topic:0,1,2 or topic:0-5"),
+        ("orders:0-999999999", "more than 100,000"),
+        ("orders:0-99999,100000-199999", "more than 100,000"),
+    ],
+)
+def test_what_is_no_topic_is_refused(text: str, says: str) -> None:
+    """The message quotes what was given and says what is wrong with it."""
+    with pytest.raises(UsageError) as refused:
+        parse_topics(["orders", text])
+
+    assert says in str(refused.value)
+    assert (";" in refused.value.hint) == (text == "orders,payments")
+
+
+def test_the_largest_scope_there_is() -> None:
+    """100,000 partitions of one topic are read, as a range or piece by piece; one more is not."""
+    assert 100_000 == len(parse_topic("orders:1-100000").partitions or ())
+    assert 100_000 == len(parse_topic("orders:0-49999,50000-99999").partitions or ())
+    for text in ("orders:0-100000", "orders:0-99999,100000"):
+        with pytest.raises(UsageError, match="more than 100,000"):
+            parse_topic(text)
+
+
+@given(st.sets(st.integers(0, 999_999_999), min_size=1, max_size=20))
+def test_a_scope_is_written_as_it_is_read(numbers: set[int]) -> None:
+    """Writing a scope and reading it back gives the same scope."""
+    scope = TopicScope("orders", tuple(sorted(numbers)))
+
+    assert scope == parse_topic(str(scope))
+    assert "orders" == str(TopicScope("orders"))
+
+
+def test_a_scope_of_partitions_names_exactly_these() -> None:
+    """Partitions gathered by topic are what a scope contains, and nothing else."""
+    wanted = [TopicPartition("b", 1), TopicPartition("a", 3), TopicPartition("a", 0)]
+
+    assert ["a:0,3", "b:1"] == [str(scope) for scope in scopes_of(wanted)]
+    assert [True, False] == [TopicPartition("a", n) in scopes_of(wanted)[0] for n in (3, 1)]
+
+
+# The group g has committed orders 0 and 1; orders has 0 to 3, audit has 0; payments lacks a leader.
+LOGS = {("orders", n): (0, 100) for n in range(4)} | {("audit", 0): (0, 100)}
+FACTS = snapshot(commits=(Commit("g", "orders", 0, 5), Commit("g", "orders", 1, 5)), logs=LOGS)
+
+
+def with_problem(why: str, topic: str, partition: int | None, group: str | None = None) -> Snapshot:
+    """Return the facts with one thing that could not be read."""
+    return replace(FACTS, problems=(Problem("it", why, group, topic, partition),))
+
+
+def choose(facts: Snapshot, *topics: str, new_topics: bool = False) -> Chosen:
+    """Return what is meant for group g."""
+    return choose_partitions(Index.of(facts), "g", parse_topics(topics), new_topics=new_topics)
+
+
+def names(chosen: Chosen) -> list[str]:
+    """Return the partitions chosen, as topic:partition."""
+    return [f"{topic}:{partition}" for topic, partition in chosen.partitions]
+
+
+def rules(chosen: Chosen) -> list[tuple[str, str, str | None, int | None]]:
+    """Return each finding's rule, severity, topic and partition; all are about group g."""
+    assert {"g"} >= {finding.group_id for finding in chosen.findings}
+    return [(f.rule, str(f.severity), f.topic, f.partition) for f in chosen.findings]
+
+
+def test_no_topic_means_what_is_committed() -> None:
+    """Without topics, the partitions with a commit are meant, and nothing is to be said."""
+    assert Chosen((("orders", 0), ("orders", 1)), ()) == choose(FACTS)
+
+
+def test_a_group_without_commits_is_a_note() -> None:
+    """Nothing committed means nothing is meant, which is said."""
+    chosen = choose_partitions(Index.of(FACTS), "other")
+
+    assert [("no-commit", Severity.NOTE)] == [(f.rule, f.severity) for f in chosen.findings]
+
+
+def test_a_topic_means_its_committed_partitions() -> None:
+    """A partition without a commit is left so and noted, unlike the real tool (R39c)."""
+    chosen = choose(FACTS, "orders")
+
+    assert ["orders:0", "orders:1"] == names(chosen)
+    assert [("no-commit", "note", "orders", None)] == rules(chosen)
+    assert "orders:2-3" in chosen.findings[0].why
+
+
+def test_a_single_uncommitted_partition_is_named() -> None:
+    """A note about one partition is about that partition."""
+    logs = {p: log for p, log in FACTS.logs.items() if p != ("orders", 3)}
+
+    assert [("no-commit", "note", "orders", 2)] == rules(
+        choose(replace(FACTS, logs=logs), "orders")
+    )
+
+
+def test_a_topic_whose_logs_are_all_unknown_is_not_missing() -> None:
+    """A committed topic of which nothing was read is unreadable by partition, not a slip."""
+    found = rules(choose(replace(FACTS, logs={}), "orders"))
+
+    assert [("unreadable", "block", "orders", n) for n in (0, 1)] == found
+
+
+def test_new_topics_means_every_partition() -> None:
+    """With new topics allowed, a topic means all its partitions, also one never committed."""
+    chosen = choose(FACTS, "orders", "audit", new_topics=True)
+
+    assert ["audit:0", *(f"orders:{n}" for n in range(4))] == names(chosen)
+    assert [] == rules(chosen)
+
+
+def test_a_named_partition_is_always_meant() -> None:
+    """A partition that is named is meant without a commit too, and its topic is not all meant."""
+    chosen = choose(FACTS, "orders:1,3")
+
+    assert ["orders:1", "orders:3"] == names(chosen)
+    assert [] == rules(chosen)
+
+
+@pytest.mark.parametrize("topic", ["audit", "audit:0"])
+def test_a_topic_never_used_needs_the_flag(topic: str) -> None:
+    """A topic the group never committed is a slip until --new-topics says otherwise (A02)."""
+    chosen = choose(FACTS, topic)
+
+    assert [] == names(chosen)
+    assert [("topic-never-used", "block", "audit", None)] == rules(chosen)
+    assert "--new-topics" in chosen.findings[0].why
+
+
+@pytest.mark.parametrize(
+    ("why", "rule"),
+    [
+        ("the topic does not exist", "missing-partition"),
+        ("the partition does not exist", "missing-partition"),
+        ("it has no leader", "no-leader"),
+        ("not authorised to describe it", "unreadable"),
+    ],
+)
+@pytest.mark.parametrize("topics", [(), ("orders",), ("orders:0",)])
+def test_a_log_that_cannot_be_read(why: str, rule: str, topics: tuple[str, ...]) -> None:
+    """A partition whose log is not known is its own finding, with the reason, in every scope."""
+    logs = {p: log for p, log in FACTS.logs.items() if p != ("orders", 0)}
+    chosen = choose(replace(with_problem(why, "orders", 0), logs=logs), *topics)
+
+    assert (rule, "block", "orders", 0) in rules(chosen)
+    assert why in [finding.why for finding in chosen.findings]
+    assert "orders:0" not in names(chosen)
+
+
+def test_a_partition_that_does_not_exist() -> None:
+    """A named partition beyond those the topic has is missing; the others are still chosen."""
+    chosen = choose(FACTS, "orders:1,99")
+
+    assert ["orders:1"] == names(chosen)
+    assert [("missing-partition", "block", "orders", 99)] == rules(chosen)
+    assert "orders has 0-3" in chosen.findings[0].why
+
+
+@pytest.mark.parametrize("new_topics", [False, True])
+@pytest.mark.parametrize("topic", ["nope", "nope:0"])
+def test_a_topic_that_does_not_exist(topic: str, *, new_topics: bool) -> None:
+    """A missing topic is said to be missing, whether new topics are allowed or not."""
+    facts = with_problem("the topic does not exist", "nope", None)
+    chosen = choose(facts, topic, new_topics=new_topics)
+
+    assert [("missing-partition", "block")] == [found[:2] for found in rules(chosen)]
+
+
+def test_a_topic_nobody_asked_about_is_unreadable() -> None:
+    """A topic of which nothing was read blocks: a rule that lacks a fact does not pass."""
+    for topic in ("nope", "nope:0"):
+        found = rules(choose(FACTS, topic, new_topics=True))
+        assert [("unreadable", "block")] == [row[:2] for row in found]
+
+
+def test_a_log_end_that_is_not_known_blocks() -> None:
+    """A log that is listed without its end cannot be planned with."""
+    logs = {**FACTS.logs, TopicPartition("orders", 0): LogOffsets(0, None)}
+
+    found = rules(choose(replace(FACTS, logs=logs)))
+    assert [("unreadable", "block", "orders", 0)] == found
+
+
+def test_a_commit_that_could_not_be_read_blocks_its_partition() -> None:
+    """Where what is committed is unknown nothing is planned, because nothing could be undone."""
+    facts = with_problem("not authorised", "orders", 2, group="g")
+    chosen = choose(facts)
+
+    assert ["orders:0", "orders:1"] == names(chosen)
+    assert [("unreadable", "block", "orders", 2)] == rules(chosen)
+
+
+def test_a_partition_without_leader_is_not_forgotten() -> None:
+    """With new topics allowed, a partition that cannot be read now is a finding, not a gap."""
+    chosen = choose(with_problem("it has no leader", "audit", 1), "audit", new_topics=True)
+
+    assert ["audit:0"] == names(chosen)
+    assert [("no-leader", "block", "audit", 1)] == rules(chosen)

@@ -1,0 +1,211 @@
+"""Why offsets were removed, and how busy groups are: every case by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.planning.unsubscribed.group_activity import (
+    ACTIVITY_COLUMNS,
+    DELETED,
+    EXPIRED,
+    REMOVED,
+    activity_by_group,
+    with_removal_kinds,
+)
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+TIMES = ("removed_at", "committed_at", "expire_at", "empty_since")
+ACTIVITY = ["cluster", "group", "hour", "bytes", "commits", "rebalances", "complete"]
+R_S, I_S = 60, 10
+
+
+def removals(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return removed offsets; what a test does not name is not known. Times are s after noon."""
+    named = ["cluster", "group", "committed", *TIMES, "group_kind"]
+    table = pd.DataFrame([{"cluster": "eu", "group": "g", **row} for row in rows], columns=named)
+    for name in TIMES:
+        moments = [None if pd.isna(s) else NOON + timedelta(seconds=s) for s in table[name]]
+        table[name] = pd.Series(pd.to_datetime(moments, utc=True)).astype("datetime64[ms, UTC]")
+    return table.astype({"committed": "Int64", "group_kind": "object"})
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        # Simple, KIP-848 and streams groups, and live classic ones: one retention after the commit.
+        ({"committed_at": 0, "removed_at": 59.9}, DELETED),
+        ({"committed_at": 0, "removed_at": 60}, EXPIRED),
+        ({"committed_at": 0, "removed_at": 70.9, "group_kind": "consumer"}, EXPIRED),
+        ({"committed_at": 0, "removed_at": 60.2, "group_kind": "streams"}, EXPIRED),
+        ({"committed_at": 0, "removed_at": 30, "group_kind": "classic"}, DELETED),
+        # A subscribed topic is protected until the group is Empty: that, or a deletion.
+        ({"committed_at": 0, "removed_at": 500, "group_kind": "consumer"}, REMOVED),
+        # A classic group that is Empty has one clock, whatever was committed since.
+        (
+            {"committed_at": 50, "empty_since": 5, "removed_at": 66, "group_kind": "classic"},
+            EXPIRED,
+        ),
+        (
+            {"committed_at": 0, "empty_since": 50, "removed_at": 65, "group_kind": "classic"},
+            DELETED,
+        ),
+        # That clock is dropped when a member of another protocol has joined.
+        (
+            {"committed_at": 0, "empty_since": 50, "removed_at": 65, "group_kind": "consumer"},
+            EXPIRED,
+        ),
+        # An offset with a time of its own goes by that alone.
+        ({"committed_at": 0, "expire_at": 20, "removed_at": 21}, EXPIRED),
+        ({"committed_at": 0, "expire_at": 90, "removed_at": 61}, DELETED),
+        ({"expire_at": 90, "empty_since": 1, "removed_at": 62, "group_kind": "classic"}, DELETED),
+        # Without the value before it, nothing can be told.
+        ({"committed": None, "committed_at": 0, "removed_at": 60}, REMOVED),
+        ({"committed": None, "empty_since": 0, "removed_at": 1, "group_kind": "classic"}, REMOVED),
+        ({"committed_at": None, "removed_at": 60}, REMOVED),
+    ],
+)
+def test_why_an_offset_was_removed(row: dict[str, Any], kind: str) -> None:
+    """Each row of the decision table has its clock; before it is due somebody deleted it."""
+    (told,) = with_removal_kinds(
+        removals({"committed": 7, **row}), retention_s=R_S, check_interval_s=I_S
+    ).itertuples()
+
+    assert kind == told.kind
+    assert told.why
+
+
+@pytest.mark.parametrize("setting", ["retention_s", "check_interval_s"])
+def test_without_a_setting_less_can_be_told(setting: str) -> None:
+    """Without the retention nothing is told; without the interval only what came too early."""
+    rows = removals(
+        {"committed": 7, "committed_at": 0, "removed_at": 20},
+        {"committed": 7, "committed_at": 0, "removed_at": 61},
+    )
+    settings: dict[str, Any] = {"retention_s": R_S, "check_interval_s": I_S, setting: None}
+    told = with_removal_kinds(rows, **settings)["kind"].tolist()
+
+    assert [REMOVED if setting == "retention_s" else DELETED, REMOVED] == told
+
+
+def test_settings_of_many_clusters_are_columns() -> None:
+    """Each row goes by the settings of its own cluster."""
+    rows = removals(*[{"committed": 7, "committed_at": 0, "removed_at": 61}] * 3)
+    rows = rows.set_axis([5, 5, 9])
+    retention = pd.Series([60, 100, None], rows.index, dtype="Int64")
+    told = with_removal_kinds(rows, retention_s=retention, check_interval_s=I_S)
+
+    assert [EXPIRED, DELETED, REMOVED] == told["kind"].tolist()
+    pd.testing.assert_frame_equal(rows, told[rows.columns])
+
+
+@given(
+    st.sampled_from([None, "classic", "consumer", "streams"]),
+    *[st.one_of(st.none(), st.integers(0, 300))] * 3,
+    st.integers(0, 400),
+)
+def test_never_expired_before_its_time(
+    kind: str | None, committed: int | None, expire: int | None, empty: int | None, removed: int
+) -> None:
+    """Nothing is called expired that no clock had reached, or that was overdue for long."""
+    row = {"committed": 7, "committed_at": committed, "expire_at": expire, "empty_since": empty}
+    (told,) = with_removal_kinds(
+        removals({**row, "removed_at": removed, "group_kind": kind}),
+        retention_s=R_S,
+        check_interval_s=I_S,
+    ).itertuples()
+    dues = [at + R_S for at in (committed, empty) if at is not None]
+    dues += [expire] if expire is not None else []
+    if told.kind == EXPIRED:
+        assert any(0 <= removed - due <= I_S + 1 for due in dues)
+    if told.kind == DELETED:
+        assert any(removed < due for due in dues)
+
+
+def activity(*rows: tuple[Any, ...]) -> pd.DataFrame:
+    """Return activity of group g: hours after noon, commits, rebalances, complete."""
+    cells = [
+        ("eu", group, NOON + timedelta(hours=hour), 100 * commits, commits, rebalances, complete)
+        for group, hour, commits, rebalances, complete in rows
+    ]
+    table = pd.DataFrame(cells, columns=ACTIVITY)
+    moments = pd.Series(pd.to_datetime(table["hour"], utc=True))
+    return table.assign(hour=moments.astype("datetime64[ms, UTC]"))
+
+
+def summed(*rows: tuple[Any, ...], partitions: int | None = 1, **more: Any) -> pd.DataFrame:
+    """Return the sum over the time from 13:00 to 14:30."""
+    given = {"removals": removals().assign(kind=None), **more}
+    commits = pd.DataFrame({"cluster": "eu", "group": ["g"] * (partitions or 0)})
+    return activity_by_group(
+        activity(*rows),
+        given["removals"],
+        since=more.get("since", NOON + timedelta(hours=1)),
+        now=NOON + timedelta(hours=2.5),
+        commits=None if partitions is None else commits,
+    )
+
+
+def test_counts_are_of_hours_and_rates_of_the_window() -> None:
+    """What is older than the window does not count, and rates are over all of it."""
+    (row,) = summed(("g", 0, 9000, 9, True), ("g", 1, 540, 1, True), ("g", 2, 5400, 2, True))[
+        ["window_from", "commits", "commits_per_s", "rebalances", "bytes_per_s", "complete"]
+    ].itertuples(index=False)
+
+    assert (NOON + timedelta(hours=1), 5940, 1.1, 3, 110, True) == row
+
+
+def test_a_window_may_begin_within_an_hour() -> None:
+    """Where reading began at 14:20, ten minutes of commits are ten minutes of commits."""
+    began = NOON + timedelta(hours=2, minutes=20)
+    (row,) = summed(("g", 2, 600, 0, True), since=began).itertuples(index=False)
+
+    assert (began, 600, 1.0) == (row.window_from, row.commits, row.commits_per_s)
+
+
+def test_removals_are_counted_by_kind() -> None:
+    """Expirations, deletions and what cannot be told stand apart; older ones do not count."""
+    kinds = [EXPIRED, EXPIRED, DELETED, REMOVED, DELETED]
+    rows = [{"removed_at": 7200}] * 4 + [{"removed_at": 3599}]
+    gone = removals(*rows).assign(kind=kinds)
+    other = removals({"group": "gone", "removed_at": 7200}).assign(kind=DELETED)
+    table = summed(("g", 2, 5, 0, True), removals=pd.concat([gone, other]))
+    counts = table.set_index("group")[["commits", "expirations", "deletions", "removals"]]
+
+    assert [5, 2, 1, 1] == counts.loc["g"].tolist()
+    assert [0, 0, 1, 0] == counts.loc["gone"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("wrote", "partitions", "hot"),
+    [
+        ((10_800, True), 1, False),  # 2.0 a second
+        ((10_801, True), 1, True),
+        ((10_801, True), 2, False),
+        ((10_801, False), 1, True),  # there were even more
+        ((10_800, False), 1, None),
+        ((10_800, True), None, False),  # for one partition it would not be too much
+        ((10_801, True), None, None),
+    ],
+)
+def test_hot_groups(wrote: tuple[int, bool], partitions: int | None, *, hot: bool | None) -> None:
+    """A group that commits each of its partitions ten times as often as clients do is hot."""
+    commits, complete = wrote
+    (row,) = summed(("g", 1, commits, 0, complete), partitions=partitions).itertuples()
+
+    assert hot == (None if pd.isna(row.hot) else row.hot)
+    assert row.why
+
+
+def test_nothing_gives_nothing() -> None:
+    """Without activity and removals there are no rows, with all columns."""
+    table = summed()
+
+    assert (0, ACTIVITY_COLUMNS) == (len(table), list(table.columns))
+    assert 0 == len(with_removal_kinds(removals(), retention_s=R_S, check_interval_s=I_S))

@@ -1,0 +1,190 @@
+"""Unsubscribed is not unassigned, and what cannot be said is said to be so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+from facts import live, member, snapshot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.model import Commit, Group, GroupState, GroupType, Problem, TopicPartition
+from toolkit.planning.unsubscribed.unsubscribed_offsets import (
+    LEFT_OUT_COLUMNS,
+    ROW_COLUMNS,
+    find_unsubscribed,
+    left_behind,
+)
+
+TOPICS = ("orders", "payments", "audit")
+
+
+def commits(group: str, *topics: str) -> tuple[Commit, ...]:
+    """Return a commit at 10 on partition 0 of each topic."""
+    return tuple(Commit(group, topic, 0, 10) for topic in topics)
+
+
+def test_a_subscribed_topic_without_owner_is_not_left_over() -> None:
+    """A partition that nobody owns just now is still subscribed: a rebalance may be on."""
+    facts = snapshot(live("g", member("orders")), commits=commits("g", "orders"))
+
+    assert find_unsubscribed(facts).rows.empty
+
+
+def test_an_owned_topic_that_nobody_subscribes_to_is_left_over() -> None:
+    """Ownership says nothing: what counts is what members ask to read (KIP-496)."""
+    owner = member("orders", owns=(TopicPartition("payments", 0),))
+    facts = snapshot(live("g", owner), commits=commits("g", "orders", "payments"))
+
+    assert ["payments"] == list(find_unsubscribed(facts).rows["topic"])
+
+
+def test_one_subscriber_among_members_is_enough() -> None:
+    """A topic is subscribed when any one member subscribes to it."""
+    facts = snapshot(
+        live("g", member("orders"), member("audit")), commits=commits("g", "orders", "audit")
+    )
+
+    assert find_unsubscribed(facts).rows.empty
+
+
+def test_share_of_the_lag_and_who_else_reads_the_topic() -> None:
+    """A row tells how much of the group's lag it is, and which live groups need the topic."""
+    facts = snapshot(
+        live("g", member("orders")),
+        live("other", member("payments")),
+        commits=(*commits("g", "orders", "payments"), *commits("other", "payments")),
+        logs={("orders", 0): (0, 40), ("payments", 0): (0, 100)},
+    )
+    (row,) = find_unsubscribed(facts).rows.to_dict("records")
+
+    assert (90, 0.75, "other", True) == (
+        row["lag"],
+        row["share_of_group_lag"],
+        row["also_read_by"],
+        row["deletable_now"],
+    )
+
+
+def test_a_share_is_not_made_from_a_part_of_the_lag() -> None:
+    """Where the lag of what the group reads is unknown, so is the leftover's share of it."""
+    facts = snapshot(
+        live("g", member("orders")),
+        commits=commits("g", "orders", "payments"),
+        logs={("payments", 0): (0, 100)},
+    )
+    found = find_unsubscribed(facts)
+
+    assert 90 == found.rows["lag"].iloc[0]
+    assert pd.isna(found.rows["share_of_group_lag"].iloc[0])
+    assert pd.isna(found.by_group["subscribed_lag"].iloc[0])
+
+
+def test_choosing_groups_does_not_hide_who_else_reads_the_topic() -> None:
+    """Rows can be limited to some groups; the other readers of their topics stay known."""
+    facts = snapshot(
+        live("billing", member("orders")),
+        live("shop", member("payments"), member("audit")),
+        commits=(*commits("billing", "payments"), *commits("shop", "orders")),
+    )
+    (row,) = find_unsubscribed(facts, groups=["bill*"]).rows.to_dict("records")
+
+    assert ("billing", "shop") == (row["group"], row["also_read_by"])
+
+
+def test_an_unknown_lag_does_not_hide_the_row() -> None:
+    """A leftover whose log is not known is listed without a number."""
+    facts = snapshot(live("g", member("orders")), commits=commits("g", "payments"))
+    (row,) = find_unsubscribed(facts).rows.to_dict("records")
+
+    assert pd.isna(row["lag"])
+    assert pd.isna(row["share_of_group_lag"])
+
+
+@pytest.mark.parametrize(
+    ("group", "word"),
+    [
+        (live("g", state=GroupState.EMPTY), "Empty"),
+        (live("g", type=GroupType.SIMPLE, state=GroupState.EMPTY, protocol_type=None), "assign()"),
+        (live("g", member(), protocol_type="connect"), "connect"),
+        (live("g", member("orders"), member(unreadable="garbled")), "garbled"),
+        (live("g", described=False), "described"),
+        (live("g", state=GroupState.PREPARING_REBALANCE), "forming"),
+        (live("g", state=GroupState.DEAD), "Dead"),
+        (live("g", member(), type=GroupType.UNKNOWN), "does not know"),
+    ],
+)
+def test_what_cannot_be_said_is_left_out_with_its_reason(group: Group, word: str) -> None:
+    """A group about which the question has no answer has no rows, and a reason."""
+    facts = snapshot(group, commits=commits("g", "payments", "audit"))
+    found = find_unsubscribed(facts)
+
+    assert (True, {}) == (found.rows.empty, left_behind(facts))
+    ((name, count, why),) = found.left_out[["group", "commits", "why"]].itertuples(index=False)
+    assert ("g", 2) == (name, count)
+    assert word in why
+
+
+def test_a_group_without_commits_has_nothing_to_leave_out() -> None:
+    """Only groups that have committed offsets are worth a word."""
+    found = find_unsubscribed(snapshot(live("g", state=GroupState.EMPTY)))
+
+    assert found.left_out.empty
+
+
+def test_by_group_tells_real_lag_from_left_over() -> None:
+    """The sum for a group keeps the lag of what it reads apart from the rest."""
+    facts = snapshot(
+        live("g", member("orders")),
+        commits=commits("g", "orders", "payments", "audit"),
+        logs={("orders", 0): (0, 15), ("payments", 0): (0, 100), ("audit", 0): (0, 30)},
+    )
+    (row,) = find_unsubscribed(facts).by_group.to_dict("records")
+
+    assert (5, 110, 2) == (row["subscribed_lag"], row["unsubscribed_lag"], row["topics"])
+
+
+def test_an_empty_cluster_gives_empty_tables_with_their_columns() -> None:
+    """Nothing at all is an answer, in the same form as any other."""
+    found = find_unsubscribed(snapshot())
+
+    assert (ROW_COLUMNS, LEFT_OUT_COLUMNS) == (list(found.rows), list(found.left_out))
+    assert found.by_group.empty
+
+
+@settings(max_examples=25)
+@given(
+    subscribed=st.lists(st.sets(st.sampled_from(TOPICS)), min_size=1, max_size=3),
+    committed=st.sets(st.sampled_from(TOPICS)),
+)
+def test_rows_are_exactly_what_no_member_subscribes_to(
+    subscribed: list[set[str]], committed: set[str]
+) -> None:
+    """For any members and commits: committed topics less the union of subscriptions."""
+    group = live("g", *(member(*topics) for topics in subscribed))
+    facts = snapshot(group, commits=commits("g", *sorted(committed)))
+    found = find_unsubscribed(facts)
+
+    left = committed - set().union(*subscribed)
+    assert (left, {"g": left}) == (set(found.rows["topic"]), left_behind(facts))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        Problem("committed offset", "not authorised", "b", "audit", 0),
+        Problem("committed offsets", "the coordinator is loading", "b"),
+    ],
+)
+def test_a_reading_with_a_gap_is_no_evidence(problem: Problem) -> None:
+    """A group that leaves nothing behind is said to; one that was not wholly read is not there."""
+    facts = snapshot(
+        live("a", member("orders")),
+        live("b", member("orders")),
+        commits=(*commits("a", "orders"), *commits("b", "payments")),
+    )
+
+    assert {"a": set(), "b": {"payments"}} == left_behind(facts)
+    assert {"a": set()} == left_behind(replace(facts, problems=(problem,)))

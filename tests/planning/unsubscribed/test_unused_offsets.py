@@ -1,0 +1,263 @@
+"""Leftovers of three kinds, each with how that is known; never in contradiction to one another."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pandas as pd
+import pytest
+from facts import live, member, snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot
+from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.lag.lag import with_lag
+from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
+from toolkit.planning.unsubscribed.unused_offsets import (
+    COLUMNS,
+    DELETED_TOPIC,
+    EMPTY_GROUP,
+    LAST_COMMIT,
+    OUR_READINGS,
+    OWN_RECORD,
+    TOPIC_GONE,
+    UNSUBSCRIBED,
+    leftovers,
+)
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+TOPICS = ("orders", "payments", "audit")
+TIMES = ("committed_at", "empty_since")
+
+
+def ago(days: float | None) -> datetime | None:
+    """Return a time some days ago."""
+    return None if days is None else NOW - timedelta(days=days)
+
+
+def rows(*given: dict[str, Any]) -> pd.DataFrame:
+    """Return committed offsets; by default of a group without a protocol. Times are days ago."""
+    usual = {
+        "cluster": "eu",
+        "group": "g",
+        "topic": "t",
+        "committed": 7,
+        "lag": 10,
+        "type": "simple",
+        "state": "Empty",
+        "protocol_type": None,
+        "members": 0,
+        "subscribed": False,
+        "unreadable": "",
+        "log_problem": "",
+        "committed_at": None,
+        "empty_since": None,
+    }
+    table = pd.DataFrame(
+        [{**usual, "partition": n, **row} for n, row in enumerate(given)],
+        columns=[*usual, "partition"],
+        dtype="object",
+    )
+    for name in TIMES:
+        moments = pd.to_datetime([ago(days) for days in table[name]], utc=True)
+        table[name] = pd.Series(moments).astype("datetime64[ms, UTC]")
+    whole = dict.fromkeys(("committed", "lag", "members", "partition"), "Int64")
+    return table.astype({**whole, "subscribed": "boolean"})
+
+
+def found(*given: dict[str, Any], sightings: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return what is left over after 30 days."""
+    return leftovers(rows(*given), now=NOW, empty_days=30, sightings=sightings)
+
+
+def seen(days: float, times: int = 4, group: str = "g") -> pd.DataFrame:
+    """Return our own readings that saw a group Empty."""
+    since = pd.to_datetime([ago(days)], utc=True)
+    return pd.DataFrame({"cluster": "eu", "group": group, "since": since, "seen": times})
+
+
+CLASSIC = {"type": "classic", "protocol_type": "consumer"}
+MODERN = {"type": "consumer", "protocol_type": "consumer"}
+LIVE = {**CLASSIC, "state": "Stable", "members": 2}
+
+
+@pytest.mark.parametrize(
+    ("row", "sighting", "expected"),
+    [
+        ({"committed_at": 31}, None, (31, LAST_COMMIT)),
+        ({"committed_at": 29}, None, None),
+        ({"committed_at": None}, None, None),
+        # Our readings would only tell of a group without a protocol what its commits tell better.
+        ({"committed_at": 29}, 99, None),
+        ({"committed_at": None}, 99, None),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 50}, None, (40, OWN_RECORD)),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 50}, 31, (40, OWN_RECORD)),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 31}, None, (31, LAST_COMMIT)),
+        ({**CLASSIC, "empty_since": 40, "committed_at": 3}, None, None),
+        ({**CLASSIC, "empty_since": 29, "committed_at": 90}, None, None),
+        ({**CLASSIC, "committed_at": 90}, None, None),
+        ({**CLASSIC, "committed_at": 90}, 45, (45, OUR_READINGS)),
+        ({**CLASSIC, "committed_at": None}, 45, (45, OUR_READINGS)),
+        ({**CLASSIC, "committed_at": 90}, 29, None),
+        ({**MODERN, "empty_since": 40}, None, (40, OWN_RECORD)),
+        ({**MODERN, "committed_at": 90}, None, (90, LAST_COMMIT)),
+        ({**MODERN, "committed_at": 90}, 45, (45, OUR_READINGS)),
+        ({**MODERN, "committed_at": None}, None, None),
+        ({**LIVE, "committed_at": 90, "subscribed": True}, None, None),
+    ],
+)
+def test_groups_that_nobody_uses(
+    row: dict[str, Any], sighting: float | None, expected: tuple[float, str] | None
+) -> None:
+    """A group is left over when somebody knows that it was not used for long, and says who."""
+    table = found(row, sightings=None if sighting is None else seen(sighting))
+    if expected is None:
+        assert table.empty
+        return
+    (one,) = table.itertuples()
+
+    assert (EMPTY_GROUP, expected[1]) == (one.kind, one.source)
+    assert ago(expected[0]) == one.since
+    assert one.why
+    assert one.topic is None
+
+
+def test_one_row_for_each_group_with_all_its_lag() -> None:
+    """The youngest commit of a group counts, and its lag is a sum only where all of it is known."""
+    table = found(
+        {"committed_at": 90, "lag": 10},
+        {"committed_at": 40, "lag": 5},
+        {"group": "unknown", "committed_at": 40, "lag": None},
+        {"group": "unknown", "committed_at": 40},
+        {"group": "young", "committed_at": 40},
+        {"group": "young", "committed_at": 1},
+        {"group": "half", "committed_at": 40},
+        {"group": "half", "committed_at": None},
+    ).set_index("group")
+
+    assert ["g", "unknown"] == list(table.index)
+    assert (ago(40), 15) == (table["since"]["g"], table["lag"]["g"])
+    assert pd.isna(table["lag"]["unknown"])
+
+
+def test_the_last_commit_of_a_group_with_members_is_only_a_bound() -> None:
+    """Its members may have stayed for long after they last committed, and that is said."""
+    modern, simple = found({**MODERN, "committed_at": 90}, {"group": "simple", "committed_at": 90})[
+        "why"
+    ]
+
+    assert "may have left later" in modern
+    assert modern != simple
+
+
+def test_offsets_of_topics_that_are_gone() -> None:
+    """Each offset of a topic that does not exist is a row; another problem is no evidence."""
+    table = found(
+        {**LIVE, "subscribed": True, "log_problem": TOPIC_GONE, "lag": None},
+        {**LIVE, "subscribed": True, "log_problem": "it has no leader", "lag": None},
+        {**LIVE, "subscribed": True, "log_problem": TOPIC_GONE, "committed": None},
+    )
+
+    assert [(0, DELETED_TOPIC)] == list(zip(table["partition"], table["kind"], strict=True))
+
+
+def test_one_offset_may_be_left_over_for_two_reasons() -> None:
+    """A topic that is gone and that nobody subscribes to is listed under both."""
+    table = found({**LIVE, "log_problem": TOPIC_GONE})
+
+    assert {UNSUBSCRIBED, DELETED_TOPIC} == set(table["kind"])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"subscribed": None},
+        {"subscribed": True},
+        {"unreadable": "garbled"},
+        {"unreadable": None},
+        {"committed": None},
+        {"members": 0},
+        {"state": "Dead"},
+        {"state": "Empty", "committed_at": 1},
+        {"type": None},
+        {"protocol_type": "connect"},
+        {"protocol_type": None},
+    ],
+)
+def test_unsubscribed_only_where_it_is_known(row: dict[str, Any]) -> None:
+    """Where it is not known for certain that nobody subscribes, nothing is said."""
+    assert [UNSUBSCRIBED] == found(LIVE)["kind"].tolist()
+    assert found({**LIVE, **row}).empty
+
+
+def test_nothing_gives_nothing() -> None:
+    """An empty fleet leaves nothing over, in the same form."""
+    assert (0, COLUMNS) == (len(found()), list(found().columns))
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> Group:
+    """Draw a group of any type and state, with any members."""
+    members = [
+        member(*topics, unreadable=unreadable)
+        for topics, unreadable in draw(
+            st.lists(
+                st.tuples(st.sets(st.sampled_from(TOPICS)), st.sampled_from(["", "", "garbled"])),
+                max_size=3,
+            )
+        )
+    ]
+    return live(
+        draw(st.sampled_from("abcdef")),
+        *members,
+        type=draw(st.sampled_from([t for t in GroupType if t is not GroupType.SHARE])),
+        state=draw(st.sampled_from(GroupState)),
+        protocol_type=draw(st.sampled_from([None, "consumer", "consumer", "connect"])),
+        described=draw(st.sampled_from([True, True, False])),
+    )
+
+
+def as_rows(facts: Snapshot) -> pd.DataFrame:
+    """Return the commits of a snapshot as rows of the pipeline."""
+    table = with_lag(offsets_frame(facts))
+    by_name = {group.group_id: group for group in facts.groups}
+    of = [by_name[name] for name in table["group"]]
+    readable = [not group.unreadable_subscription for group in of]
+    subscribed = [
+        topic in group.subscribed_topics if known else None
+        for group, topic, known in zip(of, table["topic"], readable, strict=True)
+    ]
+    members = [len(group.members) if group.described else None for group in of]
+    return table.assign(
+        type=[str(group.type) for group in of],
+        state=[str(group.state) for group in of],
+        protocol_type=[group.protocol_type for group in of],
+        members=pd.array(members, dtype="Int64"),
+        subscribed=pd.array(subscribed, dtype="boolean"),
+        unreadable=[group.unreadable_subscription for group in of],
+        log_problem="",
+        empty_since=pd.Series(pd.NaT, table.index, dtype="datetime64[ms, UTC]"),
+    )
+
+
+@given(
+    st.lists(groups(), unique_by=lambda group: group.group_id, max_size=5),
+    st.sets(st.tuples(st.sampled_from("abcdef"), st.sampled_from(TOPICS), st.integers(0, 1))),
+)
+def test_unsubscribed_never_contradicts_the_snapshot(
+    drawn: list[Group], committed: set[tuple[str, str, int]]
+) -> None:
+    """On the same facts the same offsets are unsubscribed as in `find_unsubscribed`."""
+    names = {group.group_id for group in drawn}
+    commits = tuple(Commit(*key, 10) for key in sorted(committed) if key[0] in names)
+    facts = snapshot(*drawn, commits=commits, logs={("orders", 0): (0, 40)})
+    expected = find_unsubscribed(facts).rows
+    table = leftovers(as_rows(facts), now=NOW, empty_days=30)
+    told = table[table["kind"] == UNSUBSCRIBED]
+    key = ["group", "topic", "partition"]
+
+    assert sorted(expected[[*key, "why"]].itertuples(index=False, name=None)) == sorted(
+        told[[*key, "why"]].itertuples(index=False, name=None)
+    )

@@ -1,0 +1,177 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import ParameterError, UsageError
+from toolkit.runner.parameters import check_parameters, parse_parameters, read_parameters
+
+MakeNotebook = Callable[..., Path]
+
+DECLARED = """\
+from typing import Literal
+cluster: str = "eu"  # name in the fleet file, a = b
+groups: list[str] = []
+older_than_days: int = 7  # days
+share: float = 0.5
+apply: bool = False
+topic: str | None = None
+to: Literal["earliest", "latest"] = "latest"
+"""
+
+
+@pytest.fixture
+def notebook(make_notebook: MakeNotebook) -> Path:
+    """Return a notebook that declares a parameter of every type."""
+    return make_notebook(parameters=DECLARED)
+
+
+def test_reads_every_line(notebook: Path) -> None:
+    """Every declaration is read with type, default and help, also unions and a help with `=`."""
+    parameters = read_parameters(notebook)
+
+    assert [(p.name, p.type.name, p.default) for p in parameters] == [
+        ("cluster", "str", "eu"),
+        ("groups", "list[str]", []),
+        ("older_than_days", "int", 7),
+        ("share", "float", 0.5),
+        ("apply", "bool", False),
+        ("topic", "str | None", None),
+        ("to", "Literal['earliest', 'latest']", "latest"),
+    ]
+    assert parameters[0].help == "name in the fleet file, a = b"
+
+
+def test_no_parameters_cell(make_notebook: MakeNotebook) -> None:
+    """A notebook without a parameters cell has no parameters."""
+    assert read_parameters(make_notebook("1 + 1")) == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = 1",
+        "x: int",
+        "x: bytes = b''",
+        "x: int = 2 * 3",
+        "x: int = 'seven'",
+        "print(1)",
+        "x: int =",
+    ],
+)
+def test_refuses_other_lines(make_notebook: MakeNotebook, line: str) -> None:
+    """A line of another shape is refused, because its parameter could not be checked."""
+    with pytest.raises(ParameterError, match=r"20_example\.ipynb"):
+        read_parameters(make_notebook(parameters=line))
+
+
+@pytest.mark.parametrize("name", ["password", "sasl_password", "api_key", "TOKEN", "client_secret"])
+def test_refuses_secrets(make_notebook: MakeNotebook, notebook: Path, name: str) -> None:
+    """A parameter that looks like a secret is refused, declared or given, with the place for it."""
+    with pytest.raises(ParameterError, match=r"fleet file"):
+        read_parameters(make_notebook(parameters=f'{name}: str = ""', name="21_secret"))
+    with pytest.raises(ParameterError, match=r"fleet file"):
+        parse_parameters(read_parameters(notebook), [(name, "x")], notebook="n.ipynb")
+
+
+@pytest.mark.parametrize("name", ["author", "tokenizer", "bypass", "partition_keys", "key_format"])
+def test_harmless_names_pass(make_notebook: MakeNotebook, name: str) -> None:
+    """A name that only contains the letters of a secret word is no secret."""
+    assert read_parameters(make_notebook(parameters=f'{name}: str = ""'))[0].name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("cluster", "007", "007"),
+        ("cluster", "false", "false"),
+        ("cluster", "", ""),
+        ("groups", "a,b, c", ["a", "b", "c"]),
+        ("groups", "", []),
+        ("older_than_days", "-3", -3),
+        ("share", "1e-3", 0.001),
+        ("apply", "false", False),
+        ("apply", "True", True),
+        ("topic", "None", "None"),
+        ("topic", "", None),
+        ("to", "earliest", "earliest"),
+    ],
+)
+def test_text_becomes_declared_type(notebook: Path, name: str, text: str, value: object) -> None:
+    """The declared type alone decides what a text means."""
+    parsed = parse_parameters(read_parameters(notebook), [(name, text)], notebook="n.ipynb")
+
+    assert parsed == {name: value}
+    assert type(parsed[name]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("older_than_days", "7.0"),
+        ("older_than_days", "1_000"),
+        ("older_than_days", "٣"),
+        ("older_than_days", ""),
+        ("share", "nan"),
+        ("share", "inf"),
+        ("share", "1e999"),
+        ("share", "1_0.5"),
+        ("apply", "no"),
+        ("apply", "1"),
+        ("apply", ""),
+        ("to", "middle"),
+    ],
+)
+def test_text_of_wrong_type(notebook: Path, name: str, text: str) -> None:
+    """A text that is not of the declared type is refused, with name, type and text."""
+    with pytest.raises(ParameterError) as refused:
+        parse_parameters(read_parameters(notebook), [(name, text)], notebook="n.ipynb")
+
+    assert f"parameter {name} wants" in str(refused.value)
+    assert repr(text) in str(refused.value)
+
+
+def test_repeated_list(notebook: Path) -> None:
+    """A repeated list takes each text as it is, so that a name may hold a comma."""
+    texts = [("groups", "a,b"), ("groups", "c")]
+
+    assert parse_parameters(read_parameters(notebook), texts, notebook="n.ipynb") == {
+        "groups": ["a,b", "c"]
+    }
+
+
+def test_repeated_scalar(notebook: Path) -> None:
+    """A single value that is given twice is refused: nobody can say which was meant."""
+    texts = [("cluster", "eu"), ("cluster", "us")]
+
+    with pytest.raises(ParameterError, match="wants str"):
+        parse_parameters(read_parameters(notebook), texts, notebook="n.ipynb")
+
+
+def test_unknown_name(notebook: Path) -> None:
+    """A misspelt name is refused with the notebook, the known names and the nearest one."""
+    with pytest.raises(ParameterError) as refused:
+        check_parameters(read_parameters(notebook), {"aply": True}, notebook="20_x.ipynb")
+
+    assert "20_x.ipynb has no parameter 'aply'; it has: cluster, groups" in str(refused.value)
+    assert "'apply'" in refused.value.hint
+    assert refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("apply", 1), ("apply", "false"), ("older_than_days", True), ("cluster", 7), ("groups", "a")],
+)
+def test_value_of_wrong_type(notebook: Path, name: str, value: object) -> None:
+    """A typed value is not bent: 1 is no bool, True no number, and a text is no list."""
+    with pytest.raises(ParameterError, match=f"parameter {name} wants"):
+        check_parameters(read_parameters(notebook), {name: value}, notebook="n.ipynb")
+
+
+def test_not_a_notebook(tmp_path: Path) -> None:
+    """A file that is missing or no notebook is one line to the person who named it."""
+    with pytest.raises(UsageError, match="There is no notebook"):
+        read_parameters(tmp_path / "missing.ipynb")
+    (tmp_path / "broken.ipynb").write_text("{")
+    with pytest.raises(UsageError, match="cannot be read as a notebook"):
+        read_parameters(tmp_path / "broken.ipynb")

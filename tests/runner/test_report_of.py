@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import papermill
+import pytest
+from click.testing import CliRunner
+
+from toolkit.cli import cli
+from toolkit.errors import UsageError
+from toolkit.runner.report_of import report_of
+from toolkit.runner.run_notebook import run_notebook
+
+pytestmark = pytest.mark.starts("a kernel")
+
+MakeNotebook = Callable[..., Path]
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def top_of(html: Path) -> str:
+    """Return what stands at the top of a report, as a person reads it."""
+    page = html.read_text("utf-8")
+    top = page[page.index("<header") : page.index("</header")]
+    return unescape(" ".join(re.sub(r"<[^>]+>", " ", top).split()))
+
+
+def by_papermill(notebook: Path, folder: Path, **parameters: Any) -> Path:
+    """Run a notebook as anybody does who has papermill and nothing of ours; it may fail."""
+    executed = folder / "executed.ipynb"
+    with suppress(papermill.PapermillExecutionError):
+        papermill.execute_notebook(notebook, executed, parameters, progress_bar=False)
+    return executed
+
+
+def test_a_notebook_that_papermill_ran(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """Its report has the parameters it ran with, and when that was."""
+    parameters = 'cluster: str = "eu"  # where\nmost: int = 3  # how many'
+    notebook = make_notebook("# Look", "print(cluster)", parameters=parameters)
+    executed = by_papermill(notebook, tmp_path, cluster=HOSTILE)
+    status = report_of(executed, tmp_path / "n.html")
+
+    assert "ran" == status
+    top = top_of(tmp_path / "n.html")
+    assert f"cluster {HOSTILE} most 3" in top
+    assert "Every step ran" in top
+    assert re.search(r"Started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC Took [\d.]+ s", top)
+
+
+def test_a_failed_notebook_has_its_failing_step_on_top(
+    make_notebook: MakeNotebook, tmp_path: Path
+) -> None:
+    """Without our runner, too, the top says which step failed and why, and leads there."""
+    notebook = make_notebook("# Look", "1", "## Apply", f"raise OSError({HOSTILE!r})", "2")
+    status = report_of(by_papermill(notebook, tmp_path), tmp_path / "n.html")
+
+    assert "failed" == status
+    assert f"Failed Stopped at: Apply OSError: {HOSTILE} Go to the step" in top_of(
+        tmp_path / "n.html"
+    )
+    assert HOSTILE not in (tmp_path / "n.html").read_text("utf-8")
+
+
+def test_a_half_run_notebook_says_how_far_it_came(
+    make_notebook: MakeNotebook, tmp_path: Path
+) -> None:
+    """Where somebody ran only the first cells, the first one that was not run is named."""
+    path = make_notebook("# Look", "1", "## Apply", "2")
+    content = json.loads(path.read_text("utf-8"))
+    content["cells"][1]["execution_count"] = 1
+    path.write_text(json.dumps(content), "utf-8")
+    status = report_of(path, tmp_path / "n.html")
+
+    assert "unfinished" == status
+    assert "Not run to the end Stopped at: Apply this step was not run" in top_of(
+        tmp_path / "n.html"
+    )
+
+
+def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """Beside its result.json a notebook has the same facts as in the report of the run."""
+    last = 'from toolkit.runner import conclude\nconclude("7 found", findings=7)'
+    notebook = make_notebook("# Look", last, parameters='cluster: str = "eu"  # where')
+    run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
+    html = tmp_path / "again.html"
+
+    assert "done" == report_of(run.folder / "20_example.ipynb", html)
+    assert top_of(run.folder / "report.html") == top_of(html)
+    assert "7 found" in top_of(html)
+
+
+def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """Where the result.json beside it is not one, the notebook itself is asked."""
+    notebook = make_notebook("# Look", "1")
+    executed = by_papermill(notebook, tmp_path)
+    (tmp_path / "result.json").write_text('{"notebook": "executed", "status": 7}')
+
+    assert "ran" == report_of(executed, tmp_path / "n.html")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "is not JSON"),
+        ("[" * 100_000, "is not JSON"),
+        ("[]", "no cells"),
+        ('{"cells": {}}', "no cells"),
+        ('{"cells": [1]}', "no cells"),
+        ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "never executed"),
+    ],
+)
+def test_what_is_no_executed_notebook(tmp_path: Path, content: str, said: str) -> None:
+    """A file that is no notebook, or was never executed, is a wrong request that says which."""
+    path = tmp_path / "n.ipynb"
+    path.write_text(content)
+
+    with pytest.raises(UsageError, match=said):
+        report_of(path, tmp_path / "n.html")
+    assert not (tmp_path / "n.html").exists()
+
+
+def test_a_notebook_as_it_comes_was_never_executed(tmp_path: Path) -> None:
+    """Those of the project have no outputs, and no report."""
+    notebook = next(Path(__file__).parents[2].glob("notebooks/20_*.ipynb"))
+
+    with pytest.raises(UsageError, match="never executed"):
+        report_of(notebook, tmp_path / "n.html")
+
+
+def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """A missing notebook, a missing folder and the notebook itself are refused in words."""
+    executed = by_papermill(make_notebook("# Look", "1"), tmp_path)
+    before = executed.read_text()
+
+    with pytest.raises(UsageError, match="there is no such file"):
+        report_of(tmp_path / "nope.ipynb", tmp_path / "n.html")
+    with pytest.raises(UsageError, match=r"cannot be written to .*no-folder"):
+        report_of(executed, tmp_path / "no-folder" / "n.html")
+    with pytest.raises(UsageError, match="is the notebook itself"):
+        report_of(executed, executed)
+    assert before == executed.read_text()
+
+
+def test_the_command_writes_beside_the_notebook(
+    make_notebook: MakeNotebook, tmp_path: Path
+) -> None:
+    """Without --output the report is beside the notebook, and its path is on stdout."""
+    executed = by_papermill(make_notebook("# Look", "1"), tmp_path)
+    done = CliRunner().invoke(cli, ["report", str(executed)], catch_exceptions=False)
+
+    assert (0, f"{executed.with_suffix('.html')}\n") == (done.exit_code, done.stdout)
+    assert "<h1>Look</h1>" in executed.with_suffix(".html").read_text("utf-8")

@@ -1,0 +1,472 @@
+import asyncio
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import nbformat
+import papermill
+import pytest
+
+from toolkit import runner
+from toolkit.errors import ParameterError
+from toolkit.runner import execution
+from toolkit.runner.conclusion import COUNTS
+from toolkit.runner.executed import Executed
+from toolkit.runner.execution import Step
+from toolkit.runner.kernel import Interruption
+from toolkit.runner.result import RunResult, Status
+from toolkit.runner.run_notebook import Terms, _new_folder, run_notebook
+from toolkit.runner.time_limits import TimeLimits
+
+pytestmark = pytest.mark.starts("kernels")
+
+MakeNotebook = Callable[..., Path]
+Run = Callable[..., RunResult]
+
+CONCLUDE = (
+    "from toolkit.runner import conclude\n"
+    "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
+)
+SCHEMA = json.loads(Path(runner.__file__).with_name("result.schema.json").read_text())
+CLEAN_UP = """\
+import pathlib, time
+try:
+    pathlib.Path({started!r}).touch()
+    time.sleep(3600)
+finally:
+    pathlib.Path({cleaned!r}).touch()
+"""
+SWALLOW = """\
+import pathlib, time
+try:
+    pathlib.Path({started!r}).touch()
+    time.sleep(3600)
+except KeyboardInterrupt:
+    pass
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a function that runs a notebook into a folder of this test."""
+
+    def run_one(
+        notebook: Path,
+        *,
+        on_step: Callable[[Step], None] = lambda _step: None,
+        **parameters: object,
+    ) -> RunResult:
+        return run_notebook(
+            notebook, parameters=parameters, output_dir=tmp_path / "runs", on_step=on_step
+        )
+
+    return run_one
+
+
+def test_done(make_notebook: MakeNotebook, run: Run) -> None:
+    """A run that reaches its end leaves notebook, report and a result.json that says all of it."""
+    past_jupyter = "import os; os.write(1, b'past Jupyter')"
+    notebook = make_notebook(
+        "# Look", past_jupyter, CONCLUDE, parameters='cluster: str = "eu"\ndays: int = 7'
+    )
+    steps: list[Step] = []
+
+    result = run(notebook, on_step=steps.append, days=9)
+
+    written = json.loads((result.folder / "result.json").read_text())
+    assert written == result.as_dict()
+    jsonschema.validate(written, SCHEMA)
+    assert {path.name for path in result.folder.iterdir()} == {
+        "20_example.ipynb",
+        "report.html",
+        "result.json",
+        "run.log",
+    }
+    assert written | {"started": "", "finished": "", "who": "", "version": "", "folder": ""} == {
+        "notebook": "20_example",
+        "runbook": None,
+        "status": "done",
+        "exit_code": 0,
+        "summary": "2 leftovers <b>found</b>",
+        "counts": {"findings": 2, "problems": 0},
+        "undo": None,
+        "error": None,
+        "parameters": {"cluster": "eu", "days": 9},
+        "clusters": ["eu"],
+        "cluster_ids": {"eu": None},
+        "started": "",
+        "finished": "",
+        "who": "",
+        "version": "",
+        "folder": "",
+        "report": "report.html",
+    }
+    assert datetime.fromisoformat(written["started"]).utcoffset() == timedelta(0)
+    assert [(step.number, step.total, step.heading) for step in steps] == [
+        (1, 3, ""),
+        (2, 3, "Look"),
+        (3, 3, "Look"),
+    ]
+    # The log has the steps, and what the kernel's process prints past Jupyter.
+    log = (result.folder / "run.log").read_text()
+    for words in ("step 2 of 3: Look", "past Jupyter", "done, exit 0"):
+        assert words in log
+
+
+def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -> None:
+    """A notebook that was blocked says so, and the run ends with that exit code."""
+    source = (
+        "from toolkit.runner import conclude\n"
+        "conclude('over the limit', ending='blocked', planned=9, changed=0)"
+    )
+
+    result = run(make_notebook(source))
+
+    assert (result.status, result.exit_code) == (Status.BLOCKED, 3)
+    assert result.counts == {"planned": 9, "changed": 0}
+
+
+def test_values_arrive_as_given(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
+    """
+    A hostile text arrives in the notebook exactly as it was given.
+
+    The folder is named for notebook, time and cluster, and stays where it belongs.
+    """
+    hostile = "007\"'\\\n{x} $HOME <img> grün \u202e"
+    source = f"assert group == {hostile!r}, group\nassert groups == [{hostile!r}]\nassert not apply"
+
+    result = run(
+        make_notebook(
+            source,
+            parameters='cluster: str = ""\ngroup: str = ""\ngroups: list[str] = []\n'
+            "apply: bool = True",
+        ),
+        cluster="../e u",
+        group=hostile,
+        groups=[hostile],
+        apply=False,
+    )
+
+    assert result.error is None
+    assert result.folder.parent == tmp_path / "runs"
+    assert result.folder.name.endswith("Z-.._e_u")
+
+
+def test_wrong_parameter_starts_nothing(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path
+) -> None:
+    """A wrong parameter is an error before a folder is made or a kernel started."""
+    with pytest.raises(ParameterError):
+        run(make_notebook("1", parameters="days: int = 7"), day=9)
+
+    assert not (tmp_path / "runs").exists()
+
+
+def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
+    """A ToolkitError's own words and exit code become the run's, with the step it happened in."""
+    source = "from toolkit.errors import UsageError\nraise UsageError('No cluster xx', hint='eu')"
+
+    result = run(make_notebook("## Look", "1 + 1", source, "never = True", CONCLUDE))
+
+    assert (result.status, result.exit_code) == (Status.FAILED, 2)
+    assert result.error.reason == "No cluster xx. Try: eu"
+    assert result.error.step == "Look"
+    assert "No cluster xx" in (result.folder / "report.html").read_text()
+    executed = nbformat.read(result.folder / "20_example.ipynb", as_version=4)
+    assert "UsageError" in executed.cells[result.error.cell].source
+
+
+def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:
+    """Any other exception is a failed run, named in one line, with a result.json as of any run."""
+    result = run(make_notebook("# Look", "1 / 0"))
+
+    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert result.error.reason == "ZeroDivisionError: division by zero"
+    jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
+
+
+@pytest.mark.parametrize("code", ["0", "", "3"])
+def test_sys_exit(make_notebook: MakeNotebook, run: Run, code: str) -> None:
+    """A notebook that leaves through sys.exit did not reach its end, whatever the code."""
+    result = run(make_notebook(f"import sys; sys.exit({code})", CONCLUDE))
+
+    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert result.error.cell is not None
+
+
+def test_kernel_death(make_notebook: MakeNotebook, run: Run) -> None:
+    """A kernel that dies is told from a cell that fails, and there is a result and a report."""
+    result = run(make_notebook("## Apply", "import os; os._exit(9)", CONCLUDE))
+
+    assert (result.status, result.exit_code) == (Status.KERNEL_DIED, 1)
+    assert result.error.step == "Apply"
+    assert (result.folder / "report.html").exists()
+
+
+def until_there_is(file: Path) -> None:
+    """Wait for a file, however long a busy machine takes to start a kernel."""
+    while not file.exists():
+        time.sleep(0.05)
+
+
+def signal_when_there_is(file: Path, number: signal.Signals) -> None:
+    """Have this process get a signal once a cell has made a file."""
+
+    def wait() -> None:
+        until_there_is(file)
+        os.kill(os.getpid(), number)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_lets_the_cell_clean_up(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A signal interrupts the cell, its `finally` runs, and the result says who stopped it."""
+    started, cleaned = tmp_path / "started", tmp_path / "cleaned"
+    source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
+
+    signal_when_there_is(started, number)
+    handler = signal.getsignal(number)
+    result = run(make_notebook("## Wait", source, "never = True"))
+
+    assert (result.status, result.exit_code) == (Status.INTERRUPTED, 1)
+    assert cleaned.exists()
+    assert result.error.step == "Wait"
+    assert number.name in result.error.reason
+    assert signal.getsignal(number) is handler
+
+
+def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:
+    """A caller with an event loop of its own, such as a notebook, is not left waiting."""
+
+    def stop(step: Step) -> None:
+        if step.number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    async def run_inside() -> RunResult:
+        return run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
+
+    assert asyncio.run(run_inside()).status == Status.INTERRUPTED
+
+
+def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
+    """A cell that catches the interrupt does not keep the run going: no further cell starts."""
+    started = tmp_path / "started"
+    signal_when_there_is(started, signal.SIGTERM)
+    result = run(
+        make_notebook(SWALLOW.format(started=str(started)), "raise RuntimeError('went on')")
+    )
+
+    assert result.status == Status.INTERRUPTED
+    assert "went on" not in result.error.reason
+
+
+def test_signal_between_cells(make_notebook: MakeNotebook, run: Run) -> None:
+    """A signal that comes before a cell is sent stops the run before that cell."""
+
+    def stop(step: Step) -> None:
+        if step.number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    result = run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
+
+    assert result.status == Status.INTERRUPTED
+    assert "went on" not in result.error.reason
+
+
+def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
+    """Two runs within one second have a folder each."""
+    now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    folders = [_new_folder(tmp_path, "20_find", now, "eu") for _ in range(3)]
+
+    assert [folder.name for folder in folders] == [
+        "20_find-20260102T030405Z-eu",
+        "20_find-20260102T030405Z-eu-2",
+        "20_find-20260102T030405Z-eu-3",
+    ]
+
+
+def test_leaves_nothing_where_the_caller_stands(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run makes no file beside its folder, neither while it lasts nor afterwards."""
+    here, temporary = tmp_path / "here", tmp_path / "tmp"
+    here.mkdir()
+    temporary.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    seen: list[int] = []
+
+    result = run(
+        make_notebook(f"import os; assert os.getcwd() == {str(here)!r}"),
+        on_step=lambda _step: seen.append(len(list(here.iterdir()))),
+    )
+
+    assert result.error is None
+    assert seen == [0]
+    assert list(here.iterdir()) == list(temporary.iterdir()) == []
+
+
+def test_report_that_fails(
+    make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report that cannot be written costs neither the result nor the truth about the run."""
+
+    def fail(*_args: object, **_options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("toolkit.report.html_export.write_report", fail)
+
+    result = run(make_notebook(CONCLUDE))
+
+    assert (result.status, result.exit_code, result.report) == (Status.FAILED, 1, None)
+    assert "No space left on device" in result.error.reason
+    assert result.summary == "2 leftovers <b>found</b>"
+    assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
+
+
+def test_plain_papermill(
+    make_notebook: MakeNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same notebook runs under papermill alone, which knows nothing of results."""
+    monkeypatch.delenv("OFFSETBOOK_CONCLUSION", raising=False)
+    notebook = make_notebook(CONCLUDE, parameters='cluster: str = ""')
+
+    executed = papermill.execute_notebook(
+        str(notebook), str(tmp_path / "out.ipynb"), {"cluster": "eu"}, progress_bar=False
+    )
+
+    shown = executed.cells[-1].outputs[-1].data
+    assert shown["text/plain"] == "2 leftovers <b>found</b>"
+    assert "<b>found" not in shown["text/html"]
+
+
+def test_what_could_not_be_read_makes_a_run_incomplete(
+    make_notebook: MakeNotebook, run: Run
+) -> None:
+    """A run that only looked, and could not see everything, does not count as done."""
+    source = "from toolkit.runner import conclude\nconclude('1 cluster is down', problems=1)"
+    result = run(make_notebook(source))
+
+    assert (result.status, result.exit_code) == (Status.INCOMPLETE, 4)
+    assert "Incomplete" in (result.folder / "report.html").read_text(encoding="utf-8")
+
+
+STUBBORN = """\
+import pathlib, time
+while True:
+    try:
+        pathlib.Path({started!r}).touch()
+        time.sleep(3600)
+    except KeyboardInterrupt:
+        pass
+"""
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the file that a cell makes when it has begun, before which no time limit is over."""
+    began, after = tmp_path / "started", Interruption._after
+
+    def not_before(self: Interruption, seconds: float, work: Callable[..., None], *given: Any):  # type: ignore[no-untyped-def]  # noqa: ANN202 - as the original
+        def wait(*arguments: Any) -> None:
+            until_there_is(began)
+            work(*arguments)
+
+        after(self, seconds, wait, *given)
+
+    monkeypatch.setattr(Interruption, "_after", not_before)
+    return began
+
+
+@pytest.mark.parametrize("limits", [TimeLimits(step_s=1), TimeLimits(run_s=1)])
+def test_a_time_limit_lets_the_cell_clean_up(
+    make_notebook: MakeNotebook, tmp_path: Path, limits: TimeLimits, started: Path
+) -> None:
+    """What takes too long is interrupted, may clean up, and is told from what was stopped."""
+    cleaned = tmp_path / "cleaned"
+    source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
+    notebook = make_notebook("## Wait", source, "never = True")
+
+    terms = Terms(limits=limits)
+    result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
+
+    assert (result.status, result.exit_code) == (Status.TIMED_OUT, 1)
+    assert cleaned.exists()
+    assert result.error.step == "Wait"
+    assert "the time limit of" in result.error.reason
+
+
+def test_a_kernel_that_does_not_heed_a_time_limit(
+    make_notebook: MakeNotebook, tmp_path: Path, started: Path
+) -> None:
+    """It is killed when its time to clean up is over, and the result says so."""
+    terms = Terms(limits=TimeLimits(step_s=1, grace_s=1))
+    notebook = make_notebook("## Wait", STUBBORN.format(started=str(started)))
+
+    result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
+
+    assert (result.status, result.exit_code) == (Status.KERNEL_DIED, 1)
+    assert "the time limit of a step, 1 s, was over, and the kernel had to be killed" in (
+        result.error.reason
+    )
+
+
+CHANGING = """\
+import pathlib, time
+folder = pathlib.Path({folder!r})
+(folder / "began").touch()
+while not (folder / "not written").exists():
+    print("changing", flush=True)
+    time.sleep(0.05)
+(folder / "went on").touch()
+"""
+
+
+def test_a_disk_that_is_full_does_not_stop_a_step(
+    make_notebook: MakeNotebook, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell that is changing something goes on; what could not be written is told at the end."""
+    monkeypatch.setattr(execution, "_AUTOSAVE_S", 0.1)
+    write = Executed.write
+
+    def write_and_tell(self: Executed, text: str, name: str) -> None:
+        write(self, text, name)
+        if self.why_not_written and (tmp_path / "began").exists():
+            (tmp_path / "not written").touch()
+
+    monkeypatch.setattr(Executed, "write", write_and_tell)
+
+    def lock(step: Step) -> None:
+        if step.number == 1:
+            # A folder in the way of the file: a write fails as it does on a full disk.
+            (executed,) = (tmp_path / "runs").glob("*")
+            (executed / ".20_example.ipynb.partial").mkdir()
+
+    source = CHANGING.format(folder=str(tmp_path))
+    result = run(make_notebook("# Apply", source), on_step=lock)
+
+    assert (tmp_path / "went on").exists()
+    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert "the executed notebook could not be written" in result.error.reason
+
+
+def test_the_schema_of_a_result_says_what_there_is() -> None:
+    """No field and no status is missing from the schema, nor from the record."""
+    properties = SCHEMA["properties"]
+
+    assert {field.name for field in fields(RunResult)} == properties.keys()
+    assert properties.keys() == set(SCHEMA["required"])
+    assert {str(status) for status in Status} == set(properties["status"]["enum"])
+    assert set(COUNTS) == properties["counts"]["properties"].keys()

@@ -1,0 +1,127 @@
+"""Where reading the offsets topic begins: only where nothing can have been lost in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.spark.read_plan import (
+    OffsetsLog,
+    OffsetsTopicNow,
+    ReadPlan,
+    ResumePoint,
+    longest_gap,
+    plan_reads,
+)
+
+THEN = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR_MS = 3_600_000
+POINT = ResumePoint(
+    next_offset=70,
+    log_start=10,
+    read_at=THEN,
+    topic_id="abc",
+    partitions=50,
+    delete_retention_ms=24 * HOUR_MS,
+    leader_epoch=3,
+)
+LOG = OffsetsLog(log_start=10, end=90, leader_epoch=3)
+TOPIC = OffsetsTopicNow(
+    asked_at=THEN + timedelta(hours=1),
+    topic_id="abc",
+    partitions=50,
+    delete_retention_ms=24 * HOUR_MS,
+    logs={7: LOG},
+)
+
+
+def planned(point: ResumePoint | None = POINT, log: OffsetsLog = LOG, **topic: Any) -> ReadPlan:
+    """Return how partition 7 is read."""
+    now = replace(TOPIC, logs={7: log}, **topic)
+    return plan_reads({7: point} if point else {}, now)[7]
+
+
+def test_reading_goes_on_where_it_ended() -> None:
+    """Nothing has changed but the end of the log, so only what is new is read."""
+    assert planned() == ReadPlan(70, "")
+    assert planned(log=replace(LOG, end=70)) == ReadPlan(70, "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"point": None}, "not been read before"),
+        ({"topic_id": "xyz"}, "another one"),
+        ({"topic_id": ""}, "does not tell"),
+        ({"point": replace(POINT, topic_id=""), "topic_id": ""}, "does not tell"),
+        ({"partitions": 60}, "had 50 partitions and has 60"),
+        ({"log": replace(LOG, log_start=11)}, "began at 10 and begins at 11"),
+        ({"log": OffsetsLog(71, 90, 3)}, "begins at 71"),
+        ({"point": replace(POINT, next_offset=9)}, "begins at 10, after 9"),
+        ({"log": replace(LOG, end=69)}, "ends at 69, before 70"),
+        ({"log": replace(LOG, leader_epoch=4)}, "leader has changed"),
+        ({"log": replace(LOG, leader_epoch=None)}, "leader has changed"),
+        ({"delete_retention_ms": None}, "could not be read"),
+        ({"asked_at": THEN - timedelta(seconds=1)}, "in the future"),
+        ({"asked_at": THEN + timedelta(hours=23)}, "82800 s ago"),
+        ({"delete_retention_ms": 80 * 60_000, "log": LOG}, "sure to be there for 3600 s"),
+        ({"point": replace(POINT, delete_retention_ms=0)}, "delete.retention.ms=0"),
+    ],
+)
+def test_whatever_may_have_been_lost_is_read_anew_and_told(
+    changed: dict[str, Any], why: str
+) -> None:
+    """Each change after which the parts would not make the whole leads to a full reading."""
+    plan = planned(**changed)
+
+    assert plan.start == changed.get("log", LOG).log_start
+    assert why in plan.why_full
+
+
+def test_a_setting_that_was_raised_since_does_not_bring_tombstones_back() -> None:
+    """What the cleaner removed under the old retention is gone, so the shorter one counts."""
+    point = replace(POINT, delete_retention_ms=HOUR_MS)
+    assert (
+        "delete.retention.ms=3600000" in planned(point, delete_retention_ms=HOUR_MS * 99).why_full
+    )
+
+
+def test_partitions_are_planned_one_by_one() -> None:
+    """One partition that must be read in full does not make the others."""
+    logs = {7: LOG, 8: replace(LOG, leader_epoch=9), 9: LOG}
+    plans = plan_reads({7: POINT, 8: POINT}, replace(TOPIC, logs=logs))
+
+    assert {number: plan.start for number, plan in plans.items()} == {7: 70, 8: 10, 9: 10}
+    assert [plan.why_full == "" for plan in plans.values()] == [True, False, False]
+
+
+@given(
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 2**63 - 1),
+    st.timedeltas(timedelta(0), timedelta(days=3000)),
+)
+def test_a_reading_never_goes_on_after_a_tombstone_may_be_gone(
+    then_ms: int, now_ms: int, gap: timedelta
+) -> None:
+    """Whatever the two retentions are, a gap of the shorter one or more means a full reading."""
+    point = replace(POINT, delete_retention_ms=then_ms)
+    plan = planned(point, delete_retention_ms=now_ms, asked_at=THEN + gap)
+
+    if gap / timedelta(milliseconds=1) >= min(then_ms, now_ms):
+        assert plan.why_full
+    if not plan.why_full:
+        assert plan.start == POINT.next_offset
+
+
+@given(st.integers(0, 2**63 - 1))
+def test_the_margin_is_a_part_of_the_retention_and_at_most_an_hour(retention_ms: int) -> None:
+    """The margin does not eat up a short retention, and takes an hour at most of a long one."""
+    retention = timedelta(milliseconds=min(retention_ms, 2**40))
+
+    assert retention * 0.7 - timedelta(milliseconds=1) <= longest_gap(retention_ms) <= retention
+    assert retention - longest_gap(retention_ms) <= timedelta(hours=1)

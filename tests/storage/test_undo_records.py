@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from toolkit.errors import NotFound, RecordFailed
+from toolkit.plan import Intent, Plan
+from toolkit.storage.undo_records import list_runs, new_run_id, read_undo_record, write_undo_record
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def plan(request: str) -> Plan:
+    """Return a plan that can be told from others."""
+    return Plan(Intent.RESET, request, "eu", "id", NOON, ())
+
+
+def test_run_ids_tell_the_time_and_never_repeat() -> None:
+    """A run's name begins with its time in UTC; a thousand in one second are all different."""
+    east = NOON.astimezone(timezone(timedelta(hours=5)))
+
+    ids = {new_run_id(east, "5c1f0a9be2d34711") for _ in range(1000)}
+
+    assert 1000 == len(ids)
+    assert all(run_id.startswith("20260301T120000Z-5c1f") for run_id in ids)
+
+
+def test_undo_records_come_back_by_the_beginning_of_their_name(tmp_path: Path) -> None:
+    """A record is found by its whole name or by a beginning that says enough."""
+    state = tmp_path / "not there yet"
+    path = write_undo_record(state, "20260301T120000Z-aa11", plan("first"))
+    write_undo_record(state, "20260301T120000Z-ab22", plan("second"))
+    write_undo_record(state, "20260301T120000Z-ab2233", plan("third"))
+
+    assert state / "runs/20260301T120000Z-aa11/plan.json" == path
+    assert plan("first") == read_undo_record(state, "20260301T120000Z-aa")
+    assert plan("second") == read_undo_record(state, "20260301T120000Z-ab22")
+    assert [
+        "20260301T120000Z-ab2233",
+        "20260301T120000Z-ab22",
+        "20260301T120000Z-aa11",
+    ] == list_runs(state)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("20260301T120000Z-", "is one of several in .* one of: 20260301T120000Z-ab22, 20260301T12"),
+        ("20260301T120000Z-aa12", "has no undo record in .* one of: 20260301T120000Z-aa11"),
+        ("", "has no undo record"),
+        ("../runs/20260301T120000Z-aa11", "has no undo record"),
+    ],
+)
+def test_a_run_that_is_not_there_names_those_that_are(
+    tmp_path: Path, name: str, words: str
+) -> None:
+    """An unknown or ambiguous name is told with the runs that may be meant."""
+    write_undo_record(tmp_path, "20260301T120000Z-aa11", plan("first"))
+    write_undo_record(tmp_path, "20260301T120000Z-ab22", plan("second"))
+
+    with pytest.raises(NotFound, match=words):
+        read_undo_record(tmp_path, name)
+
+
+def test_without_any_run(tmp_path: Path) -> None:
+    """Where nothing was recorded yet, the list is empty and a name leads to another folder."""
+    assert [] == list_runs(tmp_path)
+    with pytest.raises(NotFound, match="name another folder"):
+        read_undo_record(tmp_path, "20260301")
+
+
+def test_a_record_is_written_once(tmp_path: Path) -> None:
+    """The second record of one run is refused and the first stays."""
+    write_undo_record(tmp_path, "run", plan("first"))
+
+    with pytest.raises(RecordFailed, match="runs/run cannot be written: File exists"):
+        write_undo_record(tmp_path, "run", plan("second"))
+
+    assert plan("first") == read_undo_record(tmp_path, "run")
+
+
+def test_a_damaged_record_is_told(tmp_path: Path) -> None:
+    """A record that was edited is not undone by guess."""
+    path = write_undo_record(tmp_path, "run", plan("first"))
+    path.write_text(path.read_text().replace('"id"', '"other"'))
+
+    with pytest.raises(RecordFailed, match=r"undo record: plan file .*plan\.json was edited"):
+        read_undo_record(tmp_path, "run")

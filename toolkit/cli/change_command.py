@@ -1,0 +1,134 @@
+"""
+One way to make a plan, and the commands it becomes: `plan NAME`, and `NAME` itself.
+
+A planner is a name, options and a function from what was asked to a plan. As `plan NAME` it writes
+a plan file; as `NAME` it shows the plan, asks for approval at a terminal, and applies it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolkit.cli.options import (
+    CLUSTER,
+    FLEET,
+    OUTPUT,
+    QUIET,
+    Option,
+    groups_option,
+    one_group_option,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster, Snapshot
+    from toolkit.operate.approval import Approval
+    from toolkit.plan import Plan
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which cluster and groups a command is about, and how it answers."""
+
+    fleet: Path | None
+    cluster: str | None
+    groups: tuple[str, ...]
+    output: str
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, the cluster it is for, the facts it was made from, and how it is applied."""
+
+    plan: Plan
+    cluster: Cluster
+    facts: Snapshot
+    # Applies it, tells the outcome and returns the exit code; None: as any other plan.
+    carry_out: Callable[[Planned, Asked, Approval], int] | None = None
+    overrides: tuple[str, ...] = ()  # rules that its own options override
+
+
+@dataclass(frozen=True)
+class Planner:
+    """How one kind of plan is made: its command's name, help, options, and the function."""
+
+    name: str
+    help: str
+    make: Callable[..., Planned]
+    options: tuple[Option, ...] = ()
+    of_one_group: bool = False
+
+    @property
+    def asked(self) -> tuple[Option, ...]:
+        """The options that every plan is made with."""
+        group = one_group_option() if self.of_one_group else groups_option()
+        return (FLEET, CLUSTER, group, OUTPUT, QUIET)
+
+
+ASKED = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
+APPROVAL = (
+    click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
+    click.option("--approve", metavar="FINGERPRINT", help="Apply the plan with this fingerprint."),
+    click.option("--reason", metavar="TEXT", default="", help="Why; it goes into the audit log."),
+    click.option(
+        "--override",
+        "overrides",
+        multiple=True,
+        metavar="RULE",
+        help="Go on although this rule objects; it is recorded. Repeatable.",
+    ),
+)
+
+
+def approval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options by which a change is approved."""
+    return with_options(command, APPROVAL)
+
+
+def plan_command(planner: Planner) -> click.Command:
+    """Return `plan NAME`, which writes a plan file and changes nothing."""
+
+    def run(out: Path | None, **given: Any) -> None:
+        from toolkit.cli.change_flow import write_plan_file
+
+        asked, own = _asked(given)
+        write_plan_file(planner.make(asked, **own), asked, out=out)
+
+    out = click.option(
+        "--out",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="The plan file to write. Default: plan-FINGERPRINT.json in the current folder.",
+    )
+    return _command(planner, run, (*planner.asked, *planner.options, out))
+
+
+def change_command(planner: Planner) -> click.Command:
+    """Return `NAME`, which shows the plan and applies it once it is approved."""
+
+    def run(**given: Any) -> None:
+        from toolkit.cli.change_flow import Consent, change
+
+        asked, own = _asked(given)
+        consent = Consent(**{option: own.pop(option) for option in Consent.OPTIONS})
+        change(planner.make(asked, **own), asked, consent)
+
+    return _command(planner, run, (*planner.asked, *planner.options, *APPROVAL))
+
+
+def _asked(given: dict[str, Any]) -> tuple[Asked, dict[str, Any]]:
+    own = dict(given)
+    return Asked(
+        *(own.pop(name) for name in ("fleet", "cluster", "groups", "output", "quiet"))
+    ), own
+
+
+def _command(
+    planner: Planner, run: Callable[..., None], options: tuple[Option, ...]
+) -> click.Command:
+    return click.command(planner.name, help=planner.help)(with_options(run, options))

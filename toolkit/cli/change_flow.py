@@ -1,0 +1,294 @@
+"""What every changing command does with its plan: show it, ask, apply, and tell the outcome."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import click
+
+from toolkit.cli.output import printable, write_frame
+from toolkit.cli.reading import ProgressLine
+from toolkit.errors import Blocked, ToolkitError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from toolkit.cli.change_command import Asked, Planned
+    from toolkit.model import Cluster, TopicPartition
+    from toolkit.operate.approval import Approval
+    from toolkit.operate.orphaned_holds import LeftBehind
+    from toolkit.plan import Finding, Outcome, Plan, StepOutcome
+
+T = TypeVar("T")
+PARTLY, BLOCKED, FAILED = 4, 3, 1
+NOT_UNDONE = frozenset({"rejoin", "hold", "release"})  # no offset is changed by them
+MOST_TIMES = 500  # record times are looked up one by one
+
+
+@dataclass(frozen=True)
+class Consent:
+    """How a command was told to go on: not at all, by a fingerprint, or by whoever is asked."""
+
+    dry_run: bool
+    approve: str | None
+    reason: str
+    overrides: tuple[str, ...]
+
+    OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
+
+
+def change(planned: Planned, asked: Asked, consent: Consent) -> None:
+    """Show a plan, get it approved, apply it, and exit with what became of it."""
+    from toolkit.planning.guardrails.registry import blocking, check_overrides
+
+    consent = replace(consent, overrides=(*consent.overrides, *planned.overrides))
+    check_overrides(consent.overrides)
+    tell_cut_off(planned.cluster, asked)
+    plan = planned.plan
+    findings = tell_findings(planned, asked)
+    stopping = blocking(findings, consent.overrides)
+    # One frame on stdout for programs: the outcome where there is one, else the plan.
+    is_last = bool(stopping) or consent.dry_run or not plan.steps
+    if asked.output == "table" or is_last:
+        write_plan(planned, asked)
+    if stopping:
+        rules = ", ".join(sorted({finding.rule for finding in stopping}))
+        click.echo(f"blocked by {rules}: nothing was changed", err=True)
+        sys.exit(BLOCKED)
+    if not plan.steps:
+        click.echo("nothing to do", err=True)
+        return
+    if consent.dry_run:
+        click.echo(f"dry run: nothing was changed. Fingerprint: {plan.fingerprint}", err=True)
+        return
+    approval = get_approval(planned, consent)
+    carry_out = planned.carry_out or _apply_and_tell
+    sys.exit(carry_out(planned, asked, approval))
+
+
+def _apply_and_tell(planned: Planned, asked: Asked, approval: Approval) -> int:
+    return tell(apply_approved(planned, asked, approval), asked)
+
+
+def apply_approved(planned: Planned, asked: Asked, approval: Approval) -> Outcome:
+    """Apply an approved plan with progress, and return what became of it."""
+    from toolkit.operate.apply import apply_plan
+
+    return with_progress(partial(apply_plan, planned.plan), planned, asked, approval)
+
+
+def with_progress(apply: Callable[..., T], planned: Planned, asked: Asked, approval: Approval) -> T:
+    """Call what applies an approved plan to a cluster, and show how far it has come."""
+    progress = ProgressLine(planned.cluster.name, visible=_is_visible(asked))
+    total = len(planned.plan.steps)
+    done = 0
+
+    def on_step(_outcome: StepOutcome) -> None:
+        nonlocal done
+        done += 1
+        progress.show(f"groups {done} of {total}")
+
+    progress.show("looking again")
+    try:
+        return apply(
+            _with_policy(planned, asked), approval, state=state_folder(asked), on_step=on_step
+        )
+    finally:
+        progress.clear()
+
+
+def tell(outcome: Outcome, asked: Asked) -> int:
+    """Write an outcome to stdout and stderr, and return the exit code."""
+    from toolkit.planning.frames.outcome_frame import outcome_frame
+
+    frame = outcome_frame(outcome)
+    if asked.output == "table":
+        frame = frame[frame["status"] != "done"]
+    if asked.output != "table" or len(frame):
+        write_frame(frame, asked.output)
+    return tell_outcome(outcome)
+
+
+def tell_outcome(outcome: Outcome) -> int:
+    """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
+    from toolkit.operate.apply import in_words
+
+    for step in outcome.steps:
+        if step.why:
+            name = printable(step.group_id)
+            click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
+    click.echo(f"{in_words(outcome)}, read back from the cluster", err=True)
+    if outcome.changed_anything and any(step.action not in NOT_UNDONE for step in outcome.steps):
+        click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
+    if outcome.is_done:
+        return 0
+    return PARTLY if outcome.changed_anything else FAILED
+
+
+def write_plan(planned: Planned, asked: Asked) -> None:
+    """Write a plan's changes to stdout; for people, with the times of the records there."""
+    from toolkit.planning.frames.review_frame import review_frame
+
+    times = _record_times(planned) if asked.output == "table" else {}
+    frame = review_frame(planned.plan, times)
+    if asked.output == "table" and planned.plan.intent in {"pause", "resume"}:
+        frame = frame[["group", "action", "topic", "partition", "why"]]  # no offset is changed
+    write_frame(frame, asked.output)
+
+
+def _with_policy(planned: Planned, asked: Asked) -> Cluster:
+    from toolkit.cli.facts import under_fleet_policy
+
+    return under_fleet_policy(planned.cluster, planned.facts.cluster_id, asked.fleet)
+
+
+def tell_findings(planned: Planned, asked: Asked) -> tuple[Finding, ...]:
+    """Say on stderr what is to be known about a plan, and return it."""
+    from toolkit.operate.apply import check_plan
+    from toolkit.planning.frames.review_frame import summary
+
+    findings = check_plan(planned.plan, planned.facts, _with_policy(planned, asked))
+    for finding in findings:
+        click.echo(_finding_line(finding), err=True)
+    if not asked.quiet:
+        click.echo(f"{printable(planned.plan.request)}: {summary(planned.plan)}", err=True)
+    return findings
+
+
+def _finding_line(finding: Finding) -> str:
+    about = [printable(finding.group_id)] if finding.group_id else []
+    about += [printable(finding.topic)] if finding.topic else []
+    about += [f"partition {finding.partition}"] if finding.partition is not None else []
+    colour = "red" if finding.severity == "block" else "yellow"
+    head = click.style(f"{finding.severity}: {finding.rule}", fg=colour)
+    return f"{head}: {', '.join(about)}{': ' if about else ''}{printable(finding.why)}"
+
+
+def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime]:
+    """Return when the records were written that offsets lead to, where there are not too many."""
+    from toolkit.kafka_io.logs.record_times import read_record_times
+
+    logs = planned.facts.logs
+    wanted = {
+        (change.partition, position.offset)
+        for _, change in planned.plan.changes
+        for position in (change.before, change.after)
+        if position and (log := logs.get(change.partition)) and log.holds(position.offset)
+    }
+    if len(wanted) > MOST_TIMES:
+        return {}
+    try:
+        return read_record_times(planned.cluster, wanted)
+    except ToolkitError as exc:
+        click.echo(f"when the records were written is not shown: {exc}", err=True)
+        return {}
+
+
+def get_approval(planned: Planned, consent: Consent) -> Approval:
+    """Return the approval that was given, or is given now where there is a terminal to ask at."""
+    from toolkit.operate.approval import Approval
+
+    plan = planned.plan
+    fingerprint, reason = consent.approve, consent.reason
+    if fingerprint is None:
+        _ask_for_name(plan)
+        fingerprint = plan.fingerprint
+        reason = reason or click.prompt("Why (goes into the audit log)", err=True)
+    return Approval(fingerprint, reason, consent.overrides)
+
+
+def _ask_for_name(plan: Plan) -> None:
+    """Have what is about to be changed typed; raises Blocked where that is not done."""
+    if not has_terminal():
+        raise Blocked(
+            "not approved: nothing was changed",
+            hint=f"--approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
+        )
+    groups = plan.group_ids
+    shown = printable(groups[0] if len(groups) == 1 else f"{len(groups)} groups")
+    typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
+    if typed != shown:
+        raise Blocked(f"{typed!r} is not {shown!r}: nothing was changed")
+
+
+def has_terminal() -> bool:
+    """Whether somebody is there to be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None:
+    """Show a plan and write it to a file, from which it can be applied."""
+    from toolkit.planning.guardrails.registry import OVERRIDABLE, blocking
+    from toolkit.storage import plan_files
+
+    tell_cut_off(planned.cluster, asked)
+    findings = tell_findings(planned, asked)
+    write_plan(planned, asked)
+    fingerprint = planned.plan.fingerprint
+    path = out or Path(f"plan-{fingerprint}.json")
+    plan_files.write_plan(path, planned.plan)
+    click.echo(f"nothing was changed; the plan is in {path}", err=True)
+    rules = {finding.rule for finding in blocking(findings, ())}
+    if final := sorted(rules - OVERRIDABLE):
+        click.echo(f"it cannot be applied as it is: {', '.join(final)}", err=True)
+        return
+    overrides = "".join(f" --override {rule}" for rule in sorted(rules))
+    words = f"offsetbook apply {path} --approve {fingerprint}{overrides} --reason TEXT"
+    click.echo(words, err=True)
+
+
+def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
+    """Say what a run did that was cut off on this cluster, once."""
+    from toolkit.operate.apply import in_words
+    from toolkit.operate.orphaned_holds import settle_holds
+    from toolkit.operate.reconcile_runs import settle
+
+    tell_left_behind(settle_holds(cluster, state_folder(asked)))
+    settled = settle(cluster, state_folder(asked))
+    for intent, why in settled.unseen:
+        click.echo(
+            f"run {intent.run.run_id} ({printable(intent.request)}) was cut off, and what it did "
+            f"cannot be seen now: {printable(why)}",
+            err=True,
+        )
+    for intent, outcome in settled.known:
+        run_id = outcome.run_id
+        click.echo(
+            f"run {run_id} ({printable(intent.request)}) was cut off: {in_words(outcome)}.\n"
+            f"Undo it with 'offsetbook undo {run_id}'; finish it with 'offsetbook apply "
+            f"--run {run_id} --approve {intent.fingerprint} --reason TEXT'",
+            err=True,
+        )
+
+
+def tell_left_behind(found: Iterable[LeftBehind]) -> None:
+    """Say what became of holds whose process is gone."""
+    for left in found:
+        click.echo(_left_behind_line(left), err=True)
+
+
+def _left_behind_line(left: LeftBehind) -> str:
+    from toolkit.planning.selection.scope import scopes_of
+
+    record = left.record
+    what = " ".join(map(str, scopes_of(left.still_held or record.held)))
+    begun = f"the hold of run {record.run_id} on {printable(record.group_id)}, {printable(what)},"
+    if left.still_held:
+        return f"{begun} has lost its process: pause the same again to go on with it, or resume it"
+    return f"{begun} has ended: its process was gone, and its partitions are read again"
+
+
+def state_folder(asked: Asked) -> Path:
+    """Return the folder of undo records and the audit log."""
+    from toolkit.storage.state_folder import state_dir
+
+    return state_dir(asked.fleet)
+
+
+def _is_visible(asked: Asked) -> bool:
+    return not asked.quiet and sys.stderr.isatty()

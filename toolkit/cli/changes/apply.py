@@ -1,0 +1,46 @@
+"""`offsetbook apply`: apply a plan file that was reviewed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolkit.cli.change_command import Asked, approval_options
+from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
+from toolkit.errors import UsageError
+
+
+@click.command("apply")
+@click.argument("plan_file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--run", "run_id", metavar="RUN", help="The plan of a run that was cut off.")
+@FLEET
+@CLUSTER
+@OUTPUT
+@QUIET
+@approval_options
+def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **given: Any) -> None:
+    """
+    Apply a plan that 'offsetbook plan' wrote, once its fingerprint is approved.
+
+    The facts are read again: where they have moved since, nothing is changed. What was there is
+    saved first, everything is read back afterwards, and both are recorded.
+    """
+    from toolkit.cli.change_command import Planned
+    from toolkit.cli.change_flow import Consent, change, state_folder
+    from toolkit.cli.facts import choose_cluster, read_facts
+    from toolkit.storage.plan_files import read_plan
+    from toolkit.storage.undo_records import read_undo_record
+
+    asked = Asked(fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet"))
+    if (plan_file is None) == (run_id is None):
+        raise UsageError("which plan?", hint="name a plan file, or --run RUN")
+    if plan_file is not None:
+        plan = read_plan(plan_file)
+    else:
+        plan = read_undo_record(state_folder(asked), run_id or "")
+    cluster = choose_cluster(asked, asked.cluster or plan.cluster)
+    topics = sorted({change.partition.topic for _, change in plan.changes})
+    facts = read_facts(asked, cluster, groups=plan.group_ids, topics=topics)
+    change(Planned(plan, cluster, facts), asked, Consent(**given))

@@ -1,0 +1,84 @@
+"""`offsetbook pause`: keep partitions of a live group from its members, while the others go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.hold_session import hold, only_group
+from toolkit.cli.options import topics_option
+from toolkit.model import Prefer
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster
+
+PREFER = click.option(
+    "--prefer",
+    type=click.Choice([prefer.value for prefer in Prefer]),
+    default=Prefer.LOSSLESS.value,
+    show_default=True,
+    help="What matters most while it is captured, of KIP-848 groups: that no record comes twice, "
+    "that only the owner stops, or that it is done at once.",
+)
+HOLD_FOR = click.option(
+    "--for",
+    "hold_for",
+    metavar="DURATION",
+    default="",
+    help="How long to pause: 30m, 2h. Default: until it is resumed.",
+)
+OPTIONS = (
+    topics_option(" A topic means all its partitions."),
+    HOLD_FOR,
+    PREFER,
+    click.option("--detach", is_flag=True, help="Hold in the background, and return at once."),
+)
+
+
+def make(asked: Asked, **given: object) -> Planned:
+    """Plan a pause."""
+    detach = bool(given.pop("detach"))
+    planned = plan_on(choose_cluster(asked), asked, **given)  # type: ignore[arg-type] # click's own
+    return replace(planned, carry_out=partial(hold, detach=detach))
+
+
+def plan_on(
+    cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], hold_for: str, prefer: str
+) -> Planned:
+    """Plan a pause of the one group that is named, on a cluster."""
+    from toolkit.cli.change_flow import state_folder, tell_left_behind
+    from toolkit.operate.background import read_background
+    from toolkit.operate.orphaned_holds import settle_holds
+    from toolkit.planning.changes.pause import plan_pause
+    from toolkit.planning.holds.hold_context import HoldTerms
+    from toolkit.planning.selection.scope import parse_topics
+
+    group = only_group(asked)
+    terms = HoldTerms.read(prefer, hold_for)
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    left = settle_holds(cluster, state_folder(asked))
+    # An end is found, and so told, only once; what is still held is told with the plan.
+    tell_left_behind(one for one in left if not one.still_held)
+    beside = replace(
+        read_background(cluster, group, prefer=prefer),
+        left_behind=frozenset(p for one in left for p in one.of(group)),
+    )
+    facts = read_facts(asked, cluster, groups=[group], topics=names)
+    plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
+    return Planned(plan, cluster, facts)
+
+
+HELP = """Keep partitions of a live group from its members, while all others go on.
+
+A member of ours takes the partitions inside the group, by ordinary requests; no consumer is
+restarted. It holds them until they are resumed, or for as long as --for says. Should it die, they
+are read again by themselves. Without --detach it holds in the foreground: Ctrl-C asks whether to
+go on in the background or to resume.
+"""
+planner = Planner("pause", HELP, make, OPTIONS, of_one_group=True)
+command = change_command(planner)

@@ -1,0 +1,48 @@
+"""`offsetbook resume`: give paused partitions of a live group back to its members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.hold_session import only_group
+from toolkit.cli.options import topics_option
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster
+
+FORCE_RULE = "foreign-hold"
+FORCE = click.option(
+    "--force",
+    is_flag=True,
+    help="Resume also what somebody else holds: --override foreign-hold, and recorded.",
+)
+OPTIONS = (topics_option(" Default: all that is paused."), FORCE)
+
+
+def make(asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
+    """Plan a resume."""
+    planned = plan_on(choose_cluster(asked), asked, topics=topics)
+    return replace(planned, overrides=(FORCE_RULE,) if force else ())
+
+
+def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...]) -> Planned:
+    """Plan a resume in the one group that is named, on a cluster."""
+    from toolkit.planning.changes.pause import plan_resume
+    from toolkit.planning.selection.scope import parse_topics
+    from toolkit.storage.operator import Operator
+
+    group = only_group(asked)
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    facts = read_facts(asked, cluster, groups=[group], topics=names)
+    plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
+    return Planned(plan, cluster, facts)
+
+
+HELP = "Give paused partitions of a live group back to its members; shows the plan first."
+planner = Planner("resume", HELP, make, OPTIONS, of_one_group=True)
+command = change_command(planner)

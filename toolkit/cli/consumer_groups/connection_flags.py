@@ -1,0 +1,57 @@
+"""Which cluster is meant, and whether it answers in time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from toolkit.cli.change_command import Asked
+from toolkit.cli.facts import choose_cluster, cluster_at
+from toolkit.errors import UsageError
+from toolkit.model import Cluster
+
+MS = 1000
+
+
+def asked_of(given: dict[str, Any]) -> Asked:
+    """Return which fleet file and groups are meant, and how to answer."""
+    return Asked(*(given[name] for name in ("fleet", "cluster", "groups", "output", "quiet")))
+
+
+def cluster_of(given: dict[str, Any]) -> Cluster:
+    """
+    Return the cluster at the address, or of that name in the fleet file.
+
+    Raises UsageError where both or none is given, or settings that cannot be used, and
+    ClusterUnreachable where a time-out is given and it does not answer within.
+    """
+    servers, settings = given["bootstrap_server"], given["command_config"]
+    if servers and given["cluster"]:
+        hint = "an address or a name of the fleet file"
+        raise UsageError("--bootstrap-server and --cluster exclude each other", hint=hint)
+    if servers:
+        cluster = cluster_at(servers, given["fleet"])
+    elif settings:
+        hint = "the fleet file has the settings of --cluster"
+        raise UsageError("--command-config goes with --bootstrap-server", hint=hint)
+    elif given["cluster"] or given["fleet"]:
+        cluster = choose_cluster(asked_of(given))
+    else:
+        hint = "--bootstrap-server HOST:PORT, or --cluster NAME of the fleet file"
+        raise UsageError("which cluster is meant?", hint=hint)
+    if settings:
+        from toolkit.cli.consumer_groups.command_config import read_command_config
+
+        cluster = replace(
+            cluster, bootstrap_servers=servers, settings=read_command_config(settings)
+        )
+    if given["timeout"]:
+        _knock(cluster, given["timeout"] / MS)
+    return cluster
+
+
+def _knock(cluster: Cluster, timeout_s: float) -> None:
+    from toolkit.kafka_io.client.connection import Connection
+
+    with Connection(cluster, connect_timeout_s=timeout_s):
+        pass

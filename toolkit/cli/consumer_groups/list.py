@@ -1,0 +1,88 @@
+"""`--list`: the consumer groups, with their types and states."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from toolkit.cli.consumer_groups.connection_flags import cluster_of
+from toolkit.cli.consumer_groups.tool_tables import write_table
+from toolkit.cli.output import printable
+from toolkit.errors import UsageError
+from toolkit.model import Group, GroupState, GroupType, Problem
+
+PARTLY = 4
+TYPES = {"Classic": {GroupType.CLASSIC, GroupType.SIMPLE}, "Consumer": {GroupType.CONSUMER}}
+STATES = [state.value for state in GroupState if state is not GroupState.NOT_READY]
+CONSUMERS = {None, "consumer"}  # protocol types; others are of Kafka Connect and the like
+
+
+def run(given: dict[str, Any]) -> int:
+    """List the groups and return the exit code: 4 where some could not be listed."""
+    from toolkit.kafka_io.client.connection import Connection
+    from toolkit.kafka_io.groups.listing import list_groups
+
+    states = _chosen("state", given["state"], STATES)
+    types = _chosen("type", given["type_"], list(TYPES))
+    with Connection(cluster_of(given)) as connection:
+        listed, problems = list_groups(connection)
+    groups = [
+        group
+        for group in listed
+        if is_consumer_group(group) and type_of(group) in types and group.state.value in states
+    ]
+    _write(groups, given)
+    for problem in problems:
+        click.echo(_unlisted(problem), err=True)
+    if problems:
+        return PARTLY if listed else 1
+    return 0
+
+
+def is_consumer_group(group: Group) -> bool:
+    """Whether the tool would list it: streams, share and Connect groups have tools of their own."""
+    known = any(group.type in kinds for kinds in TYPES.values())
+    return known and group.protocol_type in CONSUMERS
+
+
+def type_of(group: Group) -> str:
+    """Return the tool's word for a type, which does not know simple groups."""
+    return next((word for word, kinds in TYPES.items() if group.type in kinds), "Unknown")
+
+
+def _chosen(name: str, text: str | None, known: list[str]) -> set[str]:
+    """Return the words of a list that are meant; without any, all. Case does not matter."""
+    if not text:
+        return set(known)
+    by_lower = {word.lower(): word for word in known}
+    words = [word.strip().lower() for word in text.split(",")]
+    if unknown := [word for word in words if word not in by_lower]:
+        hint = f"one or more of: {', '.join(known)}"
+        raise UsageError(f"--{name} does not know {', '.join(map(repr, unknown))}", hint=hint)
+    return {by_lower[word] for word in words}
+
+
+def _write(groups: list[Group], given: dict[str, Any]) -> None:
+    columns: dict[str, list[str]] = {"GROUP": [group.group_id for group in groups]}
+    machine = given["output"] != "table"
+    if machine or given["type_"] is not None:
+        columns["TYPE"] = [group.type if machine else type_of(group) for group in groups]
+    if machine or given["state"] is not None:
+        columns["STATE"] = [group.state for group in groups]
+    if machine:
+        from pandas import DataFrame
+
+        from toolkit.cli.output import write_frame
+
+        lower = {name.lower(): list(map(str, values)) for name, values in columns.items()}
+        write_frame(DataFrame(lower, dtype="object"), given["output"])
+    elif len(columns) == 1:
+        for group in groups:
+            click.echo(printable(group.group_id))
+    else:
+        write_table(tuple(columns), zip(*columns.values(), strict=True))
+
+
+def _unlisted(problem: Problem) -> str:
+    return f"could not list {problem.what}: {printable(problem.why)}"

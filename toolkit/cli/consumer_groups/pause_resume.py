@@ -1,0 +1,93 @@
+"""`--pause`, `--resume` and `--paused-partitions`, as KIP-1249 writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.exact_names import exactly, named, only
+from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
+from toolkit.cli.output import printable, write_frame, write_problems
+from toolkit.errors import NotFound
+from toolkit.plan import Status
+
+if TYPE_CHECKING:
+    from toolkit.cli.change_command import Planned
+    from toolkit.plan import Outcome, Plan
+
+COLUMNS = ("TOPIC", "PARTITION", "STATUS")
+PAUSED_COLUMNS = ("GROUP", "TOPIC", "PARTITION", "HOLDER", "SINCE", "UNTIL", "HOW")
+PAUSE = ("Would be paused", "Paused")
+RESUME = ("Would be resumed", "Resumed")
+PARTLY = 4
+
+
+def pause(given: dict[str, Any]) -> int:
+    """Pause partitions in the background, or show which would be; the exit code."""
+    from toolkit.cli.changes.pause import plan_on
+
+    terms = {name: given[name] for name in ("topics", "hold_for", "prefer")}
+    return _carry(plan_on(cluster_of(given), asked_of(given), **terms), PAUSE, given)
+
+
+def resume(given: dict[str, Any]) -> int:
+    """Resume partitions, or show which would be; the exit code."""
+    from toolkit.cli.changes.resume import FORCE_RULE, plan_on
+
+    planned = plan_on(cluster_of(given), asked_of(given), topics=given["topics"])
+    force = (FORCE_RULE,) if given["force"] else ()
+    return _carry(planned, RESUME, {**given, "overrides": (*given["overrides"], *force)})
+
+
+def paused_partitions(given: dict[str, Any]) -> int:
+    """List what is paused in groups; 4 where one is missing or something could not be read."""
+    from toolkit.cli.inspect.paused_partitions import paused
+    from toolkit.kafka_io.read_snapshot import read_snapshot
+
+    cluster = cluster_of(given)
+    snapshot = read_snapshot(cluster, groups=named(given["groups"]))
+    missing = exactly(snapshot, given["groups"])
+    if missing and not snapshot.groups:
+        raise NotFound(f"no group is called {printable(missing[0])!r} in cluster {cluster.name}")
+    if given["groups"]:
+        snapshot = only(snapshot, given["groups"])
+    frame = paused(snapshot, given["fleet"])
+    if given["output"] == "table":
+        click.echo()
+        write_table(PAUSED_COLUMNS, [_row(row) for row in frame.to_dict("records")])
+    else:
+        write_frame(frame, given["output"])
+    write_problems([snapshot])
+    for name in missing:
+        click.echo(f"error: no group is called {printable(name)!r}", err=True)
+    return PARTLY if missing or snapshot.problems else 0
+
+
+def _row(row: dict[Any, Any]) -> Sequence[Cell]:
+    # What is not known is not equal to itself.
+    told = [row[name] if row[name] == row[name] else None for name in ("since", "until")]
+    times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in told]
+    holder = f"{row['who']}@{row['host'].removeprefix('/')}"
+    return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["how"])
+
+
+def _carry(planned: Planned, words: tuple[str, str], given: dict[str, Any]) -> int:
+    def write(outcome: Outcome | None) -> None:
+        click.echo()
+        write_table(COLUMNS, _rows(planned.plan, outcome, words))
+
+    return carry(Carrying(planned, write, asks=True), given)
+
+
+def _rows(plan: Plan, outcome: Outcome | None, words: tuple[str, str]) -> Iterator[Sequence[Cell]]:
+    would, done = words
+    if outcome is None:
+        yield from sorted((*change.partition, would) for _, change in plan.changes)
+    for step in outcome.steps if outcome else ():
+        for result in step.results:
+            is_done = result.status is Status.DONE
+            yield (*result.partition, done if is_done else f"Error: {result.why}")

@@ -1,0 +1,54 @@
+"""`offsetbook clusters`: the fleet file, and whether each cluster answers."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT
+
+if TYPE_CHECKING:
+    from toolkit.model import Cluster
+
+
+@click.command("clusters")
+@FLEET
+@CLUSTERS
+@OUTPUT
+def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> None:
+    """Show the clusters of the fleet file and whether they answer."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import pandas as pd
+
+    from toolkit.cli.output import write_frame
+    from toolkit.storage.fleet_file import choose_clusters, load_fleet
+
+    chosen = choose_clusters(load_fleet(fleet), clusters)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        rows = list(pool.map(_knock, chosen))
+    write_frame(pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"}), output)
+    failed = sum(1 for row in rows if row["problem"])
+    sys.exit(0 if not failed else 1 if failed == len(rows) else 4)
+
+
+def _knock(cluster: Cluster) -> dict[str, Any]:
+    from toolkit.errors import ToolkitError
+    from toolkit.kafka_io.client.connection import Connection
+    from toolkit.kafka_io.groups.listing import list_groups
+
+    row = {"cluster": cluster.name, "address": cluster.bootstrap_servers, "cluster_id": ""}
+    try:
+        with Connection(cluster) as connection:
+            groups, problems = list_groups(connection)
+            return row | {
+                "cluster_id": connection.cluster_id,
+                "brokers": len(connection.broker_ids),
+                "groups": len(groups),
+                "problem": "; ".join(f"{p.what}: {p.why}" for p in problems),
+            }
+    except ToolkitError as exc:
+        return row | {"brokers": None, "groups": None, "problem": str(exc)}

@@ -1,0 +1,60 @@
+"""`offsetbook fleet-history`: what fleet-lag has kept of its runs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.options import OUTPUT
+from toolkit.cli.output import write_frame
+
+if TYPE_CHECKING:
+    from toolkit.spark.history.store import History
+
+ROOT = click.argument("root", metavar="URL")
+
+
+@click.group("fleet-history")
+def command() -> None:
+    """
+    List, compact and expire the results that fleet-lag has kept in a folder or at a URL.
+
+    Readers and writers may be at work meanwhile.
+    """
+
+
+@command.command("runs")
+@ROOT
+@OUTPUT
+def runs(root: str, output: str) -> None:
+    """List the runs, oldest first."""
+    import pandas as pd
+
+    rows = [(run.run_id, run.taken_at) for run in _history(root).runs()]
+    write_frame(pd.DataFrame(rows, columns=["run", "taken_at"]), output)
+
+
+@command.command("compact")
+@ROOT
+def compact(root: str) -> None:
+    """Put the small files of each finished day together, one for each cluster and table."""
+    days = _history(root).compact(before=datetime.now(UTC).date())
+    click.echo(f"{len(days)} days put together", err=True)
+
+
+@command.command("expire")
+@ROOT
+@click.option("--keep-days", type=click.IntRange(min=1), required=True)
+def expire(root: str, keep_days: int) -> None:
+    """Remove the results of days that are longer ago."""
+    days = _history(root).expire(keep_days=keep_days, now=datetime.now(UTC))
+    click.echo(f"{len(days)} days removed", err=True)
+
+
+def _history(root: str) -> History:
+    from toolkit.spark.history.fleet_history import open_history
+    from toolkit.spark.spark_session import start_session
+
+    return open_history(start_session(), root)

@@ -1,0 +1,116 @@
+"""`offsetbook fleet-lag`: everything about the offsets of many clusters, computed by Spark."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
+from toolkit.cli.output import printable, write_frame
+from toolkit.cli.reading import ProgressLine
+from toolkit.errors import NotFound
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = {
+    "groups": ["cluster", "group", "status", "because", "trend", "lag", "time_lag_s", "lost"],
+    "partitions": [
+        *("cluster", "group", "topic", "partition", "status", "member_state", "lag"),
+        *("time_lag_s", "expires_at", "status_why"),
+    ],
+}
+ALL = "activity", "groups", "leftovers", "partitions"
+
+
+@click.command("fleet-lag")
+@FLEET
+@CLUSTERS
+@groups_option(" Default: all groups.")
+@click.option("--show", type=click.Choice(ALL), default="groups", show_default=True)
+@click.option("--window", default="10m", show_default=True, help="How far back trends look.")
+@click.option(
+    "--history",
+    metavar="URL",
+    help="Folder or URL where results are kept as Parquet; later runs read only what is new.",
+)
+@click.option("--full", is_flag=True, help="Read everything, also where only new records suffice.")
+@click.option("--master", help="Spark master. Default: embedded in this process.")
+@click.option("--help-columns", is_flag=True, help="Show what the columns mean, and exit.")
+@OUTPUT
+@QUIET
+def command(  # noqa: PLR0913 - one a flag
+    *,
+    fleet: Path | None,
+    clusters: tuple[str, ...],
+    groups: tuple[str, ...],
+    show: str,
+    window: str,
+    history: str | None,
+    full: bool,
+    master: str | None,
+    help_columns: bool,
+    output: str,
+    quiet: bool,
+) -> None:
+    """
+    Show lag, status and trend of every group of every cluster, the most behind first.
+
+    A table has the columns that matter most; json and csv have all.
+    """
+    if help_columns:
+        _show_columns(show, output)
+        return
+    from toolkit.planning.lag.status_rules import StatusRules
+    from toolkit.planning.times import parse_duration
+    from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
+    from toolkit.spark.spark_session import start_session
+    from toolkit.storage.fleet_file import choose_clusters, load_fleet
+
+    chosen = choose_clusters(load_fleet(fleet), clusters)
+    rules = StatusRules(window_s=parse_duration(window).total_seconds())
+    options = FleetOptions(rules=rules, history=history, full=full)
+    line = ProgressLine("fleet", visible=not quiet and sys.stderr.isatty())
+    try:
+        line.show("starting Spark")
+        session = start_session(master)
+        with fleet_lag(session, chosen, options, on_step=line.show) as result:
+            frames = result.to_pandas()
+    finally:
+        line.clear()
+    frame = _chosen(getattr(frames, show), groups)
+    write_frame(frame[SHOWN[show]] if output == "table" and show in SHOWN else frame, output)
+    for problem in frames.problems.to_dict("records"):
+        click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
+    sys.exit(4 if len(frames.problems) else 0)
+
+
+def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
+    """Return the rows of groups that have or match one of the names; raises NotFound for none."""
+    from toolkit.model import Group, GroupState, GroupType, select_groups
+
+    if not names:
+        return frame
+    groups = [
+        Group(name, GroupType.UNKNOWN, GroupState.UNKNOWN) for name in frame["group"].unique()
+    ]
+    chosen, missing = select_groups(groups, names)
+    if missing:
+        raise NotFound(
+            f"no group with committed offsets has or matches the name {missing[0]!r}",
+            hint="'offsetbook groups list' shows the names",
+        )
+    return frame[frame["group"].isin([group.group_id for group in chosen])]
+
+
+def _show_columns(show: str, output: str) -> None:
+    import pandas as pd
+
+    from toolkit.spark.columns import MEANING
+    from toolkit.spark.schemas import RESULTS
+
+    rows = [(field.name, str(field.type), MEANING[field.name]) for field in RESULTS[show]]
+    write_frame(pd.DataFrame(rows, columns=["column", "type", "meaning"]), output)

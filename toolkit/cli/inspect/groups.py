@@ -1,0 +1,83 @@
+"""`offsetbook groups list|describe`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.output import printable, write_frames, write_problems
+from toolkit.cli.reading import read_clusters
+from toolkit.model import GroupState, GroupType
+
+if TYPE_CHECKING:
+    from toolkit.model import Snapshot
+
+
+@click.group("groups")
+def command() -> None:
+    """List and describe groups of any type."""
+
+
+@command.command("list")
+@scope_options
+@click.option(
+    "--state",
+    type=click.Choice([state.value for state in GroupState], case_sensitive=False),
+    help="Only groups in this state.",
+)
+@click.option(
+    "--type",
+    "type_",
+    type=click.Choice([kind.value for kind in GroupType], case_sensitive=False),
+    help="Only groups of this type.",
+)
+def list_groups(scope: Scope, *, state: str | None, type_: str | None) -> None:
+    """List groups with type, state, members and the topics they subscribe to."""
+    from toolkit.planning.frames.snapshot_frames import groups_frame
+
+    reading = read_clusters(scope)
+    frames = []
+    for snapshot in reading.snapshots:
+        frame = groups_frame(snapshot)
+        wanted = frame["state"].eq(state or frame["state"]) & frame["type"].eq(
+            type_ or frame["type"]
+        )
+        frames.append(frame[wanted])
+    write_frames(frames, scope.output)
+    write_problems(reading.snapshots)
+    sys.exit(reading.exit_code())
+
+
+@command.command("describe")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@scope_options
+def describe(scope: Scope, *, names: tuple[str, ...]) -> None:
+    """Show the partitions of groups, by name or pattern: owner, offsets, lag, commit time."""
+    from toolkit.planning.frames.snapshot_frames import offsets_frame
+    from toolkit.planning.lag.lag import with_lag
+
+    scope = replace(scope, groups=(*scope.groups, *names))
+    reading = read_clusters(scope, commit_times=True)
+    if not scope.quiet:
+        for snapshot in reading.snapshots:
+            _say_groups(snapshot)
+    write_frames([with_lag(offsets_frame(s)) for s in reading.snapshots], scope.output)
+    write_problems(reading.snapshots)
+    sys.exit(reading.exit_code())
+
+
+def _say_groups(snapshot: Snapshot) -> None:
+    for group in snapshot.groups:
+        topics = ", ".join(sorted(group.subscribed_topics)) or "nothing"
+        why = group.unreadable_subscription
+        click.echo(
+            f"{snapshot.cluster}: group {printable(group.group_id)} is {group.type}, "
+            f"{group.state}, has {len(group.members) if group.described else 'unknown'} members "
+            "and subscribes to "
+            + (f"topics that cannot be told: {why}" if why else printable(topics)),
+            err=True,
+        )

@@ -1,0 +1,51 @@
+"""`offsetbook paused-partitions`: what is paused, by whom, since when and until when."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.output import write_frames, write_problems
+from toolkit.cli.reading import read_clusters
+from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+    from toolkit.model import Snapshot
+
+
+@click.command("paused-partitions")
+@scope_options
+@click.option("--all-groups", is_flag=True, help="All groups: the default, said.")
+def command(scope: Scope, *, all_groups: bool) -> None:
+    """
+    Show the paused partitions of groups, as their brokers tell, whoever paused them.
+
+    `how` says whether a process of ours keeps the hold up (held), somebody else's does or nobody
+    knows whose (foreign), or ours is gone, so that it ends by itself (half-dead).
+    """
+    if all_groups and scope.groups:
+        raise UsageError("--group and --all-groups exclude each other", hint="leave one out")
+    reading = read_clusters(scope)
+    write_frames([paused(snapshot, scope.fleet) for snapshot in reading.snapshots], scope.output)
+    write_problems(reading.snapshots)
+    sys.exit(reading.exit_code())
+
+
+def paused(snapshot: Snapshot, fleet: Path | None) -> pd.DataFrame:
+    """Return what is paused in the groups of a snapshot."""
+    from toolkit.planning.holds.paused_frame import paused_frame
+    from toolkit.storage.hold_files import hold_path, is_kept
+    from toolkit.storage.operator import Operator
+    from toolkit.storage.state_folder import state_dir
+
+    held = [group.group_id for group in snapshot.groups if group.paused]
+    paths = {name: hold_path(state_dir(fleet), snapshot.cluster_id, name) for name in held}
+    kept = {name for name, path in paths.items() if path.exists() and is_kept(path)}
+    return paused_frame(snapshot, by=Operator.here(), kept=kept)

@@ -1,0 +1,108 @@
+"""`offsetbook peek`: the records around a group's committed offsets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.change_command import Asked
+from toolkit.cli.facts import choose_cluster
+from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, topics_option
+from toolkit.cli.output import printable, write_frame
+from toolkit.errors import NotFound
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from toolkit.model import Cluster, TopicPartition
+
+CHARACTERS_IN_A_TABLE = 200
+MOST_LAGGING = 5  # partitions that are looked at where none is named
+
+
+@click.command("peek")
+@FLEET
+@CLUSTER
+@click.option("--group", required=True, metavar="NAME", help="The group's name.")
+@topics_option(" Default: where most records wait, at most 5 partitions.")
+@click.option("--before", type=click.IntRange(0, 50), default=1, show_default=True)
+@click.option("--after", type=click.IntRange(1, 50), default=2, show_default=True)
+@OUTPUT
+@QUIET
+def command(  # noqa: PLR0913 - click hands every option over by name
+    *,
+    fleet: Path | None,
+    cluster: str | None,
+    group: str,
+    topics: tuple[str, ...],
+    before: int,
+    after: int,
+    output: str,
+    quiet: bool,
+) -> None:
+    """
+    Show the records before and after a group's committed offsets.
+
+    Key, value and headers are JSON, text or hex by what they are; long ones are cut, and `notes`
+    says so. `next` is the record that the group reads next. Nothing joins the group, nothing is
+    committed. Records of open and aborted transactions are shown too.
+    """
+    from toolkit.kafka_io.logs.records_around import read_records_around
+    from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
+
+    asked = Asked(fleet=fleet, cluster=cluster, groups=(group,), output=output, quiet=quiet)
+    chosen = choose_cluster(asked)
+    positions = _positions(chosen, group, topics, quiet=quiet)
+    around = read_records_around(chosen, positions, before=before, after=after)
+    most = CHARACTERS_IN_A_TABLE if output == "table" else MOST_CHARACTERS
+    frame = records_frame(around.records, positions, most_characters=most)
+    frame.insert(0, "group", group)
+    frame.insert(0, "cluster", chosen.name)
+    write_frame(_for_people(frame) if output == "table" else frame, output)
+    for problem in around.problems:
+        where = f"topic {printable(problem.topic)}, partition {problem.partition}"
+        click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)
+    sys.exit(4 if around.problems else 0)
+
+
+def _positions(
+    cluster: Cluster, group: str, topics: tuple[str, ...], *, quiet: bool
+) -> dict[TopicPartition, int]:
+    """Return the committed offsets to look around; raises NotFound where there are none."""
+    from toolkit.kafka_io.one_group import read_one_group
+    from toolkit.model import TopicPartition
+    from toolkit.planning.frames.snapshot_frames import offsets_frame
+    from toolkit.planning.lag.lag import with_lag
+    from toolkit.planning.selection.scope import parse_topics
+
+    scopes = parse_topics(topics)
+    frame = with_lag(offsets_frame(read_one_group(cluster, group).facts))
+    frame = frame.dropna(subset=["committed"]).sort_values("lag", ascending=False, kind="stable")
+    committed = {
+        TopicPartition(row["topic"], row["partition"]): (int(row["committed"]), row["lag"])
+        for row in frame.astype(object).to_dict("records")
+    }
+    if scopes:
+        chosen = {p: at for p, (at, _) in committed.items() if any(p in s for s in scopes)}
+    else:
+        # What has no lag may be outside of its log: that is worth a look, too.
+        chosen = {p: at for p, (at, lag) in committed.items() if lag != 0}
+    if not chosen:
+        what = ", ".join(topics) if topics else "partitions where records wait"
+        raise NotFound(
+            f"group {printable(group)!r} has committed nothing of: {what}",
+            hint="name others with --topic; 'offsetbook groups describe' shows what is committed",
+        )
+    shown = chosen if scopes else dict(list(chosen.items())[:MOST_LAGGING])
+    if len(shown) < len(chosen) and not quiet:
+        more = len(chosen) - len(shown)
+        click.echo(f"{more} more partitions have records waiting; --topic names them", err=True)
+    return shown
+
+
+def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out what only programs need; one line has to do for each record."""
+    return frame.drop(columns=["cluster", "group", "key_form", "key_bytes", "value_bytes"])

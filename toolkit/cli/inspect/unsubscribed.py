@@ -1,0 +1,40 @@
+"""`offsetbook unsubscribed`: committed offsets that no member subscribes to."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.output import printable, write_frames, write_problems
+from toolkit.cli.reading import read_clusters
+from toolkit.model import select_groups
+
+
+@click.command("unsubscribed")
+@scope_options
+def command(scope: Scope) -> None:
+    """
+    Find committed offsets of topics that no member of a live group subscribes to (KIP-496).
+
+    Their lag only grows. Groups about which this cannot be said are named on stderr, with why.
+    """
+    from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
+
+    # Every group is read, also for some: who else reads a topic is known only then.
+    reading = read_clusters(scope, commit_times=True, whole=True)
+    found = [
+        find_unsubscribed(snapshot, groups=scope.groups)
+        for snapshot in reading.snapshots
+        if not scope.groups or select_groups(snapshot.groups, scope.groups)[0]
+    ]
+    write_frames([result.rows for result in found], scope.output, most="lag")
+    if not scope.quiet:
+        for row in (row for result in found for row in result.left_out.to_dict("records")):
+            name = printable(row["group"])
+            click.echo(f"left out: {row['cluster']} group {name}: {row['why']}", err=True)
+        if not any(len(result.rows) for result in found) and reading.snapshots:
+            click.echo("no unsubscribed offsets found", err=True)
+    write_problems(reading.snapshots)
+    sys.exit(reading.exit_code())

@@ -1,0 +1,1 @@
+"""Commands that run notebooks and write reports."""

@@ -1,0 +1,201 @@
+"""`offsetbook run`: run a runbook or a notebook headlessly and leave a report."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolkit.cli.output import printable
+from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolkit.runner.execution import Step
+    from toolkit.runner.parameters import Parameter
+    from toolkit.runner.result import RunResult
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be run, with what, and how it is told."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    clusters: tuple[str, ...]
+    dry_run: bool
+    output_dir: Path
+    output: str
+    quiet: bool
+
+
+def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> object:
+    pairs = [text.partition("=") for text in given]
+    for name, equals, _value in pairs:
+        if not equals or not name:
+            raise click.BadParameter(f"{name!r} is not name=value")
+    return tuple((name, value) for name, _equals, value in pairs)
+
+
+@click.command("run")
+@click.argument("name", metavar="RUNBOOK|NOTEBOOK")
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=_split,
+    help="A parameter of the notebook; repeat it for a list.",
+)
+@click.option(
+    "-f",
+    "--parameters-file",
+    type=click.Path(path_type=Path),
+    help="YAML lines `name: value`; what -p gives as well goes before it.",
+)
+@click.option(
+    "--cluster",
+    "clusters",
+    multiple=True,
+    metavar="NAME",
+    help="Of a runbook: only this cluster of those on its page; repeatable.",
+)
+@click.option(
+    "--dry-run", is_flag=True, help="Of a runbook: change nothing, whatever its page allows."
+)
+@click.option(
+    "--output-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs"),
+    show_default=True,
+    help="Where the run's folder is made.",
+)
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What stands on stdout afterwards: the outcome, or all of it as JSON.",
+)
+@click.option("--quiet", is_flag=True, help="Do not name the steps on stderr.")
+@click.option(
+    "--help-parameters", is_flag=True, help="List the parameters of the notebook and run nothing."
+)
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    *,
+    help_parameters: bool,
+    parameters_file: Path | None,
+    **given: object,
+) -> None:
+    """
+    Run a runbook, or a notebook, headlessly and leave a report.
+
+    A runbook is a page in runbooks/, by its name or path; it is run on each of its clusters. A
+    notebook is a path, or the beginning of a name in notebooks/: `20` is enough.
+
+    A run's folder holds the executed notebook, report.html, run.log and result.json. Exit codes:
+    0 done or nothing to do, 1 failed, 2 wrong usage, 3 blocked by a guard-rail or a limit, 4 partly
+    applied, or not all could be read.
+    """
+    # Slower to import than `--help` may take.
+    from toolkit.runbooks.catalogue import find_runbook
+    from toolkit.runner.parameters import read_texts
+
+    request = Request(**given)  # type: ignore[arg-type] # click hands every option over by name
+    if parameters_file:
+        named = {name for name, _ in request.parameters}
+        kept = [(name, text) for name, text in read_texts(parameters_file) if name not in named]
+        request = Request(**{**given, "parameters": (*kept, *request.parameters)})  # type: ignore[arg-type] # as above
+    page = find_runbook(request.name)
+    if page:
+        from toolkit.cli.notebooks.run_runbook import run_runbook, show_parameters
+
+        context.exit(show_parameters(page) if help_parameters else run_runbook(page, request))
+    context.exit(_run_notebook(request, help_parameters=help_parameters))
+
+
+def _run_notebook(request: Request, *, help_parameters: bool) -> int:
+    from toolkit.runbooks.catalogue import pages_in
+    from toolkit.runner.notebooks import find_notebook
+    from toolkit.runner.parameters import parse_parameters, read_parameters
+    from toolkit.runner.run_notebook import run_notebook
+
+    try:
+        path = find_notebook(request.name)
+    except UsageError as exc:
+        close = get_close_matches(request.name, (page.stem for page in pages_in()), n=1)
+        if not close:
+            raise
+        raise UsageError(
+            f"There is no runbook or notebook {request.name!r}", hint=f"did you mean {close[0]!r}?"
+        ) from exc
+    declared = read_parameters(path)
+    if help_parameters:
+        print_parameters(path.name, declared)
+        return 0
+    if request.clusters or request.dry_run:
+        raise UsageError(
+            "--cluster and --dry-run are for runbooks", hint="-p cluster=NAME -p dry_run=true"
+        )
+    result = run_notebook(
+        path,
+        parameters=parse_parameters(declared, request.parameters, notebook=path.name),
+        output_dir=request.output_dir,
+        on_step=_ignore if request.quiet else _print_step,
+    )
+    refresh(request.output_dir)
+    _print_result(result, request.output)
+    return result.exit_code
+
+
+def _ignore(_step: Step) -> None:
+    """Print nothing."""
+
+
+def _print_step(step: Step) -> None:
+    click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
+
+
+def refresh(output_dir: Path) -> None:
+    """Bring the list of runs up to date; a run is no worse where that cannot be done."""
+    from toolkit.runner.past_runs import refresh_index
+
+    try:
+        refresh_index(output_dir)
+    except UsageError as exc:
+        click.echo(f"note: {exc.problem}", err=True)
+
+
+def _print_result(result: RunResult, output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
+        return
+    click.echo(f"{result.status}: {printable(result.said)}".rstrip(": "))
+    # Without a report the folder still holds the executed notebook.
+    click.echo(result.folder / result.report if result.report else result.folder)
+
+
+def print_parameters(name: str, parameters: tuple[Parameter, ...]) -> None:
+    """Print what a notebook or runbook may be given."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    if not parameters:
+        click.echo(f"{name} has no parameters.")
+        return
+    table = Table(box=None, pad_edge=False, header_style="")
+    for heading in ("parameter", "type", "default", "help"):
+        table.add_column(heading, overflow="fold")
+    for parameter in parameters:
+        # Text, because rich reads [square brackets] as its own mark-up.
+        cells = (parameter.name, parameter.type.name, repr(parameter.default), parameter.help)
+        table.add_row(*map(Text, cells))
+    Console().print(table)

@@ -1,0 +1,49 @@
+"""`offsetbook runbooks`: the runbooks that there are, and whether each can be used."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from toolkit.cli.options import OUTPUT
+from toolkit.cli.output import printable
+
+
+@click.command("runbooks")
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--write", is_flag=True, help="Write the list into README.md of the folder.")
+@OUTPUT
+def command(*, folder: Path | None, write: bool, output: str) -> None:
+    """
+    List the runbooks of FOLDER (default: runbooks) and say what is wrong with their pages.
+
+    Exit code 2 where a page cannot be used.
+    """
+    import pandas as pd
+
+    from toolkit.cli.output import write_frame
+    from toolkit.runbooks.catalogue import (
+        README,
+        changes_in_words,
+        clusters_in_words,
+        folder_of_runbooks,
+        read_all,
+        readme_of,
+    )
+    from toolkit.storage.formats.atomic_files import write_whole
+
+    where = folder or folder_of_runbooks()
+    pages, problems = read_all(where)
+    rows = [
+        (page.name, page.title, changes_in_words(page), clusters_in_words(page), page.notebook.stem)
+        for page in pages
+    ]
+    columns = ["runbook", "title", "changes", "clusters", "notebook"]
+    write_frame(pd.DataFrame(rows, columns=columns), output)
+    for problem in problems:
+        click.echo(f"error: {printable(problem)}", err=True)
+    if write and not problems:
+        write_whole(where / README, readme_of(pages))
+    sys.exit(2 if problems else 0)

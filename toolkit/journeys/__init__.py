@@ -1,0 +1,1 @@
+"""One file per verb: read facts, plan, check, decide, apply."""

@@ -1,0 +1,153 @@
+"""What notebooks about live groups read before they plan, and what they show of holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.errors import UsageError
+from toolkit.journeys.change.change_outcome import NOTHING, run_command
+from toolkit.journeys.paused import Watch
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Cluster, Snapshot
+from toolkit.operate.background import read_background
+from toolkit.plan import Action, Intent, Outcome, Plan
+from toolkit.planning.changes.by_time import ToDatetime
+from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.changes.targets import Target
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.planning.holds.paused_frame import paused_frame
+from toolkit.planning.selection.scope import parse_topics
+from toolkit.report.display import is_headless
+from toolkit.report.notices import show_notice
+from toolkit.report.tables import show_table
+from toolkit.storage.hold_files import hold_path, is_kept
+from toolkit.storage.operator import Operator
+
+PAUSE, RESUME = "pause", "resume"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldRequest:
+    """
+    What a notebook is asked for: to pause or to resume which partitions of which group.
+
+    `topics` are scopes as in `topic:0-5`, `prefer` and `hold_for` as people write them. Raises
+    UsageError for what cannot be read.
+    """
+
+    action: str
+    group: str
+    topics: Sequence[str] = ()
+    prefer: str = ""
+    hold_for: str = ""
+
+    def __post_init__(self) -> None:
+        """Check what was written."""
+        if self.action not in {PAUSE, RESUME}:
+            raise UsageError(f"{self.action!r} is no action", hint=f"one of: {PAUSE}, {RESUME}")
+        if not self.group:
+            raise UsageError("no group is named", hint="set the parameter group")
+        HoldTerms.read(self.prefer, self.hold_for)
+        parse_topics(self.topics)
+
+    def watch(self, cluster: Cluster, *, state: Path) -> Watch:
+        """Return what looks at the group's partitions, each time that it is called."""
+        return Watch(cluster, self.group, state)
+
+
+class HoldPlan(NamedTuple):
+    """The facts that were read, and the plan that was made of them."""
+
+    facts: Snapshot
+    plan: Plan
+
+
+def plan_hold(cluster: Cluster, request: HoldRequest) -> HoldPlan:
+    """
+    Read the group and what is to be known beside, and plan a pause or a resume of it.
+
+    Where somebody may still choose partitions on a board, a pause without any is a plan without
+    steps; a run that nobody looks at refuses it with UsageError.
+    """
+    group, topics = request.group, tuple(request.topics)
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    if request.action == RESUME:
+        facts = read_plan_facts(cluster, groups=[group], topics=names)
+        plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
+        return HoldPlan(facts, plan)
+    terms = HoldTerms.read(request.prefer, request.hold_for)
+    beside = read_background(cluster, group, prefer=terms.prefer)
+    facts = read_plan_facts(cluster, groups=[group], topics=names)
+    if not topics and not is_headless():
+        asked, place = f"pause nothing of {group} yet", (facts.cluster, facts.cluster_id)
+        return HoldPlan(facts, Plan(Intent.PAUSE, asked, *place, facts.taken_at, ()))
+    plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
+    return HoldPlan(facts, plan)
+
+
+@dataclass(frozen=True, slots=True)
+class MoveWish:
+    """What a notebook is asked for: where the offsets of one live group go, and how it is held."""
+
+    target: Target
+    groups: Sequence[str]
+    topics: Sequence[str] = ()
+    new_topics: bool = False
+    prefer: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be moved; raises UsageError."""
+        if len(self.groups) != 1:
+            raise UsageError("a move is of exactly one live group", hint="name one in groups")
+        HoldTerms.read(self.prefer)
+
+
+class LiveMove(NamedTuple):
+    """The facts that were read, and the move that was planned of them."""
+
+    facts: Snapshot
+    move: PlannedMove
+
+
+def plan_live_move(cluster: Cluster, wish: MoveWish) -> LiveMove:
+    """Read one live group and what is to be known beside, and plan to move its offsets."""
+    (group,), target = wish.groups, wish.target
+    prefer = HoldTerms.read(wish.prefer).prefer
+    at = target.at if isinstance(target, ToDatetime) else None
+    names = sorted({scope.topic for scope in parse_topics(wish.topics)})
+    beside = read_background(cluster, group, prefer=prefer)
+    facts = read_plan_facts(cluster, groups=[group], topics=names, at=at)
+    request = MoveRequest(target, group, tuple(wish.topics), wish.new_topics, prefer, beside)
+    return LiveMove(facts, plan_move(facts, request))
+
+
+def show_paused(cluster: Cluster, group: str, *, state: Path) -> None:
+    """Show what the brokers say is paused in a group now, by whom and until when."""
+    snapshot = read_snapshot(cluster, groups=[group])
+    path = hold_path(state, snapshot.cluster_id, group)
+    kept = {group} if path.exists() and is_kept(path) else set()
+    frame = paused_frame(snapshot, by=Operator.here(), kept=kept)
+    show_table(
+        frame[frame["group"] == group].drop(columns=["cluster", "group"]),
+        caption_text="Paused now, as the brokers tell",
+        empty_text="Nothing of this group is paused now.",
+    )
+
+
+def show_resume(outcome: Outcome | None, plan: Plan, values: Mapping[str, object]) -> None:
+    """Show how a pause is ended; `values` are the notebook's parameters."""
+    if outcome is None or not any(step.action is Action.HOLD for step in outcome.steps):
+        show_table(NOTHING, empty_text="Nothing was paused, so there is nothing to resume.")
+        return
+    changed: dict[str, object] = {"action": RESUME, "dry_run": True, "approve": "", "reason": ""}
+    command = run_command("40_pause_partitions", values, **changed)
+    line = (
+        f"The hold goes on in the background {HoldTerms.of(plan).words}. This shows what a resume "
+        "would do, and with what approval it does it:"
+    )
+    show_notice("The partitions stay paused", [line], command=command)

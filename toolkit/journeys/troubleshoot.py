@@ -1,0 +1,229 @@
+"""What the notebook about one group in trouble looks at, and what it shows of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import pandas as pd
+
+from toolkit.errors import UsageError
+from toolkit.journeys.change.change_outcome import run_command
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.kafka_io.logs.records_around import read_records_around
+from toolkit.kafka_io.one_group import read_one_group
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Cluster, Group, Snapshot, TopicPartition
+from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
+from toolkit.planning.diagnosis.stuck import Verdict, find_stuck
+from toolkit.planning.frames.snapshot_frames import (
+    groups_frame,
+    members_frame,
+    offsets_frame,
+    problems_frame,
+)
+from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.planning.selection.scope import parse_topics, scopes_of
+from toolkit.planning.times import parse_duration
+from toolkit.report.next_step_list import ShownStep, show_steps
+from toolkit.report.record_cards import show_record_cards
+from toolkit.report.tables import show_problems
+
+MOST_LOOKED_AT = 5  # partitions of which records are shown where none is chosen
+MOST_TOLD = 3  # topics in a sentence
+WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUTSIDE, Verdict.TRANSACTION)
+TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.LEFT_OVER)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """
+    One look at one group.
+
+    `partitions` has the columns of `with_lag`, `members` one row for each member, see
+    `members_frame`.
+    """
+
+    facts: Snapshot
+    group: Group
+    partitions: pd.DataFrame
+    members: pd.DataFrame
+    began_s: float  # of a clock that only goes forward
+
+    @property
+    def in_short(self) -> pd.DataFrame:
+        """The group in one row: a `groups_frame` with lag and without_lag of `lag_by_group`."""
+        return _with_lag_of(self.facts)
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """
+    Two looks at one group.
+
+    `facts` is the second look. `partitions` is what `find_stuck` says of it, `members` one row for
+    each member, see `members_frame`.
+    """
+
+    facts: Snapshot
+    group: Group
+    partitions: pd.DataFrame
+    members: pd.DataFrame
+
+    @property
+    def stuck(self) -> list[str]:
+        """The partitions that are stuck, as scopes such as `topic:0-2`."""
+        return self._scopes(Verdict.STUCK)
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        kept = [word for verdict in TOLD if (word := self._told(verdict))]
+        lag = self.partitions["lag"].sum(min_count=1)  # null where no partition has any
+        waits = "how many records wait is not known" if pd.isna(lag) else f"{lag:,} records wait"
+        if self.partitions.empty:
+            waits = "it has committed nothing"
+        cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
+        return f"{cluster}: group {name} is {state}; {'; '.join([*kept, waits])}"
+
+    def _told(self, verdict: Verdict) -> str:
+        scopes = self._scopes(verdict)
+        shown = ", ".join(scopes[:MOST_TOLD])
+        more = f" and {len(scopes) - MOST_TOLD} more" if len(scopes) > MOST_TOLD else ""
+        return f"{verdict}: {shown}{more}" if scopes else ""
+
+    def _scopes(self, verdict: Verdict) -> list[str]:
+        rows = self.partitions[self.partitions["verdict"] == str(verdict)]
+        pairs = zip(rows["topic"], rows["partition"], strict=True)
+        return [str(scope) for scope in scopes_of(TopicPartition(t, int(p)) for t, p in pairs)]
+
+
+def groups_to_choose(cluster: Cluster, group: str) -> pd.DataFrame:
+    """
+    Return the groups of a cluster to choose one from; no row where one is called `group` already.
+
+    Columns: those of `groups_frame`, and lag and without_lag (partitions without a number).
+    """
+    with Connection(cluster) as connection:
+        listed, _ = list_groups(connection) if group else ([], [])
+    if any(found.group_id == group for found in listed):
+        return pd.DataFrame({"group": pd.Series(dtype="str")})
+    return _with_lag_of(read_snapshot(cluster))
+
+
+def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
+    lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "without_lag"]]
+    return groups_frame(facts).merge(lags, how="left", on="group")
+
+
+def look_at_group(cluster: Cluster, group: str) -> FirstLook:
+    """
+    Look at a group once, which takes no longer than reading it does.
+
+    Raises UsageError where no group is named, NotFound where there is none of that name.
+    """
+    if not group:
+        raise UsageError("no group is named", hint="choose one, or set the parameter group")
+    began_s = time.monotonic()
+    facts, found = read_one_group(cluster, group, commit_times=True)
+    return FirstLook(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
+
+
+def examine_group(
+    cluster: Cluster,
+    group: str,
+    *,
+    look_for: str = "10s",
+    patience: str = "60s",
+    first: FirstLook | None = None,
+) -> Examination:
+    """
+    Look at a group twice, `look_for` apart, and say which of its partitions stand still.
+
+    Changes nothing. `first` is the first look, if there was one. `patience` is how long a commit
+    stands still, and a record waits, before a partition counts as stuck. Raises what
+    `look_at_group` raises.
+    """
+    apart_s = parse_duration(look_for).total_seconds()
+    patience_s = parse_duration(patience).total_seconds()
+    first = first or look_at_group(cluster, group)
+    time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
+    second, found = read_one_group(cluster, group, commit_times=True)
+    partitions = find_stuck(
+        first.facts,
+        second,
+        group_id=group,
+        waits_since=_waits_since(cluster, second),
+        patience_s=patience_s,
+    )
+    return Examination(second, found, partitions, members_frame(found))
+
+
+def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, datetime]:
+    """Return when the first unread record of each partition was written, where there is one."""
+    unread = [
+        (partition, commit.offset)
+        for commit in facts.commits
+        if (log := facts.logs.get(partition := TopicPartition(commit.topic, commit.partition)))
+        and log.log_end is not None
+        and commit.offset < log.log_end
+    ]
+    return {partition: at for (partition, _), at in read_record_times(cluster, unread).items()}
+
+
+def show_records(
+    examination: Examination,
+    cluster: Cluster,
+    *,
+    topics: Sequence[str] = (),
+    before: int = 2,
+    after: int = 3,
+) -> None:
+    """
+    Show the records around the committed offsets of some partitions, as far as they are legible.
+
+    `topics` are scopes as in `topic:0-5`; without any, the first partitions that do not get on.
+    Commits nothing.
+    """
+    positions, left_out = chosen_positions(examination.partitions, topics)
+    around = read_records_around(cluster, positions, before=before, after=after)
+    show_record_cards(around.records, positions, left_out=left_out)
+    if around.problems:
+        show_problems(problems_frame(around.problems, cluster=cluster.name))
+
+
+def chosen_positions(
+    partitions: pd.DataFrame, topics: Sequence[str] = ()
+) -> tuple[dict[TopicPartition, int], int]:
+    """Return the committed offsets around which to look, and of how many more partitions."""
+    scopes = parse_topics(topics)
+    committed = partitions.dropna(subset=["committed"])
+    rows = [
+        (TopicPartition(row["topic"], int(row["partition"])), int(row["committed"]), row["verdict"])
+        for row in committed.to_dict("records")
+    ]
+    if scopes:
+        return {p: at for p, at, _ in rows if any(p in scope for scope in scopes)}, 0
+    worth = {p: at for p, at, verdict in rows if verdict in WORTH_A_LOOK}
+    shown = dict(list(worth.items())[:MOST_LOOKED_AT])
+    return shown, len(worth) - len(shown)
+
+
+def show_next_steps(examination: Examination, values: Mapping[str, object]) -> None:
+    """Show what to do next, with notebook and command; `values` are the notebook's parameters."""
+    cluster = str(values["cluster"])
+    where = {name: values[name] for name in ("cluster", "fleet_file", "state") if name in values}
+    steps = next_steps(examination.partitions, examination.group, cluster=cluster)
+    show_steps([_shown(step, where) for step in steps])
+
+
+def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:
+    if not step.notebook:
+        return ShownStep(step.title, step.why)
+    own = {} if "clusters" in step.parameters else {"cluster": where["cluster"]}
+    command = run_command(step.notebook, where, **step.parameters)
+    return ShownStep(step.title, step.why, step.notebook, {**own, **step.parameters}, command)

@@ -1,0 +1,1 @@
+"""The connection to a cluster: settings, requests to coordinators and leaders, errors."""

@@ -1,0 +1,269 @@
+"""
+One door to a cluster's brokers: protocol requests out, responses in, errors in our own words.
+
+The client's low-level sending is not public API, so it is touched in this module only.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import kafka.errors
+from kafka.admin import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
+from toolkit.kafka_io.client.client_settings import admin_settings
+from toolkit.kafka_io.client.diagnose import why_login_refused, why_unreachable
+from toolkit.model import Cluster
+
+# The client reports through logging; without a handler Python would print it over our own message.
+logging.getLogger("kafka").addHandler(logging.NullHandler())
+# At DEBUG it writes its configuration and its login requests, password and all.
+logging.getLogger("kafka").setLevel(logging.INFO)
+
+CONNECT_TIMEOUT_S = 4.0
+REQUEST_TIMEOUT_S = 30.0
+MOST_IN_FLIGHT = 1000
+LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
+
+
+# The broker did not say anything, so its next answer would be waited for just as long.
+NO_ANSWER = (
+    kafka.errors.KafkaConnectionError,
+    kafka.errors.KafkaTimeoutError,
+    kafka.errors.NodeNotReadyError,
+    kafka.errors.RequestTimedOutError,
+    OSError,
+)
+
+
+class Ask(NamedTuple):
+    """A request, and what it is about for whoever reads the answer."""
+
+    about: Any
+    request: Any
+
+
+class Answer(NamedTuple):
+    """Who answered, what the request was about, and the response or why there is none."""
+
+    node_id: int
+    about: Any
+    response: Any | ToolkitError
+
+
+class Connection:
+    """An open connection to one cluster; use it in a `with` statement."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        client_id: str | None = None,
+    ) -> None:
+        """
+        Connect, under the client id of the cluster's settings or another one.
+
+        Raises ClusterUnreachable, or UsageError for settings that cannot be used.
+        """
+        self.cluster = cluster
+        try:
+            settings = admin_settings(cluster)
+            settings |= {} if client_id is None else {"client_id": client_id}
+            self._admin = _open(**settings, bootstrap_timeout_ms=round(connect_timeout_s * 1000))
+        except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
+            raise _connect_error(cluster, exc) from exc
+
+    def __enter__(self) -> Self:
+        """Return the connection itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close every socket."""
+        self._admin.close()
+
+    @property
+    def cluster_id(self) -> str:
+        """The id the cluster gave itself when it was formed."""
+        return str(self._admin._manager.cluster.cluster_id or "")  # noqa: SLF001 - see module docstring
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """Every broker that the cluster knows to be alive."""
+        return tuple(sorted(b.node_id for b in self._admin._manager.cluster.brokers()))  # noqa: SLF001
+
+    @property
+    def addresses(self) -> dict[int, str]:
+        """Where each of those brokers can be reached, as it says itself."""
+        brokers = self._admin._manager.cluster.brokers()  # noqa: SLF001
+        return {broker.node_id: f"{broker.host}:{broker.port}" for broker in brokers}
+
+    def send(self, request: Any, *, to: int | None = None) -> Any:
+        """
+        Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused.
+
+        What any may answer is answered while any is there: where the client chose one that is
+        lost, and then perhaps the same again, each is asked. Brokers that are silent are not all
+        waited for.
+        """
+        brokers = self.broker_ids
+        # Twice whom the client likes: it drops one that was silent, but not one that refuses.
+        places = (to,) if to is not None or len(brokers) < 2 else (None, None, *brokers)
+        give_up_at = time.monotonic() + 1.5 * REQUEST_TIMEOUT_S
+        for number, place in enumerate(places, 1):
+            try:
+                return self._admin._manager.run(self._answer, request, place)  # noqa: SLF001
+            except (kafka.errors.KafkaError, OSError) as exc:
+                error = _request_error(self.cluster, request, exc)
+                is_last = number == len(places) or time.monotonic() > give_up_at
+                if is_last or not isinstance(error, ClusterUnreachable):
+                    raise error from exc
+        raise AssertionError
+
+    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Answer]:
+        """
+        Send each broker its sequence of requests; yield the answers as they come.
+
+        Brokers work side by side and one broker's requests follow one another, so a large read does
+        not flood anybody. A request that failed is answered with the error; once a broker has not
+        answered, the rest of its sequence is not sent.
+        """
+        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+        async def ask_one_broker(node_id: int, sequence: Sequence[Ask]) -> None:
+            silent: ToolkitError | None = None
+            for about, request in sequence:
+                if silent:
+                    answers.put(Answer(node_id, about, silent))
+                    continue
+                try:
+                    answers.put(Answer(node_id, about, await self._answer(request, node_id)))
+                except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
+                    error = _request_error(self.cluster, request, exc)
+                    answers.put(Answer(node_id, about, error))
+                    silent = error if isinstance(exc, NO_ANSWER) else None
+
+        for node_id, sequence in asks.items():
+            self._admin._manager.call_soon(ask_one_broker, node_id, sequence)  # noqa: SLF001
+        for _ in range(sum(map(len, asks.values()))):
+            yield answers.get()
+
+    def send_together(
+        self,
+        requests: Sequence[Any],
+        *,
+        to: int,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> list[Any]:
+        """
+        Send a broker several requests at once and return its answers in their order.
+
+        `meanwhile` is called now and then while they are waited for; what it raises ends the wait.
+        Raises ClusterUnreachable or BrokerRefused for the first that was not answered.
+        """
+        answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+
+        async def ask(place: int, request: Any) -> None:
+            try:
+                answers.put((place, await self._answer(request, to, timeout_s)))
+            except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
+                answers.put((place, _request_error(self.cluster, request, exc)))
+
+        for place, request in enumerate(requests):
+            self._admin._manager.call_soon(ask, place, request)  # noqa: SLF001
+        found: dict[int, Any] = {}
+        while len(found) < len(requests):
+            try:
+                place, answer = answers.get(timeout=LOOK_UP_EVERY_S)
+            except queue.Empty:
+                meanwhile()
+                continue
+            if isinstance(answer, ToolkitError):
+                raise answer
+            found[place] = answer
+        return [answer for _, answer in sorted(found.items(), key=lambda pair: pair[0])]
+
+    def start(self, request: Any, *, to: int) -> None:
+        """Send a broker a request whose answer nobody will read."""
+
+        async def ask() -> None:
+            with suppress(Exception):
+                await self._answer(request, to, REQUEST_TIMEOUT_S)
+
+        self._admin._manager.call_soon(ask)  # noqa: SLF001
+
+    async def _answer(
+        self, request: Any, node_id: int | None, timeout_s: float = REQUEST_TIMEOUT_S
+    ) -> Any:
+        return await self._admin._manager.send(  # noqa: SLF001
+            request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
+        )
+
+
+def _open(**settings: Any) -> KafkaAdminClient:
+    """Make the client; one that cannot connect leaves its thread and sockets open, so we do it."""
+    made: list[KafkaNetClient] = []
+
+    def net_client(**config: Any) -> KafkaNetClient:
+        made.append(KafkaNetClient(**config))
+        return made[-1]
+
+    try:
+        return KafkaAdminClient(
+            **settings,
+            kafka_client=net_client,
+            request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
+            reconnect_backoff_max_ms=1000,
+            # Heartbeats of many members of ours go out together; order does not matter to others.
+            max_in_flight_requests_per_connection=MOST_IN_FLIGHT,
+        )
+    except BaseException:
+        for client in made:
+            client.close()
+        raise
+
+
+def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
+    if not isinstance(exc, kafka.errors.KafkaError):
+        return UsageError(
+            f"cluster {cluster.name}: its settings cannot be used: {exc}",
+            hint="correct them in the fleet file",
+        )
+    if refused := why_login_refused(cluster):
+        return BrokerRefused(
+            f"connecting to cluster {cluster.name}: authentication failed ({refused})",
+            hint="check sasl.mechanism, sasl.username and sasl.password in the fleet file",
+        )
+    why, hint = why_unreachable(cluster)
+    return ClusterUnreachable(
+        f"connecting to cluster {cluster.name} at {cluster.bootstrap_servers}: {why}", hint=hint
+    )
+
+
+def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitError:
+    doing = f"{type(request).__name__.removesuffix('Request')} on cluster {cluster.name}"
+    if isinstance(exc, kafka.errors.UnsupportedVersionError):
+        return BrokerRefused(
+            f"{doing}: its brokers do not offer this request; they are too old for it"
+        )
+    # The client's own time-out is of the family of broker errors, though no broker said anything.
+    silent = isinstance(exc, kafka.errors.RequestTimedOutError)
+    if isinstance(exc, kafka.errors.BrokerResponseError) and not silent:
+        return BrokerRefused(f"{doing}: {exc}")
+    return ClusterUnreachable(
+        f"{doing}: no answer ({type(exc).__name__}: {exc})", hint="check that every broker is up"
+    )

@@ -1,0 +1,91 @@
+"""Why a cluster did not answer: nothing listens, TLS or another login is expected, not Kafka."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import time
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from toolkit.kafka_io.client.client_settings import bootstrap_servers, bulk_settings
+from toolkit.model import Cluster
+
+PROBE_TIMEOUT_S = 1.5
+LOGIN_TIMEOUT_S = 2.0
+
+
+def why_login_refused(cluster: Cluster) -> str:
+    """
+    Return what a broker answers to our login; "" where it does not refuse it, or there is none.
+
+    librdkafka is asked: a broker hangs up right after this answer, and the other client throws away
+    what comes together with the end of a connection.
+    """
+    if not cluster.settings.get("security.protocol", "").startswith("SASL"):
+        return ""
+    said: list[str] = []
+
+    def on_error(error: KafkaError) -> None:
+        if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - its public name
+            said.append(error.str())
+
+    try:
+        settings: dict[str, Any] = {**bulk_settings(cluster), "error_cb": on_error}
+        client = AdminClient(settings, logger=logging.getLogger("librdkafka"))
+        give_up_at = time.monotonic() + LOGIN_TIMEOUT_S
+        while not said and time.monotonic() < give_up_at:
+            client.poll(0.1)
+    except KafkaException:
+        return ""
+    return said[0] if said else ""
+
+
+def why_unreachable(cluster: Cluster) -> tuple[str, str]:
+    """Return the reason for the first bootstrap server and what to try, after knocking once."""
+    host, port = bootstrap_servers(cluster)[0]
+    try:
+        with socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
+            pass
+    except (socket.gaierror, UnicodeError):  # the latter where it could not even be asked for
+        return f"host name {host!r} is not known", "correct bootstrap.servers in the fleet file"
+    except OSError as exc:
+        reason = exc.strerror or str(exc) or type(exc).__name__
+        return f"nobody listens there ({reason})", "check the address, and that the broker is up"
+    uses_tls = cluster.settings.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
+    speaks_tls = _speaks_tls(host, port)
+    if speaks_tls and not uses_tls:
+        return (
+            "the listener expects TLS and was spoken to in plain text",
+            "set security.protocol to SSL or SASL_SSL in the fleet file",
+        )
+    if uses_tls and not speaks_tls:
+        return (
+            "the listener does not speak TLS",
+            "set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the TLS port",
+        )
+    return (
+        "something listens there but did not answer as a Kafka broker",
+        "check the port, security.protocol and certificates",
+    )
+
+
+def _speaks_tls(host: str, port: int) -> bool:
+    context = ssl.create_default_context()
+    # Only the question "is this TLS" is asked; nothing is sent over the connection.
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S) as plain,
+            context.wrap_socket(plain, server_hostname=host),
+        ):
+            return True
+    except ssl.SSLError as exc:
+        # A TLS server that wants a client certificate says so in a TLS alert.
+        return "ALERT" in str(exc).upper()
+    except OSError:
+        return False

@@ -1,0 +1,1 @@
+"""Reading groups, their members and their committed offsets."""

@@ -1,0 +1,236 @@
+"""Describe live groups, each type by the call that understands it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kafka.protocol.admin import DescribeGroupsRequest
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import ask_coordinators
+from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.groups.listing import group_state
+from toolkit.kafka_io.groups.subscriptions import (
+    TopicNames,
+    assignment_from_bytes,
+    from_classic_metadata,
+    from_names,
+    user_data_from_bytes,
+)
+from toolkit.kafka_io.wire.messages import (
+    ConsumerGroupDescribeRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
+)
+from toolkit.model import (
+    HELD_PARTITIONS,
+    HOLDER,
+    Group,
+    GroupState,
+    GroupType,
+    Member,
+    Problem,
+    Subscription,
+    TopicPartition,
+)
+
+Describe = Callable[[Group, Any, TopicNames], Group]
+
+
+def describe_groups(
+    connection: Connection, listed: Iterable[Group], *, topics: TopicNames
+) -> Iterator[Group | Problem]:
+    """
+    Yield every listed group with its members, and a problem for each that could not be described.
+
+    A group that is Empty in the listing has no members to ask about and is passed on as described.
+    `topics` is called only when a broker-side pattern has to be resolved.
+    """
+    by_call: dict[GroupType, dict[str, Group]] = {}
+    for group in listed:
+        if not group.is_live:
+            yield replace(group, described=True)
+        elif group.type in CALLS:
+            by_call.setdefault(group.type, {})[group.group_id] = group
+        else:
+            yield group
+            yield Problem(
+                "members", f"groups of type {group.type} are unknown here", group.group_id
+            )
+    for type_, groups in by_call.items():
+        yield from _describe(connection, groups, type_, topics)
+
+
+def _describe(
+    connection: Connection, groups: dict[str, Group], type_: GroupType, topics: TopicNames
+) -> Iterator[Group | Problem]:
+    build, described = CALLS[type_]
+    for answer in ask_coordinators(connection, groups, what="members", build=build):
+        if isinstance(answer, Problem):
+            yield groups[answer.group_id or ""]
+            yield answer
+        else:
+            group = replace(
+                groups[answer.entry.group_id], coordinator_id=answer.coordinator_id, described=True
+            )
+            group = described(group, answer.entry, topics)
+            yield group
+            if _hides_a_hold(group):
+                yield Problem(HELD_PARTITIONS, "the group is rebalancing", group.group_id)
+
+
+def _hides_a_hold(group: Group) -> bool:
+    """Whether what is held cannot be seen: brokers before 4.0 show it only when Stable."""
+    hidden = any(member.is_holder and not member.holds for member in group.members)
+    return hidden and group.type is GroupType.CLASSIC and group.state is not GroupState.STABLE
+
+
+def _classic_request(group_ids: Sequence[str]) -> DescribeGroupsRequest:
+    return DescribeGroupsRequest(groups=list(group_ids))
+
+
+def _classic(group: Group, entry: Any, _topics: TopicNames) -> Group:
+    return replace(
+        group,
+        state=group_state(entry.group_state),
+        protocol_type=entry.protocol_type or None,
+        assignor=entry.protocol_data or None,
+        members=tuple(_classic_member(m, entry.protocol_type) for m in entry.members),
+    )
+
+
+def _classic_member(entry: Any, protocol_type: str) -> Member:
+    if protocol_type != "consumer":
+        subscription = Subscription(
+            unreadable=f"members speak the protocol {protocol_type!r}, not a consumer's"
+        )
+    elif not entry.member_metadata:
+        # The broker hands out join metadata only while the group is Stable.
+        subscription = Subscription(unreadable="the group is rebalancing")
+    else:
+        subscription = from_classic_metadata(entry.member_metadata)
+    # Ours tells in its own assignment what it keeps from the others; nobody else decodes that.
+    told = entry.member_assignment if entry.client_id == HOLDER else b""
+    note = read_note(user_data_from_bytes(told or b""))
+    return Member(
+        member_id=entry.member_id,
+        client_id=entry.client_id,
+        host=entry.client_host,
+        subscription=subscription,
+        assignment=assignment_from_bytes(entry.member_assignment or b""),
+        instance_id=entry.group_instance_id,
+        holds=note.paused,
+        hold_note=note.note if entry.client_id == HOLDER else None,
+    )
+
+
+def _consumer_request(group_ids: Sequence[str]) -> ConsumerGroupDescribeRequest:
+    return ConsumerGroupDescribeRequest(
+        group_ids=list(group_ids), include_authorized_operations=False
+    )
+
+
+def _consumer(group: Group, entry: Any, topics: TopicNames) -> Group:
+    return _modern(group, entry, (_consumer_member(m, topics) for m in entry.members))
+
+
+def _consumer_member(entry: Any, topics: TopicNames) -> Member:
+    subscription = from_names(entry.subscribed_topic_names, entry.subscribed_topic_regex, topics)
+    assigned = _assigned(entry.assignment)
+    member = _modern_member(entry, subscription, assignment=assigned, instance_id=entry.instance_id)
+    if not member.is_holder:
+        return member
+    # What a member still reports as owned though it is meant for another is withheld from all.
+    # While a hold is being captured its members are meant to have what they own.
+    held = set(assigned) - set(_assigned(entry.target_assignment))
+    return replace(member, holds=tuple(sorted(held)), hold_note=read_note(entry.rack_id).note)
+
+
+def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
+    return ShareGroupDescribeRequest(group_ids=list(group_ids), include_authorized_operations=False)
+
+
+def _share(group: Group, entry: Any, _topics: TopicNames) -> Group:
+    members = (
+        _modern_member(
+            m, Subscription(frozenset(m.subscribed_topic_names)), assignment=_assigned(m.assignment)
+        )
+        for m in entry.members
+    )
+    return _modern(group, entry, members)
+
+
+def _streams_request(group_ids: Sequence[str]) -> StreamsGroupDescribeRequest:
+    return StreamsGroupDescribeRequest(
+        group_ids=list(group_ids), include_authorized_operations=False
+    )
+
+
+def _streams(group: Group, entry: Any, _topics: TopicNames) -> Group:
+    """Read a streams group, whose members all read the source topics of the one topology."""
+    parts = entry.topology.subtopologies if entry.topology else None
+    if parts is None:
+        subscription = Subscription(unreadable="the streams topology is not initialised")
+    else:
+        subscription = Subscription(
+            frozenset(
+                topic
+                for part in parts
+                for topic in (
+                    *part.source_topics,
+                    *(t.name for t in part.repartition_source_topics),
+                )
+            )
+        )
+    members = (_modern_member(m, subscription, instance_id=m.instance_id) for m in entry.members)
+    return _modern(group, entry, members)
+
+
+def _modern(group: Group, entry: Any, members: Iterable[Member]) -> Group:
+    return replace(
+        group,
+        state=group_state(entry.group_state),
+        assignor=getattr(entry, "assignor_name", None) or None,
+        epoch=entry.group_epoch,
+        members=tuple(members),
+    )
+
+
+def _modern_member(
+    entry: Any,
+    subscription: Subscription,
+    *,
+    assignment: tuple[TopicPartition, ...] = (),
+    instance_id: str | None = None,
+) -> Member:
+    return Member(
+        member_id=entry.member_id,
+        client_id=entry.client_id,
+        host=entry.client_host,
+        subscription=subscription,
+        assignment=assignment,
+        instance_id=instance_id,
+        rack_id=entry.rack_id,
+        epoch=entry.member_epoch,
+    )
+
+
+def _assigned(assignment: Any) -> tuple[TopicPartition, ...]:
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic_name, partition)
+            for topic in assignment.topic_partitions
+            for partition in topic.partitions
+        )
+    )
+
+
+CALLS: dict[GroupType, tuple[Callable[[Sequence[str]], Any], Describe]] = {
+    GroupType.CLASSIC: (_classic_request, _classic),
+    GroupType.SIMPLE: (_classic_request, _classic),
+    GroupType.CONSUMER: (_consumer_request, _consumer),
+    GroupType.STREAMS: (_streams_request, _streams),
+    GroupType.SHARE: (_share_request, _share),
+}

@@ -1,0 +1,95 @@
+"""When groups became Empty and when they committed: the clocks by which offsets expire."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import NamedTuple
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.offsets_topic.commit_records import CommitValue
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
+from toolkit.kafka_io.offsets_topic.reader import (
+    offsets_partitions,
+    read_held_back,
+    read_offsets_partition,
+)
+from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
+
+
+class GroupClock(NamedTuple):
+    """What the offsets topic says of one group's times."""
+
+    empty_since: datetime | None  # holds only while its coordinator calls it Empty
+    commits: Mapping[TopicPartition, CommitValue]
+    # Where an open transaction hides a commit, which may be its own or one that counts already.
+    hidden: Collection[TopicPartition] = ()
+
+
+def read_group_clocks(
+    connection: Connection, group_ids: Iterable[str]
+) -> tuple[dict[str, GroupClock], list[Problem]]:
+    """
+    Return the clocks of each group, as far as the offsets topic may be read, and the problems.
+
+    Only the partitions that hold these groups are read, each once. While an open transaction hides
+    the end of a partition, nobody knows when its groups became Empty.
+    """
+    wanted = set(group_ids)
+    try:
+        topic = offsets_partitions(connection)
+    except ToolkitError as exc:
+        return {}, [Problem(UNREAD_OFFSETS_TOPIC, str(exc))]
+    needed = {partition_of(group_id, topic.partitions or 1) for group_id in wanted}
+    commits: dict[str, dict[TopicPartition, CommitValue]] = {group_id: {} for group_id in wanted}
+    emptied: dict[str, datetime] = {}
+    hidden: dict[str, list[TopicPartition]] = defaultdict(list)
+    problems = []
+    for number in sorted(needed & topic.logs.keys()):
+        place = (None, OFFSETS_TOPIC, number)
+        try:
+            found = read_offsets_partition(connection.cluster, number, topic.logs[number])
+            held_back = read_held_back(connection.cluster, number, topic.logs[number])
+        except ToolkitError as exc:
+            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(exc), *place))
+            continue
+        for key, value in found.commits.items():
+            if key.group_id in wanted:
+                commits[key.group_id][TopicPartition(key.topic, key.partition)] = value
+        for key in held_back:
+            hidden[key.group_id].append(TopicPartition(key.topic, key.partition))
+        if found.held_back:
+            why = f"an open transaction hides its last {found.held_back} records"
+            problems.append(Problem("group clocks", why, *place))
+        else:
+            emptied |= found.emptied
+    clocks = {
+        name: GroupClock(emptied.get(name), commits[name], tuple(hidden[name])) for name in wanted
+    }
+    return clocks, problems
+
+
+def with_commit_times(commits: Iterable[Commit], clocks: Mapping[str, GroupClock]) -> list[Commit]:
+    """Add to each commit when it was made; one that has moved on since keeps None."""
+    return [_timed(commit, clocks.get(commit.group_id)) for commit in commits]
+
+
+def _timed(commit: Commit, clock: GroupClock | None) -> Commit:
+    key = TopicPartition(commit.topic, commit.partition)
+    value = clock.commits.get(key) if clock else None
+    if value is None or value.offset != commit.offset:
+        return commit
+    return replace(commit, committed_at=value.committed_at)
+
+
+def with_empty_since(groups: Iterable[Group], clocks: Mapping[str, GroupClock]) -> list[Group]:
+    """Add to each group that its coordinator calls Empty since when it is."""
+    return [
+        replace(group, empty_since=clocks[group.group_id].empty_since)
+        if group.state is GroupState.EMPTY and group.group_id in clocks
+        else group
+        for group in groups
+    ]

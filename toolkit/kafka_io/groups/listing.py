@@ -1,0 +1,84 @@
+"""Which groups exist: ListGroups, asked of every broker."""
+
+from __future__ import annotations
+
+import time
+
+from kafka.protocol.admin import ListGroupsRequest
+
+from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client.connection import Ask, Connection
+from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
+from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
+from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.model import Group, GroupState, GroupType, Problem
+
+
+def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
+    """
+    Return every group with its type and state but without members, sorted by name.
+
+    A broker lists the groups it coordinates and that we may describe. One that does not answer
+    becomes a problem, because its groups are then missing from the list; so does a partition of the
+    offsets topic without a leader, because nobody coordinates the groups that are kept in it.
+    """
+    groups: dict[str, Group] = {}
+    problems: list[Problem] = []
+    waiting = list(connection.broker_ids)
+    give_up_at = time.monotonic() + RETRY_FOR_S
+    while waiting:
+        again = []
+        asks = {node_id: [Ask(None, ListGroupsRequest())] for node_id in waiting}
+        for node_id, _, response in connection.send_each(asks):
+            what = f"groups coordinated by broker {node_id}"
+            if isinstance(response, ToolkitError):
+                problems.append(Problem(what, str(response)))
+                continue
+            # A coordinator that is still loading lists what it has and an error beside it.
+            groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
+            if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
+                again.append(node_id)
+            elif response.error_code != NO_ERROR:
+                problems.append(Problem(what, reason(response.error_code)))
+        waiting = again
+        time.sleep(RETRY_PAUSE_S if waiting else 0)
+    problems += [
+        Problem("groups", "no broker coordinates them: no leader", None, OFFSETS_TOPIC, number)
+        for number in leaderless_partitions(connection, OFFSETS_TOPIC)
+    ]
+    return sorted(groups.values(), key=lambda group: group.group_id), problems
+
+
+def _listed(entry: object, node_id: int) -> Group:
+    protocol_type = getattr(entry, "protocol_type", "") or None
+    return Group(
+        group_id=entry.group_id,  # type: ignore[attr-defined] # generated at run time from a schema
+        type=group_type(getattr(entry, "group_type", ""), protocol_type),
+        state=group_state(getattr(entry, "group_state", "")),
+        protocol_type=protocol_type,
+        coordinator_id=node_id,
+        described=False,
+    )
+
+
+def group_type(reported: str | None, protocol_type: str | None) -> GroupType:
+    """
+    Turn what ListGroups says into a type of ours.
+
+    A classic group without a protocol type never had members: only assign() or an admin client
+    commits to it, and its offsets expire by another clock, so it is a type of its own here.
+    """
+    try:
+        found = GroupType((reported or "classic").lower())
+    except ValueError:
+        return GroupType.UNKNOWN
+    return GroupType.SIMPLE if found is GroupType.CLASSIC and not protocol_type else found
+
+
+def group_state(reported: str | None) -> GroupState:
+    """Turn a reported state into ours; a state this version does not know is UNKNOWN."""
+    try:
+        return GroupState(reported or "Unknown")
+    except ValueError:
+        return GroupState.UNKNOWN

@@ -1,0 +1,1 @@
+"""Reading partitions: where they start and end, and their records."""

@@ -1,0 +1,201 @@
+"""When logs reached some offsets: many time look-ups, in few rounds for a whole cluster."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import Leader, ask_leaders, find_leaders
+from toolkit.kafka_io.client.timestamps import EPOCH, from_ms, to_ms
+from toolkit.kafka_io.logs.log_offsets import list_offsets_request
+from toolkit.kafka_io.logs.time_probes import FAR, NOTHING, YOUNGEST, Lines, Probe, Search
+from toolkit.model import LogOffsets, Problem, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """
+    What to find out, how precisely, and in how many rounds at most.
+
+    `at`: instants at which every log is asked for its first record. Times of records are wanted
+    within some seconds, or within a share of their age where that is more.
+    """
+
+    now: datetime
+    at: tuple[datetime, ...] = ()
+    rounds: int = 20
+    within_s: float = 1.0
+    within_share: float = 0.05
+
+
+class LogTime(NamedTuple):
+    """
+    The first record at or after an instant: its offset, and its own time.
+
+    None for both where no record is as young as that; a time in no calendar is None alone.
+    """
+
+    asked_at: datetime
+    offset: int | None
+    at: datetime | None
+
+
+class LogTimes(NamedTuple):
+    """
+    What time look-ups told of each partition, oldest instant first, and what that cost.
+
+    A round is a set of requests sent side by side, one after the other to each leader. `unsettled`
+    are the offsets about which they tell too little, the least known first: `read_first_records`
+    tells of those.
+    """
+
+    points: dict[TopicPartition, list[LogTime]]
+    problems: list[Problem]
+    unsettled: list[tuple[TopicPartition, int]]
+    rounds: int
+    requests: int
+
+
+def read_log_times(
+    connection: Connection,
+    wanted: Mapping[TopicPartition, Collection[int]],
+    logs: Mapping[TopicPartition, LogOffsets],
+    look_up: LookUp,
+) -> LogTimes:
+    """
+    Find when logs reached some offsets, by ListOffsets with times, for all partitions at once.
+
+    `wanted` holds committed offsets, of all groups together; those before the log start count
+    there, those at the log end or past it are passed over. Each answer narrows all offsets of its
+    partition. Every partition of `logs` is asked for the instants of the look-up. A partition that
+    could not be asked is a problem, and keeps the answers that it had until then.
+    """
+    instants = [to_ms(at) for at in look_up.at]
+    searches = {
+        partition: Search.begin(
+            wanted.get(partition, ()), instants, start=log.log_start, end=log.log_end
+        )
+        for partition, log in logs.items()
+        if log.log_start is not None and log.log_end is not None
+    }
+    lines = Lines(to_ms(look_up.now), within_s=look_up.within_s, within_share=look_up.within_share)
+    asking = _Asking(connection, searches)
+    while asking.rounds < look_up.rounds and asking.ask():
+        for search in asking.left():
+            search.go_on(lines, asking.rounds + 1)
+    return LogTimes(
+        {partition: _points(search.probes) for partition, search in searches.items()},
+        [Problem("log times", why, None, *key) for key, why in asking.failed.items()],
+        _unsettled(searches, lines),
+        asking.rounds,
+        asking.requests,
+    )
+
+
+def _points(probes: Iterable[Probe]) -> list[LogTime]:
+    return [
+        LogTime(
+            at,
+            None if probe.offset == NOTHING else probe.offset,
+            None if probe.at == FAR else from_ms(probe.at),
+        )
+        for probe in sorted(set(probes))
+        if (at := from_ms(probe.asked)) is not None
+    ]
+
+
+def _unsettled(
+    searches: Mapping[TopicPartition, Search], lines: Lines
+) -> list[tuple[TopicPartition, int]]:
+    off = {
+        (partition, offset): ms
+        for partition, search in searches.items()
+        if search.offsets.size
+        for offset, ms in lines.unsettled(search.offsets, search.probes, end=search.end).items()
+    }
+    return sorted(off, key=lambda place: -off[place])
+
+
+class _Asking:
+    """Asks the leaders, a round at a time, and counts."""
+
+    def __init__(self, connection: Connection, searches: Mapping[TopicPartition, Search]) -> None:
+        """Find the leaders."""
+        self._connection = connection
+        self._searches = searches
+        self.rounds = self.requests = 0
+        asked = [partition for partition, search in searches.items() if search.next]
+        self._leaders: dict[TopicPartition, Leader]
+        self._leaders, self.failed = find_leaders(connection, asked)
+
+    def left(self) -> Iterator[Search]:
+        """Yield the searches that go on."""
+        for partition in self._leaders.keys() - self.failed.keys():
+            if self._searches[partition].offsets.size:
+                yield self._searches[partition]
+
+    def ask(self) -> bool:
+        """Ask all that is to be asked next; False where that is nothing."""
+        lengths = {
+            partition: length
+            for partition in self._leaders
+            if partition not in self.failed and (length := len(self._searches[partition].next))
+        }
+        if not lengths:
+            return False
+        self.rounds += 1
+        # Those with as many questions share their requests.
+        ordered = sorted(lengths, key=lambda partition: -lengths[partition])
+        leaders = {partition: self._leaders[partition] for partition in ordered}
+        for asked, partition, entry in ask_leaders(self._connection, leaders, self._requests):
+            if partition not in asked:
+                continue  # the request was about others of the same leader
+            if not isinstance(entry, str):
+                self._searches[partition].learn(asked[partition], entry.offset, entry.timestamp)
+            elif asked[partition] != YOUNGEST:  # which not every broker can tell
+                self.failed.setdefault(partition, entry)
+        for partition in lengths:
+            self._searches[partition].next = []
+        return True
+
+    def _requests(
+        self, partitions: Sequence[TopicPartition]
+    ) -> Iterator[tuple[dict[TopicPartition, int], ListOffsetsRequest]]:
+        """A broker refuses a partition that is in a request twice: each time is a request."""
+        following = {partition: self._searches[partition].next for partition in partitions}
+        for place in range(max(map(len, following.values()))):
+            asked = {p: times[place] for p, times in following.items() if place < len(times)}
+            self.requests += 1
+            yield asked, list_offsets_request(asked)
+
+
+def points_around(
+    points: Collection[LogTime], offsets: Collection[int]
+) -> dict[int, tuple[LogTime, ...]]:
+    """
+    Return for each offset the answers of its partition that tell all that is known about it.
+
+    That is the last one at or before it and the first one after it, where there are such: rows of
+    many groups then need not carry all answers.
+    """
+    ordered = sorted(points, key=_by_offset)
+    places = [_by_offset(point)[0] for point in ordered]
+    # A record that is found from the beginning of time on is the first: it is at or before all.
+    has_first = bool(ordered) and ordered[0].asked_at <= EPOCH
+    found = {}
+    for offset in offsets:
+        split = bisect_right(places, max(offset, places[0]) if has_first else offset)
+        # Of answers with the same record the first one tells whether it is the first record.
+        before = ordered[bisect_left(places, places[split - 1])] if split else None
+        found[offset] = (*([before] if before else []), *ordered[split : split + 1])
+    return found
+
+
+def _by_offset(point: LogTime) -> tuple[int, datetime]:
+    return NOTHING if point.offset is None else point.offset, point.asked_at

@@ -1,0 +1,141 @@
+"""When the records at some offsets were written: a position in time instead of in numbers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing
+from datetime import datetime
+from itertools import islice, zip_longest
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+)
+from confluent_kafka import TopicPartition as Assignment
+
+from toolkit.errors import BrokerRefused
+from toolkit.kafka_io.client.client_settings import bulk_settings
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import in_chunks
+from toolkit.kafka_io.client.leaders import find_leaders
+from toolkit.kafka_io.client.timestamps import from_ms
+from toolkit.model import Cluster, TopicPartition
+
+Wanted = tuple[TopicPartition, int]
+
+MOST = 500
+SILENCE_S = 5.0
+# A broker looks at all partitions of a fetch for each answer, though one large batch may fill it.
+PARTITIONS_AT_ONCE = 100
+
+PEEK = {
+    "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
+    "enable.auto.commit": False,
+    "enable.partition.eof": True,
+    "isolation.level": "read_uncommitted",
+    # A position before the log start gives the first record there is.
+    "auto.offset.reset": "earliest",
+    # One record of each partition is enough, but brokers send whole batches.
+    "max.partition.fetch.bytes": 65_536,
+    "queued.min.messages": 1,
+    "fetch.wait.max.ms": 10,
+    "fetch.queue.backoff.ms": 2,
+}
+
+
+def read_record_times(
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
+) -> dict[Wanted, datetime]:
+    """
+    Return, for partitions and offsets, the time of the record there or of the first one after it.
+
+    A key is missing where there is no such record, where it could not be read within some seconds,
+    and for all that are wanted beyond the first `most`. Raises ClusterUnreachable where nobody
+    answers, BrokerRefused where the cluster does not let us read.
+    """
+    found = read_first_records(cluster, wanted, most=most)
+    return {position: at for position, at in found.items() if at}
+
+
+def read_first_records(
+    cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
+) -> dict[Wanted, datetime | None]:
+    """
+    Return the same, and None for each position after which there are no records to its log end.
+
+    There may be offsets all the same: of the markers that end transactions, and of records that
+    compaction removed. A record without a time gives no key.
+    """
+    chosen = list(islice(dict.fromkeys(wanted), most))
+    with Connection(cluster) as connection:
+        # Nobody would answer for the others, and the client would wait.
+        leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
+    found: dict[Wanted, datetime | None] = {}
+    try:
+        settings = {**bulk_settings(cluster), **PEEK}
+        with closing(Consumer(settings, logger=logging.getLogger("librdkafka"))) as consumer:
+            for positions in _rounds(position for position in chosen if position[0] in leaders):
+                found |= _read_each(consumer, positions)
+    except KafkaException as exc:
+        raise BrokerRefused(
+            f"reading records of cluster {cluster.name}: {exc.args[0].str()}"
+        ) from exc
+    return found
+
+
+def _rounds(wanted: Iterable[Wanted]) -> Iterator[Mapping[TopicPartition, int]]:
+    """Yield sets of positions in which a partition, which has one at a time, occurs once."""
+    by_partition: dict[TopicPartition, list[int]] = defaultdict(list)
+    for partition, offset in wanted:
+        by_partition[partition].append(offset)
+    for chunk in in_chunks(list(by_partition), PARTITIONS_AT_ONCE):
+        for offsets in zip_longest(*(by_partition[partition] for partition in chunk)):
+            positions = zip(chunk, offsets, strict=True)
+            yield {partition: offset for partition, offset in positions if offset is not None}
+
+
+def _read_each(
+    consumer: Consumer, positions: Mapping[TopicPartition, int]
+) -> Iterator[tuple[Wanted, datetime | None]]:
+    """
+    Yield the time at each position, None where there is no record.
+
+    Stops when all partitions have answered or all are silent.
+    """
+    consumer.assign([Assignment(*partition, offset) for partition, offset in positions.items()])
+    waiting = set(positions)
+    give_up_at = time.monotonic() + SILENCE_S
+    while waiting and time.monotonic() < give_up_at:
+        for message in consumer.consume(len(waiting), 0.05):
+            partition = TopicPartition(message.topic() or "", message.partition() or 0)
+            if partition not in waiting:
+                continue
+            waiting.discard(partition)
+            give_up_at = time.monotonic() + SILENCE_S
+            position = (partition, positions[partition])
+            if _is_past_the_last(message, position[1]):
+                yield position, None
+            elif at := _time_of(message):
+                yield position, at
+
+
+def _is_past_the_last(message: Message, offset: int) -> bool:
+    error = message.error()
+    if error:
+        return bool(error.code() == KafkaError._PARTITION_EOF)  # noqa: SLF001 - documented under this name
+    # One before it is the log start, to which a position past the log end was moved.
+    return (message.offset() or 0) < offset
+
+
+def _time_of(message: Message) -> datetime | None:
+    """Return the time of a record; None for an error and for a record that has none."""
+    kind, timestamp_ms = message.timestamp()
+    if message.error() or kind == TIMESTAMP_NOT_AVAILABLE:
+        return None
+    return from_ms(timestamp_ms)

@@ -1,0 +1,23 @@
+"""
+What consumers of a classic group write to each other, byte for byte as their clients do.
+
+The broker carries these bytes from member to member and looks into none of them. A leader that
+sends others than the members' own client would send may break an application for good.
+"""
+
+from toolkit.kafka_io.membership.protocol_bytes.protocols import (
+    PROTOCOLS,
+    ClassicProtocol,
+    assignment_with_note,
+    protocol_named,
+)
+from toolkit.kafka_io.membership.protocol_bytes.subscription import Subscribed, read_subscription
+
+__all__ = [
+    "PROTOCOLS",
+    "ClassicProtocol",
+    "Subscribed",
+    "assignment_with_note",
+    "protocol_named",
+    "read_subscription",
+]

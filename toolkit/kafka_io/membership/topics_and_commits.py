@@ -1,0 +1,109 @@
+"""What a member has to know about the rest of the world: topics, and what the group committed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+from uuid import UUID
+
+from kafka.protocol.consumer import OffsetFetchRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.model import TopicPartition
+
+TOPIC_IDS_VERSION = 10
+MANY_GROUPS_VERSION = 8
+UNKNOWN_TOPIC = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a topic's name stands for now."""
+
+    topic_id: UUID
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsFound:
+    """The topics that exist of those asked for; `unread` says why one may exist all the same."""
+
+    error: int
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """Ask for the ids and partition counts of topics; any broker knows."""
+
+    names: tuple[str, ...]
+
+    to_any: ClassVar[bool] = True
+    waits: ClassVar[bool] = False
+
+    def build(self, _group_id: str) -> Any:
+        """Return the protocol message."""
+        topic = MetadataRequest.MetadataRequestTopic
+        return MetadataRequest(
+            topics=[topic(name=name, topic_id=None) for name in self.names],
+            allow_auto_topic_creation=False,
+            min_version=TOPIC_IDS_VERSION,
+        )
+
+    def read(self, response: Any) -> TopicsFound:
+        """Return the topics that are there, and why others cannot be seen; the rest is not."""
+        return TopicsFound(
+            NO_ERROR,
+            {
+                topic.name: Topic(topic.topic_id, len(topic.partitions))
+                for topic in response.topics
+                if topic.error_code == NO_ERROR
+            },
+            {
+                topic.name: reason(topic.error_code)
+                for topic in response.topics
+                if topic.error_code not in {NO_ERROR, UNKNOWN_TOPIC}
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsFound:
+    """What the group has committed; an open transaction is not waited for."""
+
+    error: int
+    offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchCommits:
+    """Ask for all committed offsets of the group (KIP-88)."""
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        group = OffsetFetchRequest.OffsetFetchRequestGroup
+        return OffsetFetchRequest(
+            groups=[group(group_id=group_id, topics=None)],
+            require_stable=False,
+            min_version=MANY_GROUPS_VERSION,
+            max_version=MANY_GROUPS_VERSION,
+        )
+
+    def read(self, response: Any) -> CommitsFound:
+        """Return the committed offsets."""
+        (group,) = response.groups
+        return CommitsFound(
+            group.error_code,
+            {
+                TopicPartition(topic.name, found.partition_index): found.committed_offset
+                for topic in group.topics
+                for found in topic.partitions
+                if found.error_code == NO_ERROR and found.committed_offset >= 0
+            },
+        )

@@ -1,0 +1,1 @@
+"""Reading `__consumer_offsets`."""

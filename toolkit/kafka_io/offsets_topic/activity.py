@@ -1,0 +1,135 @@
+"""
+What happened in a part of `__consumer_offsets`: how much each group wrote, and what was removed.
+
+Counted while records are read, in the order of the log, because most of them are thrown away
+afterwards. What compaction took away cannot be counted, and a gap in the record offsets tells where
+that may be; the marker that ends a transaction is a gap as well, which no consumer can tell apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column
+from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
+from toolkit.kafka_io.offsets_topic.group_records import generation_of
+from toolkit.kafka_io.offsets_topic.group_reduce import greatest, least
+from toolkit.kafka_io.offsets_topic.latest import NEVER, TIME, times
+from toolkit.kafka_io.offsets_topic.partitions import CLASSIC_GROUP, TARGET_TYPES
+
+HOUR_MS = 3_600_000
+SMALL = 1000  # cells
+
+ACTIVITY = pa.schema(
+    [
+        ("group", pa.string()),
+        ("hour", TIME),  # in which the records were written
+        ("first_at", TIME),
+        ("last_at", TIME),
+        ("records", pa.int64()),
+        ("bytes", pa.int64()),  # of keys and values
+        ("commits", pa.int64()),
+        ("tombstones", pa.int64()),  # of commits
+        ("rebalances", pa.int64()),  # completed ones
+        ("complete", pa.bool_()),  # no record of this hour is missing in the part that was read
+    ]
+)
+SUMS = ("records", "bytes", "commits", "tombstones", "rebalances")
+
+
+class Activity:
+    """Counts what each group does, part by part of a log."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._counted: list[pa.Table] = []
+        self._generations: dict[str, int] = {}  # of classic groups
+        self._gaps: set[int] = set()  # hours in which records are missing
+        self._last: tuple[int, int] | None = None  # the last record's offset, and its hour
+
+    def add(self, chunk: Chunk) -> None:
+        """Count the next records of the log."""
+        records = chunk.records
+        hours = records.written_ms // HOUR_MS
+        self._note_gaps(records.offsets, hours)
+        rebalanced = chunk.valued & chunk.is_of(*TARGET_TYPES)
+        rebalanced[self._completed(chunk)] = True
+        sizes = column(records.keys).lengths
+        sizes = sizes + np.where(chunk.valued, column(records.values).lengths, 0)
+        groups, hour, cell = _cells(chunk, hours)
+        count = len(groups)
+
+        def total(of: Any = None) -> Numbers:
+            return np.bincount(cell, of, count).astype(np.int64)
+
+        counted = pa.table(
+            {
+                "group": chunk.names.take(pa.array(groups, mask=groups == NO_GROUP)),
+                "hour": times(hour * HOUR_MS),
+                "first_at": times(least(cell, records.written_ms, count, at_most=NEVER)),
+                "last_at": times(greatest(cell, records.written_ms, count, at_least=-1)),
+                "records": total(),
+                "bytes": total(sizes),
+                "commits": total(chunk.is_commit & chunk.valued),
+                "tombstones": total(chunk.is_commit & ~chunk.valued),
+                "rebalances": total(rebalanced),
+            }
+        )
+        there = (groups != NO_GROUP) & (total() > 0)
+        self._counted.append(counted.filter(pa.array(there)))
+
+    def table(self) -> pa.Table:
+        """Return ACTIVITY: one row for each group and hour."""
+        if not self._counted:
+            return ACTIVITY.empty_table()
+        sums = [(name, "sum") for name in SUMS]
+        edges = [("first_at", "min"), ("last_at", "max")]
+        counted = pa.concat_tables(self._counted)
+        found = counted.group_by(["group", "hour"]).aggregate([*sums, *edges])
+        named = {f"{name}_{how}": name for name, how in (*sums, *edges)}
+        found = found.rename_columns([named.get(name, name) for name in found.column_names])
+        gaps = times(np.array(sorted(self._gaps), np.int64) * HOUR_MS)
+        complete = pc.invert(pc.is_in(found["hour"], value_set=gaps))
+        return found.append_column("complete", complete).select(ACTIVITY.names).cast(ACTIVITY)
+
+    def _note_gaps(self, offsets: Numbers, hours: Numbers) -> None:
+        """What is missing between two records may have been written in the hour of either."""
+        if self._last:
+            offsets, hours = np.append(self._last[0], offsets), np.append(self._last[1], hours)
+        before = np.flatnonzero(np.diff(offsets) != 1)
+        self._gaps.update(hours[before].tolist(), hours[before + 1].tolist())
+        self._last = int(offsets[-1]), int(hours[-1])
+
+    def _completed(self, chunk: Chunk) -> list[int]:
+        """Return which records of classic groups tell a higher generation than the one before."""
+        found = []
+        rows = np.flatnonzero(chunk.is_of(CLASSIC_GROUP))
+        values = chunk.records.values.take(pa.array(rows)).to_pylist()
+        for row, name, value in zip(rows.tolist(), chunk.names_of(rows), values, strict=True):
+            # A group that is made anew begins at 0.
+            generation = 0 if value is None else generation_of(value)
+            if generation is None or name is None:
+                continue
+            if value is not None and generation > self._generations.get(name, generation):
+                found.append(row)
+            self._generations[name] = generation
+        return found
+
+
+def _cells(chunk: Chunk, hours: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+    """Return group and hour of each cell of a table, and the cell of each record."""
+    first, width = int(hours.min()), int(np.ptp(hours)) + 1
+    records, groups = len(hours), len(chunk.names) + 1
+    if groups * width <= max(records, SMALL):
+        # The last row is for what has no group.
+        row = np.where(chunk.key_groups == NO_GROUP, groups - 1, chunk.key_groups)
+        cell = (row * width)[chunk.codes] + (hours - first)
+        group = np.repeat(np.append(np.arange(groups - 1), NO_GROUP), width)
+        return group, np.tile(np.arange(first, first + width), groups), cell
+    cells = chunk.key_groups[chunk.codes] * width + (hours - first)
+    there, cell = np.unique(cells, return_inverse=True)
+    return there // width, there % width + first, cell

@@ -1,0 +1,266 @@
+"""The groups that have records of their own in LATEST, as a table."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from toolkit.kafka_io.groups.subscriptions import from_classic_metadata
+from toolkit.kafka_io.offsets_topic.group_records import (
+    Topology,
+    decode_classic_group,
+    decode_consumer_member,
+    decode_current_assignment,
+    decode_epoch,
+    decode_group_key,
+    decode_resolved_pattern,
+    decode_share_group,
+    decode_share_member,
+    decode_streams_group,
+    decode_topology,
+)
+from toolkit.kafka_io.offsets_topic.latest import TIME, record_types, times
+from toolkit.kafka_io.offsets_topic.partitions import (
+    CLASSIC_GROUP,
+    CONSUMER_CURRENT,
+    CONSUMER_GROUP,
+    CONSUMER_MEMBER,
+    CONSUMER_PATTERN,
+    CONSUMER_TARGET,
+    SHARE_GROUP,
+    SHARE_MEMBER,
+    STREAMS_CURRENT,
+    STREAMS_GROUP,
+    STREAMS_MEMBER,
+    STREAMS_TARGET,
+    STREAMS_TOPOLOGY,
+    TYPE_OF_GROUP,
+    UnknownRecord,
+)
+from toolkit.model import GroupState
+
+GROUPS = pa.schema(
+    [
+        ("group", pa.string()),
+        ("type", pa.string()),  # classic, consumer, streams, share
+        ("protocol_type", pa.string()),  # null in a classic group: it never had a member
+        ("state", pa.string()),  # as far as the log tells: rebalances of classic groups it does not
+        ("members", pa.int64()),
+        ("epoch", pa.int64()),  # the generation of a classic group
+        ("empty_since", TIME),
+        ("changed_at", TIME),  # when the newest of its records was written
+        ("subscribed", pa.list_(pa.string())),  # of all members; sorted
+        ("unreadable", pa.string()),  # why the subscription is not fully known, "" where it is
+    ]
+)
+
+Decoder = Callable[[bytes], Any]
+ONE_A_GROUP: dict[int, Decoder] = {
+    CLASSIC_GROUP: decode_classic_group,
+    CONSUMER_GROUP: decode_epoch,
+    CONSUMER_TARGET: decode_epoch,
+    SHARE_GROUP: decode_share_group,
+    STREAMS_GROUP: decode_streams_group,
+    STREAMS_TARGET: decode_epoch,
+    STREAMS_TOPOLOGY: decode_topology,
+}
+MANY_A_GROUP: dict[int, Decoder] = {
+    CONSUMER_MEMBER: decode_consumer_member,
+    CONSUMER_CURRENT: decode_current_assignment,
+    CONSUMER_PATTERN: decode_resolved_pattern,
+    SHARE_MEMBER: decode_share_member,
+    STREAMS_MEMBER: bytes,  # that there is one is enough
+    STREAMS_CURRENT: decode_current_assignment,
+}
+DECODERS = ONE_A_GROUP | MANY_A_GROUP
+DAMAGED = "a record of the group could not be read"
+
+
+class _Facts(NamedTuple):
+    """What the records of one type of group tell."""
+
+    members: int
+    state: GroupState
+    epoch: int | None = None
+    protocol_type: str | None = None
+    empty_ms: int | None = None  # None: since the newest of the group's records, if it is Empty
+    subscribed: Iterable[str] = ()
+    unreadable: str = ""
+
+
+@dataclass(slots=True)
+class _Group:
+    """The live records of one group."""
+
+    one: dict[int, Any] = field(default_factory=dict)  # by type
+    many: dict[int, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    changed_ms: int = -1
+    newest: tuple[int, int] = (-1, -1)  # record offset and type of the newest live record
+    damaged: bool = False
+
+    def add(self, kind: int, member: str | None, value: bytes) -> None:
+        """Add a live record; raises UnknownRecord where it cannot be read."""
+        if kind not in DECODERS:
+            return
+        found = DECODERS[kind](value)
+        if kind in ONE_A_GROUP:
+            self.one[kind] = found
+        else:
+            self.many[kind][member or ""] = found
+
+
+def decode_groups(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
+    """
+    Return the groups that have a live record of their own, and how many records are malformed.
+
+    Columns `GROUPS`. `latest` must hold all records of a group: an offsets partition, not half of
+    one. Type and state follow the brokers' rules (ClassicGroup, ConsumerGroup,
+    StreamsGroup and ShareGroup of Kafka 4.3), as far as what is stored goes.
+    """
+    kinds = record_types(latest)
+    ours = np.isin(kinds, [*TYPE_OF_GROUP])
+    rows = latest.filter(pa.array(ours))
+    groups: dict[str, _Group] = defaultdict(_Group)
+    malformed: Counter[str] = Counter()
+    columns = (
+        kinds[ours].tolist(),
+        rows["key"].to_pylist(),
+        rows["value"].to_pylist(),
+        rows["record_offset"].to_pylist(),
+        rows["written_at"].cast(pa.int64()).fill_null(-1).to_pylist(),
+    )
+    for kind, key, value, offset, written_ms in zip(*columns, strict=True):
+        try:
+            name, member = decode_group_key(key)
+        except UnknownRecord as exc:
+            malformed[str(exc)] += 1
+            continue
+        group = groups[name]
+        group.changed_ms = max(group.changed_ms, written_ms)
+        if value is None:
+            continue
+        group.newest = max(group.newest, (offset, kind))
+        try:
+            group.add(kind, member, value)
+        except UnknownRecord as exc:
+            group.damaged = True
+            malformed[str(exc)] += 1
+    return _table(
+        {name: group for name, group in groups.items() if group.newest[0] >= 0}
+    ), malformed
+
+
+def _table(groups: Mapping[str, _Group]) -> pa.Table:
+    types = [TYPE_OF_GROUP[group.newest[1]] for group in groups.values()]
+    facts = [FACTS_OF[type_](group) for type_, group in zip(types, groups.values(), strict=True)]
+    changed = [group.changed_ms for group in groups.values()]
+    empty = [
+        -1 if fact.members else at if fact.empty_ms is None else fact.empty_ms
+        for fact, at in zip(facts, changed, strict=True)
+    ]
+    damaged = [group.damaged for group in groups.values()]
+    columns = [
+        pa.array([*groups], pa.string()),
+        pa.array(types, pa.string()),
+        pa.array([fact.protocol_type for fact in facts], pa.string()),
+        pa.array([str(fact.state) for fact in facts], pa.string()),
+        pa.array([fact.members for fact in facts], pa.int64()),
+        pa.array([fact.epoch for fact in facts], pa.int64()),
+        times(np.array(empty, np.int64)),
+        times(np.array(changed, np.int64)),
+        pa.array([sorted(set(fact.subscribed)) for fact in facts], pa.list_(pa.string())),
+        pa.array([DAMAGED if d else f.unreadable for d, f in zip(damaged, facts, strict=True)]),
+    ]
+    return pa.Table.from_arrays(columns, schema=GROUPS)
+
+
+def _classic(group: _Group) -> _Facts:
+    found = group.one.get(CLASSIC_GROUP)
+    if found is None:
+        return _Facts(0, GroupState.UNKNOWN, empty_ms=-1)
+    read = []
+    if found.protocol_type == "consumer":
+        read = [from_classic_metadata(member.subscription) for member in found.members]
+    return _Facts(
+        len(found.members),
+        GroupState.STABLE if found.members else GroupState.EMPTY,
+        found.generation,
+        found.protocol_type or None,
+        found.changed_ms if found.protocol_type else -1,
+        {topic for one in read for topic in one.topics},
+        next((one.unreadable for one in read if one.unreadable), ""),
+    )
+
+
+def _consumer(group: _Group) -> _Facts:
+    members = group.many[CONSUMER_MEMBER]
+    epoch, target = group.one.get(CONSUMER_GROUP, 0), group.one.get(CONSUMER_TARGET, 0)
+    resolved = group.many[CONSUMER_PATTERN]
+    patterns = {member.pattern for member in members.values() if member.pattern}
+    unresolved = sorted(patterns - resolved.keys())
+    return _Facts(
+        len(members),
+        _state(members, group.many[CONSUMER_CURRENT], epoch, target),
+        epoch,
+        "consumer",
+        subscribed=chain(
+            *(member.topics for member in members.values()),
+            *(resolved[pattern] for pattern in patterns & resolved.keys()),
+        ),
+        unreadable=f"the pattern {unresolved[0]!r} is not resolved yet" if unresolved else "",
+    )
+
+
+def _streams(group: _Group) -> _Facts:
+    members = group.many[STREAMS_MEMBER]
+    epoch, validated = group.one.get(STREAMS_GROUP, (0, -1))
+    topology: Topology | None = group.one.get(STREAMS_TOPOLOGY)
+    state = _state(members, group.many[STREAMS_CURRENT], epoch, group.one.get(STREAMS_TARGET, 0))
+    unreadable = ""
+    if members and topology is None:
+        state, unreadable = GroupState.NOT_READY, "its topology is not known yet"
+    elif members and topology and topology.epoch != validated:
+        state = GroupState.NOT_READY
+    if members and topology and topology.patterns:
+        unreadable = "its topology has a pattern of source topics"
+    topics = topology.topics if members and topology else ()
+    return _Facts(len(members), state, epoch, "streams", subscribed=topics, unreadable=unreadable)
+
+
+def _share(group: _Group) -> _Facts:
+    members = group.many[SHARE_MEMBER]
+    return _Facts(
+        len(members),
+        GroupState.STABLE if members else GroupState.EMPTY,
+        group.one.get(SHARE_GROUP),
+        "share",
+        subscribed=chain(*members.values()),
+    )
+
+
+def _state(
+    members: Mapping[str, Any], current: Mapping[str, Any], epoch: int, target: int
+) -> GroupState:
+    """Return the state of a KIP-848 or streams group, as its coordinator derives it."""
+    if not members:
+        return GroupState.EMPTY
+    if epoch > target:
+        return GroupState.ASSIGNING
+    there = (current.get(member_id) for member_id in members)
+    if all(member and member.is_reconciled_to(target) for member in there):
+        return GroupState.STABLE
+    return GroupState.RECONCILING
+
+
+FACTS_OF: dict[str, Callable[[_Group], _Facts]] = {
+    "classic": _classic,
+    "consumer": _consumer,
+    "share": _share,
+    "streams": _streams,
+}

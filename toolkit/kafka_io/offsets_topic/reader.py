@@ -1,0 +1,206 @@
+"""
+Read partitions of `__consumer_offsets` in bulk: what every group committed, and what groups did.
+
+Records are read with read_committed and the newest of each raw key is kept, which is the rule by
+which the coordinator itself rebuilds its state. A transaction that stays open holds this view back;
+the reader says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from toolkit.errors import BrokerRefused
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
+from toolkit.kafka_io.offsets_topic.activity import Activity
+from toolkit.kafka_io.offsets_topic.bulk_read import READ_COMMITTED, READ_UNCOMMITTED, read_records
+from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of, joined
+from toolkit.kafka_io.offsets_topic.commit_records import (
+    CommitKey,
+    CommitValue,
+    decode_commit_key,
+)
+from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
+from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
+from toolkit.kafka_io.offsets_topic.latest import empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
+from toolkit.kafka_io.offsets_topic.removals import Removals
+from toolkit.model import Cluster, LogOffsets, TopicPartition
+
+RECORDS_AT_ONCE = 300_000
+
+
+class OffsetsTopic(NamedTuple):
+    """The offsets topic as it is now."""
+
+    partitions: int  # how many it has; 0: a cluster that never had a group has no such topic
+    logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
+
+
+class OffsetsRead(NamedTuple):
+    """What was read of one partition of the offsets topic."""
+
+    latest: pa.Table  # columns: offsets_latest.LATEST
+    activity: pa.Table  # columns: offsets_activity.ACTIVITY
+    removals: pa.Table  # columns: offsets_removals.REMOVALS
+    unknown: Counter[int]  # records of types that are not known, by type
+    malformed: Counter[str]  # of all records: those that should be understood and cannot be
+    next_offset: int  # where the next read has to start
+    held_back: int  # records that an open transaction keeps out of sight
+    records: int
+
+
+class OffsetsPartition(NamedTuple):
+    """The newest committed offsets in one partition of the offsets topic, and group clocks."""
+
+    commits: dict[CommitKey, CommitValue]
+    emptied: dict[str, datetime]  # since when a group has no members, as its own records tell
+    malformed: Counter[str]  # records that should be understood and cannot be, by why
+    held_back: int  # records that an open transaction keeps out of sight
+
+
+def offsets_partitions(connection: Connection) -> OffsetsTopic:
+    """
+    Return the offsets topic's partitions with where to start and end reading.
+
+    Raises BrokerRefused where the topic may not be described or a partition has no leader.
+    """
+    numbers = partition_numbers(connection, OFFSETS_TOPIC)
+    wanted = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
+    logs, problems = read_log_offsets(connection, wanted)
+    if problems:
+        raise BrokerRefused(
+            f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}: "
+            f"partition {problems[0].partition}: {problems[0].why}"
+        )
+    filled = {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
+    return OffsetsTopic(len(numbers), filled | _stable_by_now(connection, filled))
+
+
+def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> dict[int, LogOffsets]:
+    """
+    Return the logs of which the end was not stable yet, with how far it is now.
+
+    The two ends are asked for one after the other: what was written in between is not held back.
+    """
+    behind = [number for number, log in logs.items() if log.last_stable != log.log_end]
+    again, _ = read_log_offsets(connection, [TopicPartition(OFFSETS_TOPIC, n) for n in behind])
+    found = {}
+    for (_, number), now in again.items():
+        log = logs[number]
+        if log.log_end is not None and now.last_stable is not None:
+            found[number] = replace(log, last_stable=min(now.last_stable, log.log_end))
+    return found
+
+
+def read_offsets_log(
+    cluster: Cluster, number: int, log: LogOffsets, *, start: int | None = None
+) -> OffsetsRead:
+    """
+    Read one partition up to the end it had, from its start or from where another read ended.
+
+    Raises BrokerRefused where it may not be read.
+    """
+    # A reader that stops at the last stable offset never sees the records behind it.
+    end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
+    begin = max(log.log_start or 0, start or 0)
+    condensed = _Condensed()
+    for records in read_records(cluster, number, range(begin, end), READ_COMMITTED):
+        condensed.add(records)
+    return condensed.found(max(begin, end), (log.log_end or 0) - end)
+
+
+class _Condensed:
+    """What is left of the records of a partition, of which there may be very many."""
+
+    def __init__(self) -> None:
+        self._latest = empty_latest()
+        self._activity, self._removals = Activity(), Removals()
+        self._unknown: Counter[int] = Counter()
+        self._malformed: Counter[str] = Counter()
+        self._records = 0
+        self._waiting: list[Records] = []
+
+    def add(self, records: Records) -> None:
+        self._waiting.append(records)
+        self._records += len(records.offsets)
+        if sum(len(part.offsets) for part in self._waiting) >= RECORDS_AT_ONCE:
+            self._condense()
+
+    def _condense(self) -> None:
+        chunk = chunk_of(joined(self._waiting))
+        self._waiting.clear()
+        self._activity.add(chunk)
+        self._removals.add(chunk, self._latest)
+        self._unknown += chunk.unknown
+        self._malformed += chunk.malformed
+        latest = latest_of(chunk)
+        del chunk  # both parts of what follows are large
+        self._latest = merge_latest(self._latest, latest) if self._latest.num_rows else latest
+
+    def found(self, next_offset: int, held_back: int) -> OffsetsRead:
+        if self._waiting:
+            self._condense()
+        return OffsetsRead(
+            self._latest,
+            self._activity.table(),
+            self._removals.table(),
+            self._unknown,
+            self._malformed,
+            next_offset,
+            held_back,
+            self._records,
+        )
+
+
+def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:
+    """Read one partition up to the end it had; raises BrokerRefused where it may not be read."""
+    read = read_offsets_log(cluster, number, log)
+    groups, malformed = decode_groups(read.latest)
+    emptied = {
+        row["group"]: row["empty_since"]
+        for row in groups.select(["group", "empty_since"]).to_pylist()
+        if row["empty_since"]
+    }
+    table, malformed_too = decode_commits(read.latest)
+    commits = {
+        CommitKey(group, topic, partition): CommitValue(*value)
+        for group, topic, partition, *value in _values(table)
+    }
+    return OffsetsPartition(commits, emptied, malformed + malformed_too, read.held_back)
+
+
+def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
+    fields = ("group", "topic", "partition", "committed", "leader_epoch", "metadata")
+    whole = commits.select(fields).to_pydict()
+    times = [commits[name].cast(pa.int64()).to_pylist() for name in ("committed_at", "expire_at")]
+    return zip(*whole.values(), *times, commits["topic_id"].to_pylist(), strict=True)
+
+
+def read_held_back(cluster: Cluster, number: int, log: LogOffsets) -> set[CommitKey]:
+    """
+    Return what is committed in the part of a partition that an open transaction holds back.
+
+    That may be by a transaction, open or ended, or by none: only coordinators know which of it
+    counts. Raises BrokerRefused where it may not be read.
+    """
+    start = log.log_end if log.last_stable is None else log.last_stable
+    hidden = range(max(start or 0, log.log_start or 0), log.log_end or 0)
+    newest: dict[bytes, bytes | None] = {}
+    for records in read_records(cluster, number, hidden, READ_UNCOMMITTED):
+        newest |= zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
+    found = set()
+    for key, value in newest.items():
+        # A key that cannot be decoded is of no group that is known.
+        with suppress(UnknownRecord):
+            if value is not None:
+                found.add(decode_commit_key(key))
+    return found

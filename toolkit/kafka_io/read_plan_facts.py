@@ -1,0 +1,86 @@
+"""Everything that a plan is made from: a snapshot, and what only plans need to know."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import in_chunks
+from toolkit.kafka_io.client.error_codes import NO_ERROR
+from toolkit.kafka_io.client.leaders import (
+    TOPICS_PER_REQUEST,
+    describe_topics,
+    topic_id,
+    topic_reason,
+)
+from toolkit.kafka_io.logs.leader_epochs import with_epochs
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
+from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
+from toolkit.kafka_io.read_snapshot import OnProgress, Progress, snapshot_over
+from toolkit.model import Cluster, Problem, Snapshot, TimedOffset, TopicPartition
+
+
+def read_plan_facts(
+    cluster: Cluster,
+    *,
+    groups: Sequence[str],
+    topics: Sequence[str] = (),
+    at: datetime | None = None,
+    on_progress: OnProgress = lambda _: None,
+) -> Snapshot:
+    """
+    Read some groups as `read_snapshot` does, with commit times, and what plans need beyond that.
+
+    `logs` has every partition of each of the `topics` too, each log has its leader epochs, and
+    `at_time` says where all of them stood `at` an instant; `topic_ids` has all their topics. Raises
+    ClusterUnreachable where nobody answers; anything smaller that fails becomes a row in
+    `problems`.
+    """
+    with Connection(cluster) as connection:
+        snapshot = snapshot_over(
+            connection, groups=groups, commit_times=True, on_progress=on_progress
+        )
+        on_progress(Progress("topics", 0, len(topics)))
+        committed = {commit.topic for commit in snapshot.commits}
+        described = _described(connection, {*topics, *committed, *(p.topic for p in snapshot.logs)})
+        partitions, missing = _partitions(described, topics)
+        more, unread = read_log_offsets(connection, partitions - snapshot.logs.keys())
+        logs = {**snapshot.logs, **more}
+        on_progress(Progress("leader epochs", 0, len(logs)))
+        logs, unled = with_epochs(connection, logs)
+        at_time: dict[TopicPartition, TimedOffset | None] = {}
+        untimed: list[Problem] = []
+        if at is not None:
+            on_progress(Progress("offsets by time", 0, len(logs)))
+            at_time, untimed = read_offsets_at(connection, dict.fromkeys(logs, at))
+    problems = (*snapshot.problems, *missing, *unread, *unled, *untimed)
+    return replace(
+        snapshot,
+        logs=logs,
+        at=at,
+        at_time=at_time,
+        topic_ids={name: found for name, topic in described.items() if (found := topic_id(topic))},
+        problems=tuple(dict.fromkeys(problems)),
+    )
+
+
+def _described(connection: Connection, topics: Collection[str]) -> dict[str, Any]:
+    chunks = in_chunks(sorted(topics), TOPICS_PER_REQUEST)
+    return {t.name: t for chunk in chunks for t in describe_topics(connection, chunk)}
+
+
+def _partitions(
+    described: Mapping[str, Any], topics: Sequence[str]
+) -> tuple[set[TopicPartition], list[Problem]]:
+    found: set[TopicPartition] = set()
+    problems = []
+    for name in sorted(described.keys() & set(topics)):
+        topic = described[name]
+        if topic.error_code == NO_ERROR:
+            found |= {TopicPartition(name, p.partition_index) for p in topic.partitions}
+        else:
+            problems.append(Problem("topic", topic_reason(topic.error_code), topic=name))
+    return found, problems

@@ -1,0 +1,166 @@
+"""Read the facts about a cluster: groups, subscriptions, commits, log offsets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from typing import NamedTuple
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.group_clocks import (
+    GroupClock,
+    read_group_clocks,
+    with_commit_times,
+    with_empty_since,
+)
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets, topic_names
+from toolkit.model import (
+    NO_SUCH_GROUP,
+    Cluster,
+    Commit,
+    Group,
+    GroupState,
+    Problem,
+    Snapshot,
+    TopicPartition,
+    select_groups,
+)
+
+
+class Progress(NamedTuple):
+    """How far a read has come, for whoever shows it."""
+
+    step: str
+    done: int
+    total: int
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def read_snapshot(
+    cluster: Cluster,
+    *,
+    groups: Sequence[str] = (),
+    commit_times: bool = False,
+    on_progress: OnProgress = lambda _: None,
+) -> Snapshot:
+    """
+    Read a cluster, or some of its groups, without changing anything.
+
+    `groups` holds names and shell patterns (`pay*`), see `select_groups`. None
+    means all. `commit_times` adds when each commit was made and since when a group is Empty, from
+    the offsets topic where that may be read, and a problem for each first commit that an open
+    transaction is about to make. Raises ClusterUnreachable where nobody answers; anything smaller
+    that fails becomes a row in `problems`. Commits are read before log offsets, so
+    that a commit made in between cannot look as if it were beyond the log end, and before
+    subscriptions, so that a topic which a group has only just begun to read cannot look left over.
+    """
+    with Connection(cluster) as connection:
+        return snapshot_over(
+            connection, groups=groups, commit_times=commit_times, on_progress=on_progress
+        )
+
+
+def snapshot_over(
+    connection: Connection,
+    *,
+    groups: Sequence[str] = (),
+    commit_times: bool = False,
+    on_progress: OnProgress = lambda _: None,
+) -> Snapshot:
+    """Do as `read_snapshot` does, over a connection that is open."""
+    on_progress(Progress("groups", 0, 1))
+    taken_at = datetime.now(UTC)
+    listed, problems = list_groups(connection)
+    chosen, missing = select_groups(listed, groups)
+    why = "no group has or matches this name"
+    problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
+    commits, refused = _commits(connection, chosen, on_progress)
+    described, undescribed = _describe(connection, chosen, on_progress)
+    wanted = _partitions(described, commits)
+    on_progress(Progress("log offsets", 0, len(wanted)))
+    logs, unknown = read_log_offsets(connection, wanted)
+    untimed: list[Problem] = []
+    if commit_times:
+        on_progress(Progress("commit times", 0, 1))
+        described, commits, untimed = _with_times(connection, described, commits)
+    return Snapshot(
+        cluster=connection.cluster.name,
+        cluster_id=connection.cluster_id,
+        taken_at=taken_at,
+        groups=tuple(sorted(described, key=lambda group: group.group_id)),
+        commits=tuple(commits),
+        logs=logs,
+        problems=(*problems, *refused, *undescribed, *unknown, *untimed),
+    )
+
+
+def _commits(
+    connection: Connection, groups: Sequence[Group], on_progress: OnProgress
+) -> tuple[list[Commit], list[Problem]]:
+    done = 0
+
+    def on_group() -> None:
+        nonlocal done
+        done += 1
+        on_progress(Progress("committed offsets", done, len(groups)))
+
+    return read_commits(connection, [group.group_id for group in groups], on_group=on_group)
+
+
+def _describe(
+    connection: Connection, groups: Sequence[Group], on_progress: OnProgress
+) -> tuple[list[Group], list[Problem]]:
+    described: list[Group] = []
+    problems: list[Problem] = []
+    names = cache(lambda: topic_names(connection))
+    for row in describe_groups(connection, groups, topics=names):
+        if isinstance(row, Group):
+            described.append(row)
+            on_progress(Progress("members", len(described), len(groups)))
+        else:
+            problems.append(row)
+    return described, problems
+
+
+def _with_times(
+    connection: Connection, groups: Sequence[Group], commits: Sequence[Commit]
+) -> tuple[list[Group], list[Commit], list[Problem]]:
+    """Add what the offsets topic tells of groups and commits, and what it cannot tell."""
+    clocks, problems = read_group_clocks(connection, _with_clocks(groups, commits))
+    problems += read_first_commits(connection, _in_doubt(clocks, commits))
+    return with_empty_since(groups, clocks), with_commit_times(commits, clocks), problems
+
+
+def _with_clocks(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]:
+    """Every group with a commit, or of which it matters since when it is Empty."""
+    empty = {group.group_id for group in groups if group.state is GroupState.EMPTY}
+    return empty | {commit.group_id for commit in commits}
+
+
+def _in_doubt(
+    clocks: Mapping[str, GroupClock], commits: Sequence[Commit]
+) -> dict[str, set[TopicPartition]]:
+    """
+    Return by group where the offsets topic has or hides a commit, and none is known.
+
+    Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
+    """
+    known = defaultdict(set)
+    for commit in commits:
+        known[commit.group_id].add(TopicPartition(commit.topic, commit.partition))
+    there = {name: {*clock.hidden, *clock.commits} for name, clock in clocks.items()}
+    doubt = {name: partitions - known[name] for name, partitions in there.items()}
+    return {name: partitions for name, partitions in doubt.items() if partitions}
+
+
+def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:
+    """Every partition with a commit or an owner: an owned one without a commit has a row too."""
+    owned = {partition for g in groups for member in g.members for partition in member.assignment}
+    return owned | {TopicPartition(commit.topic, commit.partition) for commit in commits}

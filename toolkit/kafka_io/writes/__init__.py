@@ -1,0 +1,1 @@
+"""What changes a group: commits, deletions, members that join again."""

@@ -1,0 +1,252 @@
+"""
+The requests that change a group; `toolkit.operate` is the only caller.
+
+Each answer is what the broker said, which is not yet the truth: read back afterwards. A coordinator
+that moved or is loading has done nothing and is asked again, and so is the one that took over from
+a coordinator that does not answer; any other error is an answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka.protocol.admin import DeleteGroupsRequest
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
+
+from toolkit.errors import BrokerRefused, ClusterUnreachable
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import (
+    GROUPS_PER_LOOK_UP,
+    RETRY_FOR_S,
+    RETRY_PAUSE_S,
+    find_coordinators,
+    in_chunks,
+)
+from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
+from toolkit.model import TopicPartition
+from toolkit.plan import Position
+
+# A commit of many offsets becomes one batch of records, which must fit the offsets topic's limit of
+# 1 MB by default; a record takes its names, its metadata and about 100 bytes.
+BATCH_BYTES = 400_000
+RECORD_BYTES = 100
+NOTHING = Position(0)  # in place of a position where only the size of a key matters
+MARKER_PAUSE_S = 0.02
+NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
+NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
+
+# Errors that OffsetCommit repeats for every partition though they are about the group.
+ABOUT_THE_GROUP = frozenset({14, 15, 16, 22, 24, 25, 27, 30, 69, 82, 110, 113})
+HAS_MEMBERS = 25
+
+
+class Answered(NamedTuple):
+    """
+    What a coordinator said: the group's own error, and the errors of single partitions.
+
+    Where it said nothing, `error` says so and `is_lost` is set: what was asked may yet be done.
+    """
+
+    error: str = ""
+    partitions: Mapping[TopicPartition, str] = {}
+    is_lost: bool = False
+
+
+class GroupWriter:
+    """Changes groups of one cluster, one request at a time."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Write through an open connection."""
+        self._connection = connection
+        self._coordinators: dict[str, int] = {}
+
+    def look_up(self, group_ids: Iterable[str]) -> None:
+        """Find the coordinators of many groups in one go; those not found are asked for later."""
+        for chunk in in_chunks(list(dict.fromkeys(group_ids)), GROUPS_PER_LOOK_UP):
+            for found in find_coordinators(self._connection, chunk):
+                if found.error_code == NO_ERROR:
+                    self._coordinators[found.key] = found.node_id
+
+    def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> Answered:
+        """Commit offsets without being a member, which brokers accept while the group is idle."""
+        refused: dict[TopicPartition, str] = {}
+        for chunk in _chunks(group_id, positions):
+            answer = self._ask(group_id, _commit_request(group_id, chunk), _commit_code)
+            codes = _codes(answer)
+            group_codes = set(codes.values()) & ABOUT_THE_GROUP
+            if group_codes and len(set(codes.values())) == 1:
+                return Answered(_commit_reason(group_codes.pop()), refused)
+            refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
+        return Answered("", refused)
+
+    def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> Answered:
+        """Commit offsets of a live group in one transaction; see `transactional_commit`."""
+        with OffsetsTransaction(self._connection, group_id) as transaction:
+            for chunk in _chunks(group_id, positions):
+                transaction.add(chunk)
+            transaction.commit()
+        self.wait_for_the_end_of(group_id, positions)
+        return Answered()
+
+    def wait_for_the_end_of(self, group_id: str, moved: Mapping[TopicPartition, Position]) -> None:
+        """Wait until a transaction that was ended has reached the group, which takes its marker."""
+        give_up_at = time.monotonic() + RETRY_FOR_S
+        while time.monotonic() < give_up_at:
+            commits, _ = read_commits(self._connection, [group_id])
+            pending = {TopicPartition(c.topic, c.partition) for c in commits if c.pending}
+            if not pending & moved.keys():
+                return
+            time.sleep(MARKER_PAUSE_S)
+
+    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Answered:
+        """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""
+        refused: dict[TopicPartition, str] = {}
+        for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
+            request = _delete_request(group_id, chunk)
+            answer = self._ask(group_id, request, lambda response: response.error_code)
+            if answer.error_code != NO_ERROR:
+                return Answered(reason(answer.error_code), refused)
+            codes = _codes(answer)
+            refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
+        return Answered("", refused)
+
+    def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> Answered:
+        """
+        Delete an idle group with everything it committed (KIP-229), `held`.
+
+        The coordinator writes a tombstone for each offset, all in one batch. Where they are too
+        many for that, all but the last of the offsets are deleted before.
+        """
+        for chunk in list(_chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
+            answered = self.delete_offsets(group_id, chunk)
+            if answered.error or answered.partitions:
+                return answered
+        request = DeleteGroupsRequest(groups_names=[group_id])
+        answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
+        code = answer.results[0].error_code
+        return Answered(reason(code) if code != NO_ERROR else "")
+
+    def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
+        """Ask the group's coordinator, and again for a while where it has moved or is loading."""
+        give_up_at = time.monotonic() + RETRY_FOR_S
+        while True:
+            if group_id not in self._coordinators:
+                self.look_up([group_id])
+            node_id = self._coordinators.get(group_id)
+            try:
+                answer = None if node_id is None else self._connection.send(request, to=node_id)
+            except ClusterUnreachable:
+                # If the silent one did as it was asked, doing the same again changes nothing.
+                if not self._has_moved(group_id, node_id):
+                    raise
+                continue
+            if answer is not None and code_of(answer) not in ASK_AGAIN:
+                return answer
+            if time.monotonic() >= give_up_at:
+                if answer is not None:
+                    return answer
+                raise BrokerRefused(
+                    f"changing group {group_id} of cluster {self._connection.cluster.name}: "
+                    "no coordinator was found for it"
+                )
+            self._coordinators.pop(group_id, None)
+            time.sleep(RETRY_PAUSE_S)
+
+    def _has_moved(self, group_id: str, node_id: int | None) -> bool:
+        """Look for a group's coordinator again, and return whether it is another one now."""
+        del self._coordinators[group_id]
+        self.look_up([group_id])
+        return self._coordinators.get(group_id, node_id) != node_id
+
+
+def _chunks(
+    group_id: str, positions: Mapping[TopicPartition, Position]
+) -> Iterator[dict[TopicPartition, Position]]:
+    chunk: dict[TopicPartition, Position] = {}
+    size = 0
+    for partition, position in positions.items():
+        names = f"{group_id}{partition.topic}{position.metadata}"
+        needed = RECORD_BYTES + len(names.encode("utf-8", "surrogatepass"))
+        if chunk and size + needed > BATCH_BYTES:
+            yield chunk
+            chunk, size = {}, 0
+        chunk[partition] = position
+        size += needed
+    if chunk:
+        yield chunk
+
+
+def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
+    topic_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
+    topics = [
+        topic_type(
+            name=topic,
+            partitions=[
+                topic_type.OffsetDeleteRequestPartition(partition_index=number)
+                for number in numbers
+            ],
+        )
+        for topic, numbers in _by_topic(partitions).items()
+    ]
+    return OffsetDeleteRequest(group_id=group_id, topics=topics)
+
+
+def _commit_request(
+    group_id: str, positions: Mapping[TopicPartition, Position]
+) -> OffsetCommitRequest:
+    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
+    topics = []
+    for topic, numbers in _by_topic(positions).items():
+        rows = []
+        for number in numbers:
+            position = positions[TopicPartition(topic, number)]
+            epoch = NO_KNOWN_EPOCH if position.leader_epoch is None else position.leader_epoch
+            rows.append(
+                topic_type.OffsetCommitRequestPartition(
+                    partition_index=number,
+                    committed_offset=position.offset,
+                    committed_leader_epoch=epoch,
+                    committed_metadata=position.metadata,
+                )
+            )
+        topics.append(topic_type(name=topic, partitions=rows))
+    return OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=NO_GENERATION,
+        member_id=NO_MEMBER,
+        topics=topics,
+        max_version=NAMED_TOPICS_VERSION,
+    )
+
+
+def _commit_reason(code: int) -> str:
+    words = reason(code)
+    return (
+        f"the group has members, and only they may commit: {words}"
+        if code == HAS_MEMBERS
+        else words
+    )
+
+
+def _commit_code(answer: Any) -> int:
+    return next(iter(_codes(answer).values()), NO_ERROR)
+
+
+def _codes(answer: Any) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(topic.name, found.partition_index): found.error_code
+        for topic in answer.topics
+        for found in topic.partitions
+    }
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, Sequence[int]]:
+    by_topic: dict[str, list[int]] = defaultdict(list)
+    for topic, number in partitions:
+        by_topic[topic].append(number)
+    return dict(by_topic)

@@ -1,0 +1,169 @@
+"""
+Restart the expiry clock of an idle classic group: a member of ours joins it and leaves at once.
+
+Such a group's offsets all expire a fixed time after it became Empty, whenever they were committed,
+and a commit from outside does not change that. Becoming Empty once more does. `toolkit.operate` is
+the only caller.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest
+
+from toolkit.errors import Blocked, BrokerRefused
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
+from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
+from toolkit.kafka_io.groups.listing import group_state
+from toolkit.model import Group, GroupState, GroupType
+
+MEMBER_ID_REQUIRED = 79
+# After this the coordinator removes a member of ours that could not leave; no broker by default
+# takes less than 6 s.
+SESSION_TIMEOUT_MS = 10_000
+MEMBERS_VERSION = 3  # of LeaveGroup: before, its answer was of another shape
+
+_NO_TOPICS = struct.pack(">hii", 0, 0, -1)  # version 0, no topics, no user data
+_WORKER = struct.pack(">h26sq", 26, b"http://offsetbook.invalid/", -1)  # its address, no config
+_NO_TASKS = struct.pack(">i", -1)
+
+# A client that starts while we are in the group is refused for good unless we have a protocol in
+# common, so we offer those of all that are known. Names by protocol type, with join metadata.
+PROTOCOLS: Mapping[str, Mapping[str, bytes]] = {
+    "consumer": dict.fromkeys(
+        (
+            *("range", "roundrobin", "sticky", "cooperative-sticky"),  # Java, librdkafka, Go
+            "stream",  # Kafka Streams on the classic protocol
+            "RoundRobinAssigner",  # KafkaJS
+            "rack-affinity",  # kafka-go
+            "roundrobin_v2",  # brod
+        ),
+        _NO_TOPICS,
+    ),
+    "connect": {
+        "default": struct.pack(">h", 0) + _WORKER,
+        "compatible": struct.pack(">h", 1) + _WORKER + _NO_TASKS,
+        "sessioned": struct.pack(">h", 2) + _WORKER + _NO_TASKS,
+    },
+}
+
+
+def rejoin(connection: Connection, group: Group) -> None:
+    """
+    Make an idle classic group Empty anew, which takes as long as brokers delay a first rebalance.
+
+    That is 3 s by default (`group.initial.rebalance.delay.ms`). Raises Blocked where the group is
+    of another kind, is gone, or has a member that is not ours; then we leave and the group is as
+    its members make it. Raises BrokerRefused for what a coordinator does not let us do.
+    """
+    if group.type is not GroupType.CLASSIC:
+        raise Blocked(
+            f"restarting the expiry clock of group {group.group_id}: it is not a classic group",
+            hint="commit its offsets once more instead",
+        )
+    if group.protocol_type not in PROTOCOLS:
+        raise Blocked(
+            f"restarting the expiry clock of group {group.group_id}: its members speak "
+            f"{group.protocol_type!r}, of which we do not know how not to disturb them",
+            hint="start one of its own members for a moment",
+        )
+    member = _Member(connection, group)
+    member.check_alone()
+    try:
+        member.join()
+    finally:
+        member.leave()
+    if member.company:
+        raise Blocked(
+            f"restarting the expiry clock of group {group.group_id}: somebody else joined it",
+            hint="it is live now, and offsets of what it reads do not expire",
+        )
+
+
+class _Member:
+    """A member of ours, at the coordinator of one group."""
+
+    def __init__(self, connection: Connection, group: Group) -> None:
+        self._connection = connection
+        self._group = group
+        self._id = ""
+        self.company = False  # whether anybody else was seen in the group
+
+    def check_alone(self) -> None:
+        """Raise Blocked unless the group is there and Empty."""
+        request = DescribeGroupsRequest(groups=[self._group.group_id])
+        (found,) = self._ask(request, lambda answer: answer.groups[0].error_code).groups
+        state = group_state(found.group_state)
+        if state is GroupState.EMPTY and found.protocol_type == self._group.protocol_type:
+            return
+        raise Blocked(
+            f"restarting the expiry clock of group {self._group.group_id}: it is {state} "
+            f"and has {len(found.members)} members",
+            hint="plan again: it is not as it was",
+        )
+
+    def join(self) -> None:
+        """Join, with the id that the coordinator chooses at the first attempt."""
+        joined = self._join()
+        if joined.error_code == MEMBER_ID_REQUIRED:
+            self._id = joined.member_id
+            self.check_alone()  # once more, now that nothing but the join itself is left to do
+            joined = self._join()
+        self._refuse(joined.error_code)
+        self._id = joined.member_id
+        self.company = joined.leader != self._id or len(joined.members) > 1
+
+    def _join(self) -> Any:
+        protocol_type = self._group.protocol_type or ""
+        protocols = [
+            JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata)
+            for name, metadata in PROTOCOLS[protocol_type].items()
+        ]
+        request = JoinGroupRequest(
+            group_id=self._group.group_id,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=SESSION_TIMEOUT_MS,
+            member_id=self._id,
+            protocol_type=protocol_type,
+            protocols=protocols,
+        )
+        return self._ask(request, lambda answer: answer.error_code)
+
+    def leave(self) -> None:
+        """Leave, if we ever were a member; the session timeout does it where this fails."""
+        if not self._id:
+            return
+        request = LeaveGroupRequest(
+            group_id=self._group.group_id,
+            members=[LeaveGroupRequest.MemberIdentity(member_id=self._id)],
+            min_version=MEMBERS_VERSION,
+        )
+        answer = self._ask(request, lambda answer: answer.error_code)
+        self._refuse(answer.error_code or answer.members[0].error_code)
+
+    def _ask(self, request: Any, code_of: Any) -> Any:
+        """Ask the coordinator, and again for a while where it has moved or is loading."""
+        give_up_at = time.monotonic() + RETRY_FOR_S
+        while True:
+            (found,) = find_coordinators(self._connection, [self._group.group_id])
+            code = found.error_code
+            if code == NO_ERROR:
+                answer = self._connection.send(request, to=found.node_id)
+                code = code_of(answer)
+                if not is_worth_retrying(code):
+                    return answer
+            if not is_worth_retrying(code) or time.monotonic() > give_up_at:
+                self._refuse(code)
+            time.sleep(RETRY_PAUSE_S)
+
+    def _refuse(self, code: int) -> None:
+        if code != NO_ERROR:
+            raise BrokerRefused(
+                f"restarting the expiry clock of group {self._group.group_id}: {reason(code)}"
+            )

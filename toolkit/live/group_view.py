@@ -1,0 +1,165 @@
+"""
+What a capture has to know of a KIP-848 group beforehand, and when it is not even begun.
+
+Nothing is joined here: a refusal leaves the group as it was.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolkit.errors import NotCaptured
+from toolkit.kafka_io.membership.consumer import (
+    ConsumerFacts,
+    ConsumerMember,
+    DescribeConsumer,
+    IdPartition,
+)
+from toolkit.kafka_io.membership.request import GROUP_ID_NOT_FOUND
+from toolkit.kafka_io.membership.topics_and_commits import Topic, TopicFacts
+from toolkit.live.flow import Flow, Wait
+from toolkit.model import HOLDER, GroupState, TopicPartition
+
+SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
+LOOK_EVERY_S = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """The group as it was when all its members had what they are meant to have."""
+
+    assignor: str
+    members: tuple[ConsumerMember, ...]
+    topics: Mapping[str, Topic]  # those of the wanted partitions
+
+    @property
+    def readers(self) -> list[ConsumerMember]:
+        """Its members without those that hold partitions back."""
+        return [member for member in self.members if member.client_id != HOLDER]
+
+    @property
+    def is_static(self) -> bool:
+        """Whether a member has an instance id."""
+        return any(member.instance_id for member in self.members)
+
+    @property
+    def read_topics(self) -> frozenset[str]:
+        """What is subscribed to by name, and what patterns match, as far as it is given out."""
+        return frozenset().union(*(_topics_of(member) for member in self.readers))
+
+    def owners(self, wanted: frozenset[TopicPartition]) -> list[ConsumerMember]:
+        """Return the members that read any of some partitions."""
+        return [member for member in self.readers if member.assigned & wanted]
+
+    def by_id(self, place: TopicPartition) -> IdPartition:
+        """Return a wanted partition as the protocol writes it."""
+        return IdPartition(self.topics[place.topic].topic_id, place.partition)
+
+
+def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[Sight]:
+    """
+    Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
+
+    A group that is changing is waited for; `ours` are the member ids of the running hold.
+    """
+    facts = yield from _settled_facts(wanted, ours)
+    names = tuple(sorted({place.topic for place in wanted}))
+    topics = (yield TopicFacts(names)).topics
+    missing = [
+        f"{place.topic}-{place.partition}"
+        for place in sorted(wanted)
+        if place.topic not in topics or not 0 <= place.partition < topics[place.topic].partitions
+    ]
+    if missing:
+        raise NotCaptured(f"there is no partition {', '.join(missing)}")
+    sight = Sight(facts.assignor, facts.members, topics)
+    unread = [name for name in names if name not in sight.read_topics]
+    if unread:
+        raise NotCaptured(f"no member of the group reads topic {', '.join(unread)}")
+    return sight
+
+
+def _settled_facts(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[ConsumerFacts]:
+    give_up_at = (yield Wait(0)) + SETTLE_S
+    while True:
+        facts: ConsumerFacts = yield DescribeConsumer()
+        _refuse(facts, wanted, ours)
+        changing = why_not_settled(facts, ours)
+        if not changing:
+            return facts
+        if (yield Wait(LOOK_EVERY_S)) >= give_up_at:
+            raise NotCaptured(
+                f"the group does not come to rest: {changing}",
+                hint="again when its state is Stable",
+            )
+
+
+def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: frozenset[str]) -> None:
+    if facts.error == GROUP_ID_NOT_FOUND:
+        raise NotCaptured("there is no such group of the consumer protocol (KIP-848)")
+    if facts.error:
+        raise NotCaptured(f"the group cannot be described: {facts.why}")
+    if all(member.client_id == HOLDER for member in facts.members):
+        raise NotCaptured("the group has no member that reads")
+    for member in facts.members:
+        taken = held_by(member) & wanted
+        if taken and member.member_id not in ours:
+            names = ", ".join(f"{topic}-{number}" for topic, number in sorted(taken))
+            raise NotCaptured(
+                f"{names} is held already, from {member.host}", hint="resume it there first"
+            )
+
+
+def why_not_settled(facts: ConsumerFacts, ours: frozenset[str]) -> str:
+    """Say why the members do not all have what they are meant to have; "" where they do."""
+    if facts.state == GroupState.STABLE:
+        return ""
+    if is_being_captured(facts, ours):
+        return "another hold is being captured"
+    if facts.state != GroupState.RECONCILING:
+        return f"its state is {facts.state}"
+    # While partitions are held a group is never Stable: those that are to have them wait.
+    held = frozenset[TopicPartition]().union(*map(held_by, facts.members))
+    waiting = [
+        member
+        for member in facts.members
+        if member.client_id != HOLDER and member.assigned != member.target - held
+    ]
+    if not waiting:
+        return ""
+    return f"member {waiting[0].client_id} @ {waiting[0].host} is changing its partitions"
+
+
+def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str = "\x7f") -> bool:
+    """Whether members of somebody else's hold still subscribe, and have ids before `below`."""
+    return any(
+        member.client_id == HOLDER
+        and member.member_id not in ours
+        and member.member_id < below
+        and member.topics
+        for member in facts.members
+    )
+
+
+def held_by(member: ConsumerMember) -> frozenset[TopicPartition]:
+    """Return what a member keeps from all the others: what it has and is not meant to have."""
+    return member.assigned - member.target if member.client_id == HOLDER else frozenset()
+
+
+def still_with(facts: ConsumerFacts, missing: frozenset[TopicPartition]) -> str:
+    """Say in words who reads partitions that were not given up."""
+    counts = Counter(
+        {
+            f"{member.client_id} @ {member.host}": len(member.assigned & missing)
+            for member in facts.members
+            if member.client_id != HOLDER
+        }
+    )
+    names = [name for name, count in counts.most_common() if count]
+    return f", still with {', '.join(names)}" if names else ""
+
+
+def _topics_of(member: ConsumerMember) -> frozenset[str]:
+    return member.topics | {place.topic for place in member.assigned | member.target}

@@ -1,0 +1,212 @@
+"""
+Members of ours in a KIP-848 group: while they capture, and while each holds one partition.
+
+Whoever joins is first put on the list of those who have to leave, so that an interruption at any
+step leaves nobody behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from toolkit.errors import Interrupted, NotCaptured, ToolkitError
+from toolkit.kafka_io.client.coordinators import in_chunks
+from toolkit.kafka_io.membership.consumer import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    Beat,
+    Beaten,
+    IdPartition,
+    StaticBeat,
+)
+from toolkit.kafka_io.membership.group_config import ChangeConfig, ConfigChanged
+from toolkit.live.flow import Flow, Together
+from toolkit.model import TopicPartition
+
+MOST_AT_ONCE = 500  # requests that are on their way on one connection
+GROUP_MAX_SIZE_REACHED = 81
+# While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
+FEW = 40
+LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
+
+
+@dataclass(slots=True)
+class Sentinel:
+    """A member that captures: what the coordinator told it last."""
+
+    member_id: str
+    instance_id: str | None = None
+    epoch: int = JOIN_EPOCH
+    owned: frozenset[IdPartition] = frozenset()
+
+    def join(self, topics: Sequence[str], assignor: str | None) -> Beat:
+        """Become a member."""
+        said: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
+        if self.instance_id is None:
+            return Beat(self.member_id, JOIN_EPOCH, **said)
+        return StaticBeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
+
+    def beat(self, **said: Any) -> Beat:
+        """Say that it has what it was told to have, and whatever is new."""
+        return Beat(self.member_id, self.epoch, owned=self.owned, **said)
+
+    def hear(self, answer: Beaten) -> None:
+        """Take in an answer; raises NotCaptured for an error."""
+        if answer.error == GROUP_MAX_SIZE_REACHED:
+            raise NotCaptured(
+                "the group may not have so many members (group.consumer.max.size): "
+                "while partitions are captured it needs a further one for every partition of "
+                "their topics"
+            )
+        if answer.error:
+            raise NotCaptured(f"a member of ours was refused: {answer.why}")
+        self.epoch = answer.epoch
+        if answer.assigned is not None:
+            self.owned = answer.assigned
+
+
+@dataclass(slots=True)
+class Holder:
+    """A member that reports one partition as its own for as long as it is to be withheld."""
+
+    member_id: str
+    epoch: int
+    place: TopicPartition
+    topic_id: UUID
+
+    def beat(self, rack_id: str | None = None, **said: Any) -> Beat:
+        """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
+        owned = frozenset({self._id})
+        return Beat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
+
+    @property
+    def _id(self) -> IdPartition:
+        return IdPartition(self.topic_id, self.place.partition)
+
+    def is_given_more(self, answer: Beaten) -> bool:
+        """Whether it was given what it is not to hold, which nobody would read then."""
+        return bool(answer.assigned and answer.assigned != {self._id})
+
+    def hear(self, answer: Beaten) -> None:
+        """Take in the epoch; what is wrong comes up again with the next heartbeat."""
+        if not answer.error:
+            self.epoch = answer.epoch
+
+
+@dataclass(slots=True)
+class Crew:
+    """All members of ours that one capture needs, and whatever else it has to take back."""
+
+    members: dict[str, Sentinel] = field(default_factory=dict)
+    owed: list[ChangeConfig] = field(default_factory=list)
+    holding: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
+
+    def hire(self, count: int, *, static: bool) -> list[Sentinel]:
+        """Return new members, not joined yet; the range assignor takes them first, in order."""
+        # It sorts by instance id, those without one last, and then by member id.
+        names = [f"!{number:05d}-{uuid4()}" for number in range(count)]
+        return [Sentinel(name, name if static else None) for name in names]
+
+    def join(
+        self, new: Iterable[tuple[Sentinel, Sequence[str]]], assignor: str | None
+    ) -> Flow[None]:
+        """Have members join, each with what it subscribes to."""
+        new = list(new)
+        self.members.update((one.member_id, one) for one, _ in new)
+        answers = yield from together([one.join(topics, assignor) for one, topics in new])
+        for (one, _), answer in zip(new, answers, strict=True):
+            one.hear(answer)
+
+    def beat(self, some: Iterable[Sentinel]) -> Flow[None]:
+        """Have members say that they are there, and those that hold already."""
+        some = list(some)
+        held = [holder.beat() for holder in self.holding]
+        answers = yield from together([*(one.beat() for one in some), *held])
+        for one, answer in zip(some, answers, strict=False):
+            one.hear(answer)
+        for holder, answer in zip(self.holding, answers[len(some) :], strict=True):
+            holder.hear(answer)
+
+    def subscribe(
+        self,
+        some: Sequence[tuple[Sentinel, Sequence[str]]],
+        *,
+        assignor: str | None = None,
+        before: Sequence[Beat] = (),
+    ) -> Flow[None]:
+        """Have members ask for topics, in the same go as what has to be said just `before`."""
+        asked = [one.beat(topics=tuple(topics), assignor=assignor) for one, topics in some]
+        answers = yield from together([*before, *asked])
+        for (one, _), answer in zip(some, answers[len(before) :], strict=True):
+            one.hear(answer)
+
+    def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
+        """
+        Have the holders want nothing and keep what they have, and have all others leave.
+
+        Return whether none of them was given anything besides, which nobody would read then.
+
+        A member that reports what is not meant for it any more is waited for, and what it reports
+        is withheld. The first heartbeat of this has a new assignment computed, and the next one is
+        a second away. That of a single holder comes last, when all others have left: what they
+        leave is given out at once. Several come first: one that still wants something, and is not
+        the only one, would be given what the others set free.
+        """
+        staying = {holder.member_id for holder in holders}
+        stay = [h.beat(rack_id, topics=(), assignor=assignor) for h in holders]
+        go = [leave(member_id) for member_id in self.members if member_id not in staying]
+        if len(stay) == 1 and len(go) <= FEW:
+            answers = (yield from together([*go, *stay]))[len(go) :]
+        else:
+            answers = yield from together([*stay, *go])
+        for holder, answer in zip(holders, answers, strict=False):
+            self.members[holder.member_id].hear(answer)
+            holder.hear(answer)
+        return not any(map(Holder.is_given_more, holders, answers))
+
+    def leave(self) -> Flow[None]:
+        """Have everybody leave."""
+        yield from together([leave(member_id) for member_id in self.members])
+        self.members.clear()
+
+    def dismiss(self) -> Flow[None]:
+        """Have everybody leave and take back what else is owed, though it is interrupted again."""
+        for _ in range(LEAVE_TRIES):
+            try:
+                yield from self.leave()
+                while self.owed:
+                    changed: ConfigChanged = yield self.owed[0]
+                    if changed.error:
+                        return
+                    self.owed.pop(0)
+            except (KeyboardInterrupt, Interrupted):
+                continue
+            except ToolkitError:
+                return
+
+    @property
+    def left_behind(self) -> str:
+        """Say what could not be undone, because nobody answered; "" where all is in order."""
+        words = []
+        if self.members:
+            words.append(
+                f"{len(self.members)} members of ours may be in the group until their session ends"
+            )
+        words += [f"{one.name} of the group may not be what it was" for one in self.owed]
+        return "; ".join(words)
+
+
+def leave(member_id: str) -> Beat:
+    """Have a member leave, be it ours or not: a coordinator does not ask who says so."""
+    return Beat(member_id, LEAVE_EPOCH)
+
+
+def together(requests: Sequence[Beat]) -> Flow[list[Beaten]]:
+    """Send heartbeats in as few goes as the connection takes; return the answers in order."""
+    answers: list[Beaten] = []
+    for some in in_chunks(requests, MOST_AT_ONCE):
+        answers += yield Together(tuple(some))
+    return answers

@@ -1,0 +1,64 @@
+"""What earlier runs left behind of the groups of a plan: a part that is done, and nobody looked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolkit.errors import Blocked
+from toolkit.operate.approval import Approval
+from toolkit.operate.reconcile_runs import Unseen
+from toolkit.plan import Intent, Plan, Status
+from toolkit.storage import audit
+
+CUT_OFF_RUN = "cut-off-run"  # the rule by which a plan is stopped until that was looked at
+
+
+def is_finishing(plan: Plan, runs: list[audit.AuditEntry]) -> bool:
+    """Whether the last run that changed these groups was of this plan, and did a part of it."""
+    if len(runs) != 1 or runs[0].fingerprint != plan.fingerprint:
+        return False
+    steps = runs[0].steps
+    # A group without offsets has no change that could be done when it is deleted.
+    statuses = {step.status for step in steps} | {c.status for step in steps for c in step.changes}
+    return Status.DONE in statuses and any(step.status is not Status.DONE for step in steps)
+
+
+def last_runs(plan: Plan, state: Path) -> list[audit.AuditEntry]:
+    """Return the last runs that changed the plan's groups, as far as they may matter to it."""
+    return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
+
+
+def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[Unseen]) -> None:
+    """Raise Blocked where a run was cut off and cannot be seen that was about the same groups."""
+    for intent, why in unseen:
+        if {step.group_id for step in intent.steps} & set(plan.group_ids):
+            raise Blocked(
+                f"run {intent.run.run_id} was cut off, and what it did to these groups cannot be "
+                f"seen now: {why}",
+                hint="try again when every broker is up",
+            )
+
+
+def refuse_after_a_cut_off_run(
+    plan: Plan, runs: list[audit.AuditEntry], approval: Approval
+) -> None:
+    """
+    Raise Blocked where a run ended early that has changed groups of the plan.
+
+    A command that is simply run again would take what is there for what was always there: it would
+    shift twice what was shifted already.
+    """
+    if plan.intent is Intent.UNDO or CUT_OFF_RUN in approval.overrides:
+        return
+    for run in runs:
+        ended_early = run.event is audit.Event.FOUND or run.interrupted
+        if ended_early and run.fingerprint != plan.fingerprint:
+            name = run.run.run_id
+            raise Blocked(
+                f"run {name} ({run.request}) ended early and has changed groups which this plan "
+                "is about to change again; nothing was changed",
+                hint=f"undo it with 'offsetbook undo {name}', finish it with 'offsetbook apply "
+                f"--run {name} --approve {run.fingerprint} --reason TEXT', or go on from what is "
+                f"there now with --override {CUT_OFF_RUN}",
+            )

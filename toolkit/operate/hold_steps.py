@@ -1,0 +1,273 @@
+"""
+Carry out the steps that hold partitions of a live group back, and those that let them go.
+
+The partitions are held by a process of their own, see `toolkit.live.keeper`; what is believed is
+what the broker shows of the group afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, RecordFailed, ToolkitError
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.kafka_io.membership.classic import Leave
+from toolkit.kafka_io.membership.consumer import Beat
+from toolkit.live.keeper_socket import ask_keeper
+from toolkit.model import (
+    Cluster,
+    Group,
+    GroupType,
+    HoldNote,
+    Member,
+    Prefer,
+    Problem,
+    TopicPartition,
+)
+from toolkit.operate.keeper_handle import Tie, start_keeper, wait_until_held
+from toolkit.operate.steps import OnStep, not_tried
+from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
+from toolkit.planning.guardrails.registry import Case
+from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.times import parse_duration
+from toolkit.storage.audit import Run
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    hold_path,
+    is_kept,
+    read_hold,
+    write_hold,
+)
+
+HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
+SEEN_WITHIN_S = 15.0  # a classic group shows what is held only when it is Stable again
+RELEASE_S = 15.0  # a keeper that is asked to let go is at most busy with one rebalance
+LOOK_EVERY_S = 0.1
+LEAVE_EPOCH = -1
+KILLED = "its process ended before it held anything"
+
+Paused = Mapping[TopicPartition, Member]
+
+
+class Holds:
+    """Takes the steps of one plan."""
+
+    def __init__(
+        self, case: Case, cluster: Cluster, run: Run, *, state: Path, stopped: Callable[[], str]
+    ) -> None:
+        """Prepare to hold and let go as the case's plan says."""
+        self.case = case
+        self.cluster = cluster
+        self.run = run
+        self.state = state
+        self.stopped = stopped
+        self.ties: list[Tie] = []
+
+    def carry_out(self, on_step: OnStep, ties: list[Tie]) -> tuple[tuple[StepOutcome, ...], str]:
+        """
+        Return what became of every step, and why it ended early ("" where it did not).
+
+        `ties` gets the keepers that were started.
+        """
+        self.ties = ties
+        outcomes: list[StepOutcome] = []
+        for step in self.case.plan.steps:
+            if ended := self.stopped():
+                outcomes.append(not_tried(step, ended))
+                continue
+            outcomes.append(self.take(step))
+            on_step(outcomes[-1])
+        return tuple(outcomes), self.stopped()
+
+    def take(self, step: Step) -> StepOutcome:
+        """Carry one step out, and look at the group for what became of it."""
+        wanted = frozenset(change.partition for change in step.changes)
+        before: Paused = {}
+        why = ""
+        try:
+            before = self.paused(step.group_id)
+            if step.action is Action.HOLD:
+                self.hold(step, wanted)
+            else:
+                self.let_go(step, {p: before[p] for p in wanted & before.keys()})
+        except ToolkitError as exc:
+            why = str(exc)
+        holds = step.action is Action.HOLD
+        try:
+            after = self.wait_for(step.group_id, wanted, held=holds and not why)
+        except ToolkitError as exc:
+            unseen = f"{why or 'it was done'}; it could not be read back: {exc}"
+            return _outcome(step, dict.fromkeys(wanted, (Status.FAILED, unseen)), unseen)
+        results = {
+            partition: _became(
+                was=partition in before, is_=partition in after, meant=holds, why=why
+            )
+            for partition in wanted
+        }
+        return _outcome(step, results, why)
+
+    def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
+        """Have a keeper hold partitions: the one that is there, or a new one."""
+        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
+        kept, record = is_kept(path), read_hold(path)
+        if not kept:
+            start = self.record(step, wanted)
+            if record and record.status is HoldStatus.HELD and self.is_left_behind(record):
+                start = replace(record, wanted=record.held, note=start.note)
+            there = {member.member_id for member in self.holders(step.group_id)}
+            tie = start_keeper(path, start)
+            self.ties.append(tie)
+            try:
+                record = wait_until_held(path, tie, self.stopped)
+            except NotCaptured:
+                self.clear_away(step, path, there)
+                raise
+        if record and (missing := wanted - frozenset(record.held)):
+            answer = ask_keeper(record.socket, {"do": "add", "partitions": sorted(missing)})
+            if not answer["ok"]:
+                raise NotCaptured(answer["words"])
+
+    def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
+        """Make members leave that a keeper left which was killed: the group waits for them."""
+        if is_kept(path):
+            return
+        left = {member.member_id for member in self.holders(step.group_id)} - {*there}
+        if left:
+            self.make_leave(step, left)
+        record = read_hold(path)
+        if record and record.status is HoldStatus.STARTING:
+            write_hold(path, replace(record, status=HoldStatus.ENDED, words=KILLED))
+
+    def holders(self, group_id: str) -> list[Member]:
+        """Return the members of ours in a group, of whatever hold; they are seen in every state."""
+        with Connection(self.cluster) as connection:
+            found = describe_groups(connection, [self.case.groups[group_id]], topics=frozenset)
+            return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
+
+    def is_left_behind(self, record: HoldRecord) -> bool:
+        """Whether a keeper that is gone has left members that still hold something."""
+        return bool(self.paused(record.group_id).keys() & frozenset(record.held))
+
+    def record(self, step: Step, wanted: Collection[TopicPartition]) -> HoldRecord:
+        """Return the record of a new hold."""
+        plan, now = self.case.plan, datetime.now(UTC)
+        group = self.case.groups[step.group_id]
+        hold_for = plan.terms.get("for", "")
+        note = HoldNote(
+            who=self.run.who,
+            host=self.run.host,
+            since=now,
+            until=now + parse_duration(hold_for) if hold_for else None,
+            reason=self.run.reason,
+        )
+        return HoldRecord(
+            run_id=self.run.run_id,
+            cluster=self.cluster,
+            cluster_id=plan.cluster_id,
+            group_id=step.group_id,
+            type=group.type,
+            assignor=group.assignor or "",
+            wanted=tuple(sorted(wanted)),
+            prefer=Prefer(plan.terms.get("prefer", Prefer.LOSSLESS)),
+            note=note,
+        )
+
+    def let_go(self, step: Step, held: Paused) -> None:
+        """Have partitions let go by our keeper, and by making the members of others leave."""
+        wanted = frozenset(change.partition for change in step.changes)
+        told = self.tell_keeper(step, wanted)
+        holders = {member for partition, member in held.items() if partition not in told}
+        if more := {p for member in holders for p in member.holds} - wanted:
+            names = " ".join(map(str, scopes_of(more)))
+            raise BrokerRefused(
+                f"whoever holds it holds {names} too, and can only let all of it go"
+            )
+        if holders:
+            self.make_leave(step, {member.member_id for member in holders})
+
+    def tell_keeper(
+        self, step: Step, wanted: frozenset[TopicPartition]
+    ) -> frozenset[TopicPartition]:
+        """Have our keeper let go what it holds of what is wanted, and return that."""
+        path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
+        try:
+            record = read_hold(path)
+            ours = wanted & frozenset(record.held if record and is_kept(path) else ())
+            if not record or not ours:
+                return frozenset()
+            answer = ask_keeper(
+                record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=RELEASE_S
+            )
+        except (HoldLost, RecordFailed):
+            # It hangs, or cannot be found: its members are made to leave, which it then sees.
+            return frozenset()
+        if not answer["ok"]:
+            raise BrokerRefused(answer["words"])
+        return ours
+
+    def make_leave(self, step: Step, holders: Collection[str]) -> None:
+        """Make holders leave whose keeper is gone or somebody else's; coordinators let anybody."""
+        with GroupChannel(self.cluster, step.group_id) as channel:
+            if step.type is GroupType.CONSUMER:
+                beats = [Beat(member_id, LEAVE_EPOCH) for member_id in sorted(holders)]
+                refused = [answer.why for answer in channel.ask_together(beats) if answer.error]
+            else:
+                left = channel.ask(Leave(tuple(sorted(holders))))
+                refused = [str(code) for code in (left.error, *left.members.values()) if code]
+        if refused:
+            raise BrokerRefused(f"letting partitions of {step.group_id} go: {refused[0]}")
+
+    def paused(self, group_id: str) -> Paused:
+        """Return what the broker shows as held in a group, once it can be seen."""
+        return self.wait_for(group_id, (), held=True)
+
+    def wait_for(self, group_id: str, wanted: Collection[TopicPartition], *, held: bool) -> Paused:
+        """
+        Return what is held once that is all that is wanted, or after a while in any case.
+
+        Raises BrokerRefused where it cannot be seen for so long.
+        """
+        give_up_at = time.monotonic() + SEEN_WITHIN_S
+        with Connection(self.cluster) as connection:
+            while True:
+                shown = read_paused(connection, self.case.groups[group_id])
+                is_last = time.monotonic() > give_up_at or bool(self.stopped())
+                if isinstance(shown, Problem):
+                    if is_last:
+                        raise BrokerRefused(f"{shown.what} of group {group_id}: {shown.why}")
+                elif is_last or all((partition in shown) == held for partition in wanted):
+                    return shown
+                time.sleep(LOOK_EVERY_S)
+
+
+def read_paused(connection: Connection, group: Group) -> Paused | Problem:
+    """Return what the broker shows as held in a group, or why that cannot be seen now."""
+    found = list(describe_groups(connection, [group], topics=frozenset))
+    problems = [one for one in found if isinstance(one, Problem)]
+    groups = [one for one in found if isinstance(one, Group)]
+    return problems[0] if problems else groups[0].paused
+
+
+def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[Status, str]:
+    """Return what became of one partition: was it held, is it, should it be, what went wrong."""
+    if is_ == meant and not (meant and why):
+        return Status.DONE, ""
+    if is_ == was and why:
+        return Status.REFUSED, why
+    return Status.FAILED, f"{why or 'it was done'}; it is {'' if is_ else 'not '}held"
+
+
+def _outcome(
+    step: Step, results: Mapping[TopicPartition, tuple[Status, str]], why: str
+) -> StepOutcome:
+    rows = tuple(Result(partition, *result) for partition, result in sorted(results.items()))
+    kinds = {row.status for row in rows}
+    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    return StepOutcome(step.group_id, step.action, status, why, rows)

@@ -1,0 +1,140 @@
+"""The starter's side of a hold: start a keeper, wait until it holds, and let it go on alone."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.errors import NotCaptured, RecordFailed
+from toolkit.storage.formats.atomic_files import not_written
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, is_kept, read_hold, write_hold
+
+LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
+
+
+@dataclass(slots=True)
+class Tie:
+    """
+    What ties a keeper to its starter: when the starter ends, so does the hold.
+
+    `let_go` makes the keeper go on alone, `cut` ends the hold.
+    """
+
+    end: int
+
+    def let_go(self) -> None:
+        """Let the keeper go on alone."""
+        if self.end >= 0:
+            with suppress(BrokenPipeError):  # it has ended by itself
+                os.write(self.end, b"\n")
+            self.cut()
+
+    def cut(self) -> None:
+        """Tell the keeper that its starter is gone, unless it goes on alone."""
+        if self.end >= 0:
+            os.close(self.end)
+            self.end = -1
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether the keeper is gone."""
+        poll = select.poll()
+        poll.register(self.end, 0)
+        return bool(poll.poll(0))
+
+
+def start_keeper(path: Path, record: HoldRecord) -> Tie:
+    """
+    Write a hold file and start the process that carries it out, whose log is beside the file.
+
+    Raises RecordFailed where the files cannot be written.
+    """
+    write_hold(path, record)
+    log = path.with_suffix(".log")
+    ours, theirs = None, None
+    try:
+        theirs, ours = os.pipe()
+        with log.open("ab") as output:
+            subprocess.run(
+                # -P: nothing that lies in the folder where somebody happens to be is imported.
+                [sys.executable, "-P", "-m", "toolkit.live.keeper", str(path)],
+                stdin=theirs,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                check=True,  # it forks and leaves the keeper behind, which is nobody's child
+            )
+        tie, ours = Tie(ours), None
+    except OSError as exc:
+        raise not_written(log, exc) from exc
+    except subprocess.CalledProcessError as exc:
+        raise RecordFailed(f"the keeper did not start; its log is {log}") from exc
+    finally:
+        for end in (ours, theirs):
+            if end is not None:
+                os.close(end)
+    return tie
+
+
+def wait_until_held(path: Path, tie: Tie, stopped: Callable[[], str]) -> HoldRecord:
+    """
+    Return the record of a hold once everything is held.
+
+    Raises NotCaptured, with nothing held, where that could not be done or `stopped` says why not
+    to go on.
+    """
+    while True:
+        is_loose = tie.is_loose
+        record = read_hold(path)
+        if record and record.status is HoldStatus.HELD:
+            return record
+        if record and record.status is HoldStatus.ENDED:
+            tie.cut()
+            raise NotCaptured(record.words)
+        if is_loose:
+            tie.cut()
+            raise NotCaptured(
+                f"the process that was to hold the partitions has ended{_last_words(path)}",
+                hint=f"its log is {path.with_suffix('.log')}; what it left in the group goes by "
+                "itself when its session times out",
+            )
+        if why := stopped():
+            tie.cut()
+            _wait_for_the_end(path)
+            raise NotCaptured(why)
+        time.sleep(LOOK_EVERY_S)
+
+
+def follow(path: Path) -> Iterator[HoldRecord]:
+    """Yield the record of a hold whenever it has changed, until the hold has ended."""
+    last = None
+    while True:
+        # In this order: a keeper writes how the hold ended before it lets go of its lock.
+        kept, record = is_kept(path), read_hold(path)
+        if record and record != last:
+            last = record
+            yield record
+        if not kept or not record or record.status is HoldStatus.ENDED:
+            return
+        time.sleep(FOLLOW_EVERY_S)
+
+
+def _last_words(path: Path) -> str:
+    """Return the last line of a keeper's log, to go behind what it is said about."""
+    with suppress(OSError, UnicodeDecodeError):
+        lines = path.with_suffix(".log").read_text("utf-8").splitlines()
+        return f": {lines[-1]}" if lines else ""
+    return ""
+
+
+def _wait_for_the_end(path: Path) -> None:
+    """Wait until a keeper that was cut off has put the group in order."""
+    while is_kept(path):
+        time.sleep(LOOK_EVERY_S)

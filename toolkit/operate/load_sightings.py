@@ -1,0 +1,21 @@
+"""What earlier looks saw, as far as a standing approval is to be judged by it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.planning.guardrails.check_context import Seen
+from toolkit.planning.guardrails.limits import Limits
+from toolkit.storage.sightings import empty_groups, unsubscribed_topics
+
+
+def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> Seen:
+    """Return the sightings that limits ask for; raises RecordFailed where they cannot be read."""
+    if limits is None:
+        return Seen()
+    by_age = limits.empty_for_days is not None
+    by_topic = (limits.unsubscribed_for_days, limits.unsubscribed_in_runs) != (None, None)
+    return Seen(
+        empty=empty_groups.empty_since(state, cluster_id) if by_age else {},
+        unsubscribed=unsubscribed_topics.since(state, cluster_id) if by_topic else {},
+    )

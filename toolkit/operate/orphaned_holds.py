@@ -1,0 +1,92 @@
+"""
+Find holds whose keeper is gone without a word: killed, or on a machine that went down.
+
+Until the session of its members is over the broker still withholds what they held, and another
+keeper can go on with it; then it lets go, which nobody has recorded yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.errors import Blocked, RecordFailed
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.operate.hold_end_record import record_end
+from toolkit.operate.hold_steps import read_paused
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    is_kept,
+    keeping,
+    list_holds,
+    read_hold,
+    write_hold,
+)
+
+ENDED_ALONE = "its keeper was gone, and the broker let its partitions go when its session was over"
+
+
+class LeftBehind(NamedTuple):
+    """A hold without a keeper, and what of it the broker still withholds."""
+
+    record: HoldRecord
+    still_held: frozenset[TopicPartition]
+
+    def of(self, group_id: str) -> frozenset[TopicPartition]:
+        """Return what is still held of one group."""
+        return self.still_held if self.record.group_id == group_id else frozenset()
+
+
+def settle_holds(cluster: Cluster, state: Path) -> list[LeftBehind]:
+    """
+    Return the holds on a cluster that were left behind; one that is over is recorded and told once.
+
+    One that cannot be seen now is left for later. Raises ClusterUnreachable.
+    """
+    found: list[LeftBehind] = []
+    for path in list_holds(state):
+        with suppress(Blocked, RecordFailed):  # the broker does not mind a damaged file
+            if is_kept(path):
+                continue
+            record = read_hold(path)
+            if record and _may_be_left(record, cluster):
+                found += _settle(path, record, cluster)
+    return found
+
+
+def _may_be_left(record: HoldRecord, cluster: Cluster) -> bool:
+    return record.status is HoldStatus.HELD and record.cluster.name == cluster.name
+
+
+def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBehind]:
+    with Connection(cluster) as connection:
+        if connection.cluster_id != record.cluster_id:
+            return  # another cluster has the name now, which says nothing about this hold
+        paused = _paused(connection, record.group_id)
+    if isinstance(paused, Problem):
+        return  # that is for later, when it can be seen
+    held = paused & frozenset(record.held)
+    if not held:
+        with keeping(path):
+            if read_hold(path) != record:
+                return  # somebody else was faster
+            record_end(path, record, ENDED_ALONE, datetime.now(UTC))
+            ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
+            write_hold(path, ended)
+    yield LeftBehind(record, held)
+
+
+def _paused(connection: Connection, group_id: str) -> frozenset[TopicPartition] | Problem:
+    listed, problems = list_groups(connection)
+    groups = [group for group in listed if group.group_id == group_id]
+    if not groups:
+        return problems[0] if problems else frozenset()
+    shown = read_paused(connection, groups[0])
+    return shown if isinstance(shown, Problem) else frozenset(shown)

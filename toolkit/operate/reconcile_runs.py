@@ -1,0 +1,165 @@
+"""
+Say what a run did that was cut off: killed, or on a machine that went down.
+
+Its intent is in the audit log, with all that it was about to change, and no outcome. Each change is
+compared with the cluster, and what is found goes into the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.errors import Blocked
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.plan import Action, Outcome, Position, Result, Status, StepOutcome
+from toolkit.storage import audit
+from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import locked
+
+HOLDING = frozenset({Action.HOLD, Action.RELEASE})
+
+
+class CutOff(NamedTuple):
+    """A run that was cut off, and what it turned out to have done."""
+
+    intent: audit.AuditEntry
+    outcome: Outcome
+
+
+class Settled(NamedTuple):
+    """The runs of which it is known now what they did, and those of which it cannot be seen."""
+
+    known: list[CutOff]
+    unseen: list[Unseen]
+
+
+class Unseen(NamedTuple):
+    """A run that was cut off, and why it cannot be seen now what it did."""
+
+    intent: audit.AuditEntry
+    why: str
+
+
+def settle(cluster: Cluster, state: Path) -> Settled:
+    """
+    Return what every run on a cluster did that was cut off; what is known is told only once.
+
+    A run that is still going on is not one of them. Raises ClusterUnreachable and RecordFailed.
+    """
+    ids = {entry.cluster_id for entry in audit.unfinished(state) if entry.cluster == cluster.name}
+    settled = Settled([], [])
+    for cluster_id in sorted(ids):
+        try:
+            with locked(state, cluster_id, Operator.here().who):
+                found = settle_under_lock(cluster, cluster_id, state)
+        except Blocked:
+            continue  # whoever holds the lock is at it
+        settled.known.extend(found.known)
+        settled.unseen.extend(found.unseen)
+    return settled
+
+
+def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Settled:
+    """Settle the runs on the cluster whose lock the caller holds."""
+    intents = [entry for entry in audit.unfinished(state) if entry.cluster_id == cluster_id]
+    settled = Settled([], [])
+    if not intents:
+        return settled
+    with Connection(cluster) as connection:
+        if connection.cluster_id != cluster_id:
+            return settled  # another cluster has the name now, which says nothing about these runs
+        for intent in intents:
+            outcome = _compare(intent, connection)
+            if isinstance(outcome, str):
+                settled.unseen.append(Unseen(intent, outcome))
+                continue
+            here = Operator.here()
+            audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
+            settled.known.append(CutOff(intent, outcome))
+    return settled
+
+
+def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
+    """Return what a run did, or why that cannot be seen now."""
+    # In this order: a broker that has just started lists no group before it has read what they
+    # committed, while a coordinator that is asked for that says that it is still reading.
+    commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
+    listed, unlisted = list_groups(connection)
+    if unknown := [*problems, *(unlisted if any(map(_tells_by_absence, intent.steps)) else [])]:
+        return f"{unknown[0].what}: {unknown[0].why}"
+    held = {(c.group_id, TopicPartition(c.topic, c.partition)): Position.of(c) for c in commits}
+    exists = {group.group_id for group in listed}
+    holding = {step.group_id for step in intent.steps if step.action in HOLDING}
+    paused: dict[str, Collection[TopicPartition]] = {}
+    described = describe_groups(
+        connection, (g for g in listed if g.group_id in holding), topics=frozenset
+    )
+    for found in described:
+        if isinstance(found, Problem):
+            return f"{found.what}: {found.why}"
+        paused[found.group_id] = found.paused
+    return Outcome(
+        run_id=intent.run.run_id,
+        fingerprint=intent.fingerprint,
+        started_at=intent.at,
+        finished_at=datetime.now(UTC),
+        steps=tuple(
+            _hold_step(step, paused.get(step.group_id, ()))
+            if step.action in HOLDING
+            else _step(step, held, is_there=step.group_id in exists)
+            for step in intent.steps
+        ),
+        interrupted="the run was cut off",
+    )
+
+
+def _tells_by_absence(step: audit.AuditStep) -> bool:
+    """Whether only the list of groups tells that a step was done."""
+    return step.action is Action.DELETE_GROUP and not step.changes
+
+
+def _step(
+    step: audit.AuditStep, held: Mapping[tuple[str, TopicPartition], Position], *, is_there: bool
+) -> StepOutcome:
+    results = tuple(_result(c, held.get((step.group_id, c.partition))) for c in step.changes)
+    kinds = {result.status for result in results}
+    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    if _tells_by_absence(step):
+        status = Status.NOT_TRIED if is_there else Status.DONE
+    if step.action is Action.REJOIN:
+        status = Status.NOT_TRIED
+    why = "done in part" if status is Status.FAILED else ""
+    return StepOutcome(step.group_id, step.action, status, why, results)
+
+
+def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:
+    """Say of each partition that was to be held, or let go, whether it is."""
+    wanted = step.action is Action.HOLD
+    results = tuple(
+        Result(change.partition, Status.DONE)
+        if (change.partition in paused) == wanted
+        else Result(
+            change.partition, Status.NOT_TRIED, "it is not held" if wanted else "it is held"
+        )
+        for change in step.changes
+    )
+    kinds = {result.status for result in results}
+    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    return StepOutcome(step.group_id, step.action, status, "", results)
+
+
+def _result(change: audit.AuditChange, found: Position | None) -> Result:
+    if change.before == change.after:  # a rescue, which is harmless to repeat
+        return Result(change.partition, Status.NOT_TRIED, "not known", found)
+    if found == change.after:
+        return Result(change.partition, Status.DONE, "", found)
+    if found == change.before:
+        return Result(change.partition, Status.NOT_TRIED, "it is as it was", found)
+    return Result(change.partition, Status.FAILED, "it was changed by somebody else since", found)

@@ -1,0 +1,1 @@
+"""What each verb would change: facts and a request become a plan."""

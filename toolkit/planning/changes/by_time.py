@@ -1,0 +1,80 @@
+"""A reset's target that goes by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from toolkit.model import Group
+from toolkit.plan import Finding, Severity
+from toolkit.planning.changes.targets import Aim, Place, Target, ToLatest
+from toolkit.planning.selection.index import Index
+
+
+class PastEnd(StrEnum):
+    """What becomes of a partition in which no record is as young as the time asked for."""
+
+    LATEST = "latest"  # it goes to the end of the log
+    KEEP = "keep"  # it stays
+    FAIL = "fail"  # the plan is blocked
+
+
+@dataclass(frozen=True, slots=True)
+class ToDatetime(Target):
+    """
+    To the first record at or after an instant, as the snapshot's `at_time` says.
+
+    `asked` is how the time was asked for, such as "by-duration P1D".
+    """
+
+    at: datetime
+    past_end: PastEnd = PastEnd.KEEP
+    asked: str = ""
+
+    @property
+    def words(self) -> str:
+        """The request in words, with what happens past the last record."""
+        asked = self.asked or f"to-datetime {_utc(self.at)}"
+        return f"{asked} (past the end: {self.past_end})"
+
+    def aim(self, place: Place, index: Index) -> Aim:
+        """Return the offset of the first record that is young enough."""
+        facts = index.snapshot
+        if self.at > facts.taken_at:
+            return Aim(None, "")  # said once, for the plan as a whole
+        if facts.at != self.at or place.partition not in facts.at_time:
+            problem = index.log_problem(place.partition)
+            why = f": {problem.why}" if problem else ""
+            why = f"its offset at {_utc(self.at)} is not known{why}"
+            return Aim(None, why, "unreadable", Severity.BLOCK)
+        found = facts.at_time[place.partition]
+        if found is None:
+            return self._past_end(place, index)
+        why = f"the first record since {_utc(self.at)} is of {_utc(found.timestamp)}"
+        if 0 < found.offset <= place.log_start and found.timestamp > self.at:
+            return Aim(found.offset, f"{why}; the log begins there", "before-log-start")
+        return Aim(found.offset, why)
+
+    def findings(self, index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
+        """Yield that the instant is still to come."""
+        if self.at > (now := index.snapshot.taken_at):
+            why = f"{_utc(self.at)} is still to come: it is {_utc(now)} now"
+            yield Finding("in-the-future", Severity.BLOCK, why)
+
+    def _past_end(self, place: Place, index: Index) -> Aim:
+        why = f"no record is as young as {_utc(self.at)}"
+        if self.past_end is PastEnd.LATEST:
+            end = ToLatest().aim(place, index)
+            return Aim(end.to, f"{why}: {end.why}", "past-end")
+        if self.past_end is PastEnd.KEEP:
+            return Aim(None, f"{why}: the committed offset stays as it is", "past-end")
+        return Aim(None, why, "past-end", Severity.BLOCK)
+
+
+def _utc(at: datetime) -> str:
+    """Write an instant so that milliseconds show only where there are any."""
+    utc = at.astimezone(UTC)
+    text = utc.isoformat(" ", "milliseconds" if utc.microsecond else "seconds")
+    return text.replace("+00:00", " UTC")

@@ -1,0 +1,81 @@
+"""
+Where an offset lands that is wanted in a log, and what goes with it.
+
+Metadata is kept where an offset moves, except Kafka Streams' own, which holds the stream time of
+the old position: kept beside an older offset it would make the application drop records as late.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from bisect import bisect_right
+from dataclasses import replace
+from operator import attrgetter
+
+from toolkit.model import LogOffsets
+from toolkit.plan import Position
+
+FIRST_EPOCH = 0
+STREAM_TIME_CLEARED = "the stream time of the old position is cleared"
+
+
+def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
+    """
+    Return the nearest position that a log has to one that was saved elsewhere, and why it moved.
+
+    A leader epoch that the log cannot have, because the topic was made anew, is not kept. Takes a
+    log of which start and end are known.
+    """
+    start, end = log.log_start or 0, log.log_end or 0
+    offset = min(max(wanted.offset, start), end)
+    if offset == wanted.offset:
+        if _can_have(wanted.leader_epoch, log):
+            return wanted, ""
+        why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was made anew"
+        return replace(wanted, leader_epoch=leader_epoch_at(log, offset)), why
+    where = f"the log start {start}" if wanted.offset < start else f"the log end {end}"
+    side = "before" if wanted.offset < start else "past"
+    why = f"moved to {where}: {wanted.offset} is {side} it"
+    if is_stream_time(wanted.metadata):
+        return Position(offset, leader_epoch_at(log, offset)), f"{why}; {STREAM_TIME_CLEARED}"
+    return Position(offset, leader_epoch_at(log, offset), wanted.metadata), why
+
+
+def is_stream_time(metadata: str) -> bool:
+    """
+    Whether metadata is what Kafka Streams writes beside an offset, under either group protocol.
+
+    It is Base64 of a version (1 or 2), the stream time in 8 bytes and, from 2 on, more
+    (Kafka's `TopicPartitionMetadata`).
+    """
+    try:
+        raw = b64decode(metadata, validate=True)
+    except ValueError:
+        return False
+    return len(raw) >= 9 and raw[0] in {1, 2}
+
+
+def _can_have(leader_epoch: int | None, log: LogOffsets) -> bool:
+    newest = log.epochs[-1].leader_epoch if log.epochs else None
+    return leader_epoch is None or newest is None or leader_epoch <= newest
+
+
+def leader_epoch_at(log: LogOffsets, offset: int) -> int | None:
+    """
+    Return the leader epoch to commit with an offset; None where it is not known for certain.
+
+    That is the epoch of the record before it, the last one that the group has consumed, or at the
+    log start the epoch of the record there. With None a client just reads on; with a wrong epoch
+    it would believe that the log was cut off below its position.
+    """
+    if log.log_start is None or log.log_end is None:
+        return None
+    record = max(offset - 1, log.log_start)
+    if not log.log_start <= offset <= log.log_end or record >= log.log_end:
+        return None
+    index = bisect_right(log.epochs, record, key=attrgetter("end_offset"))
+    if index == len(log.epochs):
+        return None
+    epoch = log.epochs[index].leader_epoch
+    # Where the oldest epoch that is known begins is not known, unless none can be older.
+    return epoch if index > 0 or epoch == FIRST_EPOCH else None

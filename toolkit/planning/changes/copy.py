@@ -1,0 +1,133 @@
+"""
+Copy what one group has committed to another group of the same cluster, or rename a group.
+
+The other group is new or idle. Offsets, leader epochs and metadata are copied as they are. To
+rename is to copy everything to a new group and then, once that is done, to delete the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from toolkit.errors import UsageError
+from toolkit.model import GroupType, Snapshot, TopicPartition
+from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Step
+from toolkit.planning.selection.group_selection import is_plannable, why_not_idle
+from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
+from toolkit.planning.selection.scope import choose_partitions, parse_topics
+
+
+def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[str] = ()) -> Plan:
+    """
+    Plan to commit for `target`, new or idle, what `source` has committed now.
+
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`); none means all. What else the target
+    has committed stays. Raises UsageError where a scope cannot be read, or a group is copied to
+    itself.
+    """
+    scopes = parse_topics(topics)
+    _check_names(source, target)
+    facts = Facts.of(snapshot)
+
+    def parts() -> Iterator[Part]:
+        refusals = tuple(why_no_source(facts, source))
+        yield from refusals
+        if refusals:
+            return
+        chosen = choose_partitions(facts.index, source, scopes)
+        yield from chosen.findings
+        yield from about_source(facts, source, chosen.partitions)
+        yield from is_new(facts, target)
+        committed = facts.commits(source)
+        why = f"where {source} is"
+        wanted = {p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed}
+        yield from commit_step(facts, target, wanted)
+
+    what = ", ".join([f"copy {source} to {target}", *map(str, scopes)])
+    allows = frozenset({NEW_GROUP})
+    return plan_of(snapshot, parts(), intent=Intent.COPY, request=what, allows=allows)
+
+
+def plan_rename(snapshot: Snapshot, *, source: str, target: str) -> Plan:
+    """
+    Plan to move everything that an idle group has committed to a new name.
+
+    Brokers cannot rename: the new group is made, and the old one is deleted after that was done
+    and read back. Raises UsageError where both names are the same.
+    """
+    _check_names(source, target)
+    facts = Facts.of(snapshot)
+    allows = frozenset({NEW_GROUP})
+    request = f"rename {source} to {target}"
+    parts = _renamed(facts, source, target)
+    return plan_of(snapshot, parts, intent=Intent.RENAME, request=request, allows=allows)
+
+
+def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
+    refusals = [*why_no_source(facts, source)]
+    if group := facts.groups.get(source):
+        refusals += why_not_idle(facts.index, group)
+    # Whatever is not known of the old group would be lost with it.
+    refusals += facts.unreadable(source)
+    if target in facts.groups:
+        refusals.append(block("group-exists", "a group of this name exists", target))
+    yield from dict.fromkeys(refusals)
+    committed = facts.commits(source)
+    if not committed and not refusals:
+        yield note("no-commit", "it has committed nothing that a new group could have", source)
+    if not committed or refusals:
+        return
+    why = f"where {source} is"
+    wanted = {p: (Position.of(commit), why) for p, commit in committed.items()}
+    made = tuple(commit_step(facts, target, wanted))
+    yield from about_source(facts, source, committed)
+    yield from made
+    if any(isinstance(part, Step) for part in made):
+        gone = [Change(p, Position.of(c), None, f"kept as {target}") for p, c in committed.items()]
+        yield facts.step(source, Action.DELETE_GROUP, gone, needs=target)
+
+
+def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
+    """Yield why the committed offsets of a group to copy from are not known."""
+    group = facts.groups.get(group_id)
+    if group is None and facts.index.snapshot.why_unlisted:
+        yield block(
+            "unreadable",
+            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
+            group_id,
+        )
+    elif group is None:
+        yield block("no-such-group", "no group has this name", group_id)
+    elif group.type is GroupType.SHARE:
+        yield block("share-group", "a share group has no committed offsets (KIP-932)", group_id)
+    elif not is_plannable(facts.index, group):
+        yield from facts.unreadable(group_id)
+
+
+def about_source(
+    facts: Facts, group_id: str, partitions: Iterable[TopicPartition]
+) -> Iterator[Finding]:
+    """Yield what is to be said of offsets that are copied while their group may go on."""
+    group, committed = facts.groups[group_id], facts.commits(group_id)
+    if group.is_live:
+        at = facts.index.snapshot.taken_at
+        why = f"it is {group.state} and goes on; what it had committed at {at:%H:%M:%S} UTC counts"
+        yield note("source-live", why, group_id)
+    for partition in partitions:
+        if partition in committed and committed[partition].pending:
+            why = "an open transaction is about to commit here"
+            yield block("pending-transaction", why, group_id, partition)
+
+
+def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:
+    """Yield that a group will be made, where it does not exist."""
+    if group_id not in facts.groups:
+        why = "it does not exist, and is made as a group without members"
+        yield note("new-group", why, group_id)
+
+
+def _check_names(source: str, target: str) -> None:
+    if source == target:
+        raise UsageError(f"group {source!r} is both ends", hint="name another group as the target")
+    if not target:
+        raise UsageError("the name of the target group is empty")

@@ -1,0 +1,233 @@
+"""
+Copy what a group has committed to a mirror: another cluster with the same records.
+
+A mirror that keeps offsets is copied to by equal offsets. Any other is copied to by time: the group
+goes to the first record of the mirror that is as young as the next one it would have read. As long
+as a mirror keeps the order of records, and has no unread one deleted already, that never skips an
+unread record, also where timestamps are out of order or those of the mirror's own clock, as long as
+that is not behind the source's; records
+that the group has read may come again:
+
+- records of the same millisecond, or out of order, come again;
+- a group that has read everything has no next record: its last one comes again, because the mirror
+  may meanwhile have records that came after it;
+- where the mirror has no record as young, it lags behind: the group waits at its end.
+
+Read the source first and the mirror after it; look the times up in the mirror last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from toolkit.errors import UsageError
+from toolkit.model import Commit, LogOffsets, Snapshot, TimedOffset, TopicPartition
+from toolkit.plan import NEW_GROUP, Intent, Plan, Position
+from toolkit.planning.changes.clamp import (
+    STREAM_TIME_CLEARED,
+    is_stream_time,
+    land,
+    leader_epoch_at,
+)
+from toolkit.planning.changes.copy import about_source, is_new, why_no_source
+from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, plan_of
+from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics, scopes_of
+
+MARKERS = 2  # so many transaction markers may lie between a commit and the record before it
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Which group is copied to which, and what the mirror puts before the names of topics."""
+
+    source: str
+    target: str
+    prefix: str = ""  # MirrorMaker's default is the alias of the source and a dot
+
+    def mirrored(self, partition: TopicPartition) -> TopicPartition:
+        """Return the partition of the mirror that has the records of one of the source."""
+        return TopicPartition(self.prefix + partition.topic, partition.partition)
+
+
+class Both(NamedTuple):
+    """One commit of the source, with the logs at both ends."""
+
+    commit: Commit
+    source_log: LogOffsets
+    partition: TopicPartition  # of the mirror
+    log: LogOffsets
+
+
+@dataclass(frozen=True, slots=True)
+class ByOffset:
+    """To equal offsets, for a mirror that keeps them."""
+
+    words: str = "by offset"
+
+    def place(self, both: Both) -> tuple[Position | None, str]:
+        """Return the same offset of the mirror, or the nearest that it has."""
+        position, moved = land(Position(both.commit.offset, None, both.commit.metadata), both.log)
+        epoch = leader_epoch_at(both.log, position.offset)
+        why = f"the same offset; {moved}" if moved else "the same offset"
+        return Position(position.offset, epoch, position.metadata), why
+
+
+@dataclass(frozen=True, slots=True)
+class ByTime:
+    """
+    To the record of the same time.
+
+    `times` are those of the source's records, as far as `records_to_date` asks for them; `found`
+    are the mirror's first records at or after the `instants` made from them, None where it has no
+    record as young.
+    """
+
+    times: Mapping[tuple[TopicPartition, int], datetime]
+    found: Mapping[TopicPartition, TimedOffset | None]
+    words: str = "by time"
+
+    def place(self, both: Both) -> tuple[Position | None, str]:
+        """Return where the mirror has the next record, or that this is not known."""
+        commit, log = both.commit, both.log
+        dated = _dated(commit, both.source_log, self.times)
+        if dated is None and log.log_start == log.log_end:
+            return self._at(both, log.log_end, "the mirror is empty")
+        if dated is None:
+            return None, f"no record of the source at or before {commit.offset} has a known time"
+        at = f"{dated.at:%Y-%m-%d %H:%M:%S} UTC"
+        what = "its next record" if dated.is_next else "the last record it has read"
+        if both.partition not in self.found:
+            return None, f"where the mirror was at {at} is not known"
+        spot = self.found[both.partition]
+        if spot is None:
+            return self._at(both, log.log_end, f"the mirror has no record of {at} yet: its end")
+        why = f"{what} is of {at}"
+        if not dated.is_next:
+            why += " and comes again"
+        return self._at(both, spot.offset, why)
+
+    def _at(self, both: Both, offset: int | None, why: str) -> tuple[Position, str]:
+        metadata = both.commit.metadata
+        if is_stream_time(metadata):
+            metadata, why = "", f"{why}; {STREAM_TIME_CLEARED}"
+        position, moved = land(Position(offset or 0, None, metadata), both.log)
+        epoch = leader_epoch_at(both.log, position.offset)
+        return Position(position.offset, epoch, metadata), f"{why}; {moved}" if moved else why
+
+
+def plan_copy_between(
+    source: Snapshot,
+    mirror: Snapshot,
+    *,
+    pair: Pair,
+    by: ByOffset | ByTime,
+    topics: Sequence[str] = (),
+) -> Plan:
+    """
+    Plan to commit on the mirror, for a new or idle group, where a group of the source is.
+
+    `topics` are scopes of the source (`TOPIC` or `TOPIC:0,1`); none means all. The
+    mirror's snapshot is to have the logs of the mirrored topics. Raises UsageError where a scope
+    cannot be read, or both are one cluster.
+    """
+    if source.cluster_id == mirror.cluster_id:
+        raise UsageError(
+            f"{source.cluster} and {mirror.cluster} are one cluster, with the id "
+            f"{source.cluster_id!r}",
+            hint="copy within the cluster",
+        )
+    scopes = parse_topics(topics)
+    here, there = Facts.of(source), Facts.of(mirror)
+    ends = f"{pair.source} of {source.cluster} to {pair.target} of {mirror.cluster}"
+    request = ", ".join([f"copy {ends}", *map(str, scopes), by.words])
+    return plan_of(
+        mirror,
+        _copied(here, there, pair=pair, by=by, scopes=scopes),
+        intent=Intent.COPY,
+        request=request,
+        allows=frozenset({NEW_GROUP}),
+    )
+
+
+def _copied(
+    here: Facts, there: Facts, *, pair: Pair, by: ByOffset | ByTime, scopes: Sequence[TopicScope]
+) -> Iterator[Part]:
+    refusals = tuple(why_no_source(here, pair.source))
+    yield from refusals
+    if refusals:
+        return
+    chosen = choose_partitions(here.index, pair.source, scopes)
+    yield from chosen.findings
+    yield from about_source(here, pair.source, chosen.partitions)
+    committed = here.commits(pair.source)
+    mirrored = {pair.mirrored(p): p for p in chosen.partitions if p in committed}
+    if not mirrored:
+        return
+    yield from is_new(there, pair.target)
+    found = choose_partitions(there.index, pair.target, scopes_of(mirrored), new_topics=True)
+    yield from found.findings
+    here_logs, there_logs = here.index.snapshot.logs, there.index.snapshot.logs
+    wanted = {}
+    for partition in found.partitions:
+        origin = mirrored[partition]
+        both = Both(committed[origin], here_logs[origin], partition, there_logs[partition])
+        position, why = by.place(both)
+        if position is None:
+            yield block("unreadable", why, pair.target, partition)
+        else:
+            wanted[partition] = (position, why)
+    yield from commit_step(there, pair.target, wanted)
+
+
+class _Dated(NamedTuple):
+    at: datetime
+    is_next: bool  # it is the record that the group would read next, not one before it
+
+
+def records_to_date(
+    source: Snapshot, group_id: str, *, topics: Sequence[str] = ()
+) -> frozenset[tuple[TopicPartition, int]]:
+    """Return the source's records, as partition and offset, of which the times are needed."""
+    facts = Facts.of(source)
+    committed = facts.commits(group_id)
+    chosen = choose_partitions(facts.index, group_id, parse_topics(topics))
+    return frozenset(
+        (partition, offset)
+        for partition in chosen.partitions
+        if partition in committed
+        for offset in _candidates(committed[partition], source.logs[partition])
+    )
+
+
+def instants(
+    source: Snapshot, pair: Pair, times: Mapping[tuple[TopicPartition, int], datetime]
+) -> dict[TopicPartition, datetime]:
+    """Return at which instant each partition of the mirror is to be looked up."""
+    dated = {
+        pair.mirrored(partition): _dated(commit, source.logs[partition], times)
+        for partition, commit in Facts.of(source).commits(pair.source).items()
+        if partition in source.logs
+    }
+    return {partition: found.at for partition, found in dated.items() if found}
+
+
+def _candidates(commit: Commit, log: LogOffsets) -> Iterator[int]:
+    """Yield the offset of the next record, and those where the last one before it may be."""
+    start, end = log.log_start or 0, log.log_end or 0
+    following = min(max(commit.offset, start), end)
+    for offset in range(following, following - MARKERS - 1, -1):
+        if start <= offset < end:
+            yield offset
+
+
+def _dated(
+    commit: Commit, log: LogOffsets, times: Mapping[tuple[TopicPartition, int], datetime]
+) -> _Dated | None:
+    partition = TopicPartition(commit.topic, commit.partition)
+    for offset in _candidates(commit, log):
+        if at := times.get((partition, offset)):
+            return _Dated(at, is_next=offset >= commit.offset)
+    return None

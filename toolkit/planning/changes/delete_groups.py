@@ -1,0 +1,100 @@
+"""
+Delete whole groups (KIP-229): named ones, or all that have been empty for a while.
+
+How long a group has been empty is never guessed: see `toolkit.planning.selection.unused_since`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from toolkit.model import Group, GroupType, Snapshot
+from toolkit.plan import Action, Change, Intent, Plan, Position
+from toolkit.planning.selection.group_selection import choose_groups
+from toolkit.planning.selection.member_names import members_of
+from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
+from toolkit.planning.selection.unused_since import Sighting, Unused, unused_since
+
+
+def plan_delete_groups(
+    snapshot: Snapshot,
+    *,
+    groups: Sequence[str],
+    empty_for: timedelta | None = None,
+    sightings: Mapping[str, Sighting] | None = None,
+) -> Plan:
+    """
+    Plan to delete groups, named or by shell pattern, with everything that they committed.
+
+    With `empty_for`, those that have been used since are left out with a note, and so are those of
+    which that is not known; `sightings` are by group. A live group that is named blocks; one that
+    only matches a pattern is left out where `empty_for` is given. Raises UsageError without a name.
+    """
+    facts = Facts.of(snapshot)
+
+    def parts() -> Iterator[Part]:
+        chosen, findings = choose_groups(facts.index, groups)
+        yield from findings
+        for group in chosen:
+            sighting = (sightings or {}).get(group.group_id)
+            unused = unused_since(group, facts.commits(group.group_id).values(), sighting)
+            if empty_for is None:
+                yield from _deleted(facts, group, _told(unused, snapshot.taken_at))
+            elif group.is_live and group.group_id not in groups:
+                yield note("too-young", f"it is not empty: {group.state}", group.group_id)
+            elif group.is_live:
+                yield from _deleted(facts, group, "")
+            else:
+                yield from _if_old_enough(facts, group, unused, empty_for)
+
+    request = f"delete groups {in_words(groups)}"
+    if empty_for is not None:
+        request += f", empty for {_duration(empty_for)}"
+    return plan_of(snapshot, parts(), intent=Intent.DELETE_GROUPS, request=request)
+
+
+def _if_old_enough(
+    facts: Facts, group: Group, unused: Unused | None, empty_for: timedelta
+) -> Iterator[Part]:
+    told = _told(unused, facts.index.snapshot.taken_at)
+    if unused is None:
+        why = "neither its own record in the log nor our sightings tell since when it is empty"
+        yield note("age-unknown", why, group.group_id)
+    elif facts.index.snapshot.taken_at - unused.since < empty_for:
+        yield note("too-young", f"{told}; asked for {_duration(empty_for)}", group.group_id)
+    else:
+        yield note("empty-for", told, group.group_id)
+        yield from _deleted(facts, group, told)
+
+
+def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
+    name, committed = group.group_id, facts.commits(group.group_id)
+    unreadable = tuple(facts.unreadable(name))
+    yield from unreadable
+    if group.is_live:
+        yield block("group-live", f"it is {group.state}; members: {members_of(group)}", name)
+        return
+    if group.type is GroupType.UNKNOWN:
+        yield block("unreadable", "it is a type of group this version does not know", name)
+    for partition, commit in committed.items():
+        if commit.pending:
+            said = "an open transaction is about to commit here"
+            yield block("pending-transaction", said, name, partition)
+    if not unreadable:
+        changes = [Change(p, Position.of(commit), None, why) for p, commit in committed.items()]
+        yield facts.step(name, Action.DELETE_GROUP, changes)
+
+
+def _told(unused: Unused | None, now: datetime) -> str:
+    if unused is None:
+        return ""
+    return f"Empty for {_duration(now - unused.since)}: {unused.source} of {unused.since:%Y-%m-%d}"
+
+
+def _duration(age: timedelta) -> str:
+    """Write a duration in whole days, or in hours or minutes where it is shorter."""
+    for unit, words in ((timedelta(days=1), "day"), (timedelta(hours=1), "hour")):
+        if (count := age // unit) > 0:
+            return f"{count} {words}{'s' if count > 1 else ''}"
+    return f"{max(0, age // timedelta(minutes=1))} min"

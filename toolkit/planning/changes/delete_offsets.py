@@ -1,0 +1,225 @@
+"""
+Delete committed offsets (KIP-496): of a live group those that nobody subscribes to, else any.
+
+A broker refuses a topic that any member subscribes to, and a group that has members of another
+protocol than a consumer's; it calls the deletion of a commit that is not there a success. All of
+that is said here, before it is asked.
+
+Since when a group does not subscribe to a topic is never guessed: only an unbroken series of our
+own looks tells it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from toolkit.model import Group, GroupType, Snapshot, TopicPartition
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
+from toolkit.planning.selection.group_selection import choose_groups
+from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
+from toolkit.planning.selection.scope import TopicScope, parse_topics
+from toolkit.planning.selection.unused_since import Sighting
+from toolkit.planning.times import short_duration
+from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
+
+TOPICS_REQUIRED = (
+    "without a topic, all offsets of an idle group would be deleted: name topics, or say that all "
+    "are meant"
+)
+
+
+def plan_delete_offsets(
+    snapshot: Snapshot,
+    *,
+    groups: Sequence[str],
+    topics: Sequence[str] = (),
+    all_topics: bool = False,
+) -> Plan:
+    """
+    Plan to delete committed offsets of groups, named or by shell pattern.
+
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`). Without any, a live group loses the
+    offsets of all topics that it does not subscribe to, and an idle one, for which that would be
+    everything, is refused unless `all_topics`. Raises UsageError where a scope cannot be read.
+    """
+    scopes = parse_topics(topics)
+    facts = Facts.of(snapshot)
+
+    def parts() -> Iterator[Part]:
+        chosen, findings = choose_groups(facts.index, groups)
+        yield from findings
+        for group in chosen:
+            if group.type is GroupType.SHARE:
+                why = "a share group has no committed offsets (KIP-932)"
+                yield block("share-group", why, group.group_id)
+            elif scopes or all_topics:
+                yield from _named(facts, group, scopes)
+            elif group.is_live:
+                none = note("no-commit", "nothing that it does not subscribe to", group.group_id)
+                yield from tuple(_unsubscribed(facts, group)) or (none,)
+            else:
+                yield block("topics-required", TOPICS_REQUIRED, group.group_id)
+
+    what = in_words([str(scope) for scope in scopes], "topics") or (
+        "all topics" if all_topics else "topics not subscribed to"
+    )
+    request = f"delete offsets of {in_words(groups)}, {what}"
+    return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftFor:
+    """How long, and by how many runs, a topic must have been seen left behind."""
+
+    length: timedelta | None = None
+    runs: int = 0
+    sightings: Mapping[tuple[str, str], Sighting] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        """Return it in words, "" where anything goes."""
+        length = f"left behind for {short_duration(self.length)}" if self.length else ""
+        return ", ".join(filter(None, (length, f"in {_runs(self.runs)}" if self.runs > 0 else "")))
+
+    def judge(self, group_id: str, topic: str, now: datetime) -> Finding | str:
+        """Return why a topic's offsets stay for now; or, where they may go, what was seen."""
+        if not str(self):
+            return ""
+        sighting = self.sightings.get((group_id, topic))
+        if sighting is None:
+            why = "no run of ours has told yet since when the group does not subscribe to it"
+            return Finding("age-unknown", Severity.NOTE, why, group_id, topic)
+        at = f"{sighting.since:%Y-%m-%d %H:%M} UTC"
+        seen = f"seen left behind in {_runs(sighting.seen)} since {at}"
+        is_long_enough = self.length is None or now - sighting.since >= self.length
+        if is_long_enough and sighting.seen >= self.runs:
+            return seen
+        return Finding("too-young", Severity.NOTE, f"{seen}; asked: {self}", group_id, topic)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+ANY_AGE = _LeftFor()
+
+
+def plan_delete_unsubscribed(
+    snapshot: Snapshot,
+    *,
+    groups: Sequence[str] = ("*",),
+    left_for: timedelta | None = None,
+    in_runs: int = 0,
+    sightings: Mapping[tuple[str, str], Sighting] | None = None,
+) -> Plan:
+    """
+    Plan to delete every committed offset of a topic that its live group does not subscribe to.
+
+    Groups of which that cannot be said are passed over, with the reason as a note where they have
+    committed anything. With `left_for` or `in_runs`, a topic that was not seen left behind for so
+    long, or by so many runs, stays with a note, and so does one of which that is not known.
+    `sightings` are by group and topic; this snapshot is to be the last that they know of.
+    """
+    facts = Facts.of(snapshot)
+    wanted = _LeftFor(left_for, in_runs, sightings or {})
+
+    def parts() -> Iterator[Part]:
+        chosen, findings = choose_groups(facts.index, groups)
+        yield from findings
+        for group in chosen:
+            why = why_left_out(group)
+            if not why:
+                yield from _unsubscribed(facts, group, wanted)
+            elif facts.commits(group.group_id):
+                yield note("left-out", why, group.group_id)
+
+    asked = ("delete offsets of topics not subscribed to", in_words(groups), str(wanted))
+    request = ", ".join(filter(None, asked))
+    return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
+
+
+def why_kept(group: Group, topic: str) -> Finding | None:
+    """
+    Return why a group's offsets of a topic cannot be deleted; None where they can.
+
+    The rules are those of the broker, which answers 86 for a subscribed topic and 68 for a group
+    with members that are not consumers.
+    """
+    if not group.is_live:
+        return None
+    if why := why_left_out(group):
+        if group.type is not GroupType.UNKNOWN and why != group.unreadable_subscription:
+            return block("group-live", why, group.group_id)
+        return block("unreadable", f"what it subscribes to is not known: {why}", group.group_id)
+    readers = [member for member in group.members if topic in member.subscription.topics]
+    if not readers:
+        return None
+    names = name_members(readers)
+    return Finding("subscribed", Severity.BLOCK, f"subscribed by {names}", group.group_id, topic)
+
+
+def _named(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
+    """Delete what the scopes mean, or everything where there are none."""
+    committed = facts.commits(group.group_id)
+    meant = [p for p in committed if _is_meant(p, scopes)]
+    kept = {topic: why_kept(group, topic) for topic in sorted({p.topic for p in meant})}
+    yield from dict.fromkeys(refusal for refusal in kept.values() if refusal)
+    for finding in facts.unreadable(group.group_id):
+        at = TopicPartition(finding.topic or "", finding.partition or 0)
+        if finding.topic is None or _is_meant(at, scopes):
+            yield finding
+    yield from _not_there(facts, group, scopes)
+    yield from _deleted(facts, group, {p: "" for p in meant if not kept[p.topic]})
+
+
+def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
+    return not scopes or any(partition in scope for scope in scopes)
+
+
+def _unsubscribed(facts: Facts, group: Group, wanted: _LeftFor = ANY_AGE) -> Iterator[Part]:
+    """Delete what a live group committed of topics that it does not subscribe to."""
+    name, now = group.group_id, facts.index.snapshot.taken_at
+    yield from facts.unreadable(name)
+    kept = {p: why_kept(group, p.topic) for p in facts.commits(name)}
+    yield from dict.fromkeys(
+        refusal for refusal in kept.values() if refusal and refusal.rule != "subscribed"
+    )
+    leftover = [partition for partition, refusal in kept.items() if not refusal]
+    judged = {
+        topic: wanted.judge(name, topic, now) for topic in sorted({p.topic for p in leftover})
+    }
+    yield from (found for found in judged.values() if isinstance(found, Finding))
+    why = "no member subscribes to the topic"
+    whys = {
+        p: f"{why}; {seen}" if seen else why
+        for p in leftover
+        if not isinstance(seen := judged[p.topic], Finding)
+    }
+    yield from _deleted(facts, group, whys)
+
+
+def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
+    """Yield what was named and is not committed, for which the real tool says "Successful"."""
+    there = {*facts.commits(group.group_id), *facts.index.unread.get(group.group_id, ())}
+    if not scopes and not there:
+        yield note("no-commit", "it has committed nothing", group.group_id)
+    for scope in scopes:
+        numbers = {partition.partition for partition in there if partition.topic == scope.topic}
+        lacking = set(scope.partitions or ()) - numbers
+        if lacking or not numbers:
+            what = TopicScope(scope.topic, tuple(sorted(lacking)) or None)
+            why = f"nothing is committed for {what}"
+            yield Finding("no-commit", Severity.NOTE, why, group.group_id, scope.topic)
+
+
+def _deleted(facts: Facts, group: Group, whys: Mapping[TopicPartition, str]) -> Iterator[Part]:
+    committed = facts.commits(group.group_id)
+    for partition in whys:
+        if committed[partition].pending:
+            said = "an open transaction is about to commit here"
+            yield block("pending-transaction", said, group.group_id, partition)
+    changes = [Change(p, Position.of(committed[p]), None, why) for p, why in whys.items()]
+    if changes:
+        yield facts.step(group.group_id, Action.DELETE_OFFSETS, changes)

@@ -1,0 +1,95 @@
+"""A reset's target that was written down: in a file, by another group, in a backup."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolkit.errors import UsageError
+from toolkit.model import Group, TopicPartition
+from toolkit.plan import Finding, Position, Severity
+from toolkit.planning.changes.targets import Aim, Place, Target
+from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.scope import TopicScope, ranges, scopes_of
+
+Offsets = Mapping[tuple[str | None, TopicPartition], int | Position]
+
+
+@dataclass(frozen=True, slots=True)
+class FromOffsets(Target):
+    """
+    To offsets that were written down: a file, another group, a backup. Made by `from_offsets`.
+
+    `rows` has them by group; those under None are for every group. A `Position` brings its
+    metadata and leader epoch along.
+    """
+
+    rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
+    source: str  # in words, such as "from-file offsets.csv"
+    cluster_id: str | None = None  # of which they are, where that is known
+
+    @property
+    def words(self) -> str:
+        """The request in words."""
+        return self.source
+
+    def named(self, group_id: str) -> Mapping[TopicPartition, int | Position]:
+        """Return the rows of a group; its own come before those for every group."""
+        return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}
+
+    def aim(self, place: Place, _index: Index) -> Aim:
+        """Return the row's offset."""
+        mine = self.rows.get(place.group.group_id, {})
+        rows = mine if place.partition in mine else self.rows[None]
+        return Aim(rows[place.partition], "as written down")
+
+    def findings(self, index: Index, groups: Sequence[Group]) -> Iterator[Finding]:
+        """Yield that they are of another cluster, which rows are for other groups, who has none."""
+        if self.cluster_id not in {None, index.snapshot.cluster_id}:
+            why = f"these are offsets of another cluster, with the id {self.cluster_id!r}"
+            yield Finding("other-cluster", Severity.BLOCK, why)
+        asked = {group.group_id for group in groups}
+        others = sorted(name for name in self.rows if name is not None and name not in asked)
+        if others:
+            count = sum(len(self.rows[name]) for name in others)
+            more = ", ..." if len(others) > 5 else ""
+            names = f"{', '.join(others[:5])}{more}"
+            why = f"{count:,} rows are for groups that were not asked for: {names}; left out"
+            yield Finding("other-groups", Severity.NOTE, why)
+        for name in sorted(asked):
+            if not self.named(name):
+                yield Finding("no-row", Severity.BLOCK, "no row is written down for it", name)
+
+
+def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None) -> FromOffsets:
+    """Return a target from rows; `source` says where they are from. UsageError for one below 0."""
+    rows: dict[str | None, dict[TopicPartition, int | Position]] = defaultdict(dict)
+    for (group_id, partition), row in offsets.items():
+        offset = row.offset if isinstance(row, Position) else row
+        if offset < 0:
+            where = f"{partition.topic}:{partition.partition}"
+            raise UsageError(f"an offset cannot be negative: {offset} for {where}")
+        rows[group_id][partition] = row
+    return FromOffsets(dict(rows), source, cluster_id)
+
+
+def narrow(
+    named: Mapping[TopicPartition, int | Position], scopes: Sequence[TopicScope], group_id: str
+) -> tuple[tuple[TopicScope, ...], list[Finding]]:
+    """Return the scopes of the rows that are also within the scopes asked for, and what is not."""
+    if not scopes:
+        return scopes_of(named), []
+    findings = []
+    inside = {partition for partition in named if any(partition in scope for scope in scopes)}
+    if left_out := len(named) - len(inside):
+        why = f"{left_out:,} rows are for other partitions than those asked for; left out"
+        findings.append(Finding("other-partitions", Severity.NOTE, why, group_id))
+    for scope in scopes:
+        have = {partition.partition for partition in inside if partition.topic == scope.topic}
+        lacking = set(scope.partitions or ()) - have
+        if lacking or not have:
+            what = f"{scope.topic}:{ranges(lacking)}" if lacking else scope.topic
+            why = f"no row is written down for {what}"
+            findings.append(Finding("no-row", Severity.BLOCK, why, group_id, scope.topic))
+    return scopes_of(inside), findings

@@ -1,0 +1,64 @@
+"""The modes of a reset by name, as commands and notebooks are given them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+
+from toolkit.errors import UsageError
+from toolkit.planning.changes.by_time import PastEnd, ToDatetime
+from toolkit.planning.changes.targets import (
+    ShiftBy,
+    Target,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+)
+from toolkit.planning.times import parse_duration, parse_time
+
+WITHOUT_VALUE: dict[str, Callable[[], Target]] = {
+    "to-earliest": ToEarliest,
+    "to-latest": ToLatest,
+    "to-current": ToCurrent,
+}
+WITH_NUMBER: dict[str, Callable[[int], Target]] = {"to-offset": ToOffset, "shift-by": ShiftBy}
+BY_TIME = ("to-datetime", "by-duration")
+MODES = (*WITHOUT_VALUE, *WITH_NUMBER, *BY_TIME)
+NUMBER = re.compile(r"[+-]?[0-9]{1,19}", re.ASCII)
+
+
+def parse_target(
+    mode: str, value: str = "", *, now: datetime, past_end: str = PastEnd.KEEP
+) -> Target:
+    """
+    Return the target of a mode: `to-offset 20`, `by-duration P1D`, `to-earliest`.
+
+    `now` is what a duration is counted back from, `past_end` what becomes of a partition without a
+    record as young as the time. Raises UsageError for an unknown mode or a value that is not one.
+    """
+    if mode in WITHOUT_VALUE:
+        if value:
+            raise UsageError(f"{mode} takes no value, but was given {value!r}", hint="leave it out")
+        return WITHOUT_VALUE[mode]()
+    if mode in WITH_NUMBER:
+        if not NUMBER.fullmatch(value):
+            raise UsageError(f"{mode} needs a whole number, not {value!r}", hint=f"{mode} 10")
+        return WITH_NUMBER[mode](int(value))
+    if mode in BY_TIME:
+        return _by_time(mode, value, now, past_end)
+    raise UsageError(f"there is no mode {mode!r}", hint=f"one of: {', '.join(MODES)}")
+
+
+def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
+    if past_end not in list(PastEnd):
+        hint = f"one of: {', '.join(PastEnd)}"
+        raise UsageError(f"past the end, {past_end!r} is not a choice", hint=hint)
+    if mode == "to-datetime":
+        instant = parse_time(value)
+        return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")
+    # To the second: a plan that is made again a moment later should be the same plan.
+    at = (now - parse_duration(value)).replace(microsecond=0)
+    words = f"by-duration {value} = {at:%Y-%m-%d %H:%M:%S} UTC"
+    return ToDatetime(at, PastEnd(past_end), words)

@@ -1,0 +1,156 @@
+"""
+Plan to move the committed offsets of a live group, while its partitions are held.
+
+Its numbers move on until the partitions stand still, so it is approved as what was asked for: the
+target, the partitions, how they are held. The exact plan is made then, and judged once more.
+Partitions of a streams group cannot be held: it is moved while the owners are evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from toolkit.model import (
+    HOLDER,
+    Group,
+    GroupType,
+    Member,
+    Prefer,
+    Snapshot,
+    Subscription,
+    TopicPartition,
+)
+from toolkit.plan import Finding, Intent, Plan, Position
+from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.pause import plan_pause
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import Target
+from toolkit.planning.holds.hold_context import Background, HoldTerms
+from toolkit.planning.selection.plan_parts import note
+from toolkit.planning.selection.scope import scopes_of
+
+BACKGROUND = Background()
+UNHELD = (
+    "its partitions cannot be held (KIP-1071): those that read them are evicted, wait while they "
+    "are moved, and read again on all their partitions what they have not committed yet; what they "
+    "commit next is watched for half a minute"
+)
+
+Replan = Callable[[Snapshot], Plan]
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRequest:
+    """What is asked for: which offsets of which live group go where, and how they are held."""
+
+    target: Target
+    group: str
+    topics: tuple[str, ...] = ()
+    new_topics: bool = False
+    prefer: Prefer = Prefer.LOSSLESS
+    beside: Background = field(default_factory=Background)
+
+
+class PlannedMove(NamedTuple):
+    """
+    A plan with the numbers of now, to be approved, and how it is made anew from later facts.
+
+    Those are to say where the logs stood `at` an instant, where the target is a time.
+    """
+
+    plan: Plan
+    replan: Replan
+    at: datetime | None = None
+
+
+def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
+    """
+    Plan a reset of a live group as it would be if its partitions stood still now.
+
+    Its fingerprint stands for what is asked for, not for the numbers. Raises UsageError where a
+    scope cannot be read.
+    """
+
+    def reset(facts: Snapshot, topics: tuple[str, ...]) -> Plan:
+        return plan_reset(
+            facts,
+            request.target,
+            groups=[request.group],
+            topics=topics,
+            new_topics=request.new_topics,
+        )
+
+    estimate = reset(as_if_held(snapshot, request.group), request.topics)
+    words = estimate.request.replace("reset", "move", 1)
+    terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
+    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
+    plan = replace(
+        estimate,
+        intent=Intent.MOVE,
+        request=words,
+        terms=terms,
+        findings=(*estimate.findings, *_of_the_hold(snapshot, request, scopes)),
+    )
+
+    def replan(facts: Snapshot) -> Plan:
+        known = facts if is_holdable(facts, request.group) else as_if_held(facts, request.group)
+        return _exact(reset(known, scopes or request.topics), words)
+
+    return PlannedMove(plan, replan, snapshot.at)
+
+
+def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
+    """Whether partitions of a group can be held; in a streams group they cannot (KIP-1071)."""
+    types = (group.type for group in snapshot.groups if group.group_id == group_id)
+    return GroupType.STREAMS not in types
+
+
+def move_back(done: Plan, run_id: str, *, beside: Background = BACKGROUND) -> MoveRequest:
+    """Return what puts offsets of a live group back to where a run found them."""
+    (group,) = done.group_ids
+    before: dict[tuple[str | None, TopicPartition], int | Position] = {
+        (group, change.partition): change.before for _, change in done.changes if change.before
+    }
+    source = f"as before run {run_id}"
+    target = from_offsets(before, source=source, cluster_id=done.cluster_id)
+    return MoveRequest(target, group, beside=beside)
+
+
+def _of_the_hold(
+    snapshot: Snapshot, request: MoveRequest, scopes: tuple[str, ...]
+) -> tuple[Finding, ...]:
+    """Return what is to be said about holding what would be moved, and what that costs."""
+    if not scopes:
+        return ()
+    if not is_holdable(snapshot, request.group):
+        return (note("move-unheld", UNHELD, request.group),)
+    terms = HoldTerms(request.prefer)
+    return plan_pause(
+        snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside
+    ).findings
+
+
+def as_if_held(snapshot: Snapshot, group_id: str) -> Snapshot:
+    """Return the facts as they would be if all partitions of a live group were held."""
+    groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
+    return replace(snapshot, groups=tuple(groups))
+
+
+def _as_held(group: Group, snapshot: Snapshot) -> Group:
+    if not group.is_live:
+        return group
+    committed = {
+        TopicPartition(commit.topic, commit.partition)
+        for commit in snapshot.commits
+        if commit.group_id == group.group_id
+    }
+    missing = ({*snapshot.logs} | committed) - group.paused.keys()
+    holder = Member("", HOLDER, "", Subscription(), holds=tuple(sorted(missing)))
+    return replace(group, members=(*group.members, holder))
+
+
+def _exact(plan: Plan, words: str) -> Plan:
+    return replace(plan, intent=Intent.MOVE, request=words)

@@ -1,0 +1,201 @@
+"""
+Plan to pause partitions of a live group, and to resume them (KIP-1249).
+
+Facts in, plan out; nothing here loads pandas, so that what holds partitions stays small. What is
+paused already, or not paused, is a note and no change: asking twice is no mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from toolkit.errors import UsageError
+from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Severity
+from toolkit.planning.holds.hold_context import Background, HoldCase, HoldTerms
+from toolkit.planning.holds.hold_costs import cost_notes
+from toolkit.planning.holds.hold_rules import (
+    CASE_RULES,
+    GROUP_RULES,
+    holder_in_words,
+    holders,
+    in_short,
+    is_ours,
+)
+from toolkit.planning.selection.group_selection import no_such_group
+from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
+from toolkit.planning.selection.scope import (
+    NO_PARTITION,
+    RULES,
+    TopicScope,
+    parse_topics,
+    ranges,
+)
+
+NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
+LEFT_BEHIND = "goes on with the hold of a process that is gone"
+HOLD_TERMS = HoldTerms()
+BACKGROUND = Background()
+
+
+def plan_pause(
+    snapshot: Snapshot,
+    *,
+    group: str,
+    topics: Sequence[str],
+    terms: HoldTerms = HOLD_TERMS,
+    beside: Background = BACKGROUND,
+) -> Plan:
+    """
+    Plan to keep partitions of one group from its members while the others go on.
+
+    `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError
+    where a scope cannot be read or no topic is named.
+    """
+    if not topics:
+        raise UsageError("no topic is named", hint="--topic orders:0,1, or a whole topic")
+    scopes = parse_topics(topics)
+    facts = Facts.of(snapshot)
+    known = facts.groups.get(group)
+
+    def parts() -> Iterator[Part]:
+        if known is None:
+            yield no_such_group(group, snapshot.why_unlisted)
+            return
+        partitions, missing = every_partition(facts.index, group, scopes)
+        yield from missing
+        left = [p for p in partitions if p in known.paused and p in beside.left_behind]
+        yield from already_paused(known, [p for p in partitions if p not in left])
+        wanted = tuple(p for p in partitions if p not in known.paused)
+        case = HoldCase(facts.index, known, wanted, terms, beside)
+        if wanted:
+            yield from judge(case)
+        changes = [Change(p, None, None, _why_held(case, p)) for p in wanted]
+        changes += [Change(p, None, None, LEFT_BEHIND) for p in left]
+        if changes:
+            yield facts.step(group, Action.HOLD, changes)
+
+    request = f"pause {group} {' '.join(map(str, scopes))} {terms.words}"
+    plan = plan_of(snapshot, parts(), intent=Intent.PAUSE, request=request)
+    return replace(plan, terms=terms.as_terms())
+
+
+def plan_resume(
+    snapshot: Snapshot,
+    *,
+    group: str,
+    topics: Sequence[str] = (),
+    by: tuple[str, str] | None = None,
+) -> Plan:
+    """
+    Plan to give paused partitions of one group back to its members; no topic means all of them.
+
+    Raises UsageError where a scope cannot be read.
+    """
+    scopes = parse_topics(topics)
+    facts = Facts.of(snapshot)
+    known = facts.groups.get(group)
+
+    def parts() -> Iterator[Part]:
+        if known is None:
+            yield no_such_group(group, snapshot.why_unlisted)
+            return
+        if not known.described:
+            yield block("unreadable-member", "its members are not known", group)
+        partitions, missing = every_partition(facts.index, group, scopes)
+        yield from (f for f in missing if not _names_paused(f, known))
+        held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
+        # What is committed is of no interest: nothing is moved.
+        hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
+        yield from (block("unreadable", f"its {p.what}: {p.why}", group) for p in hidden)
+        idle = [p for p in partitions if p not in held]
+        if idle and not hidden:
+            yield note("not-paused", f"{in_short(idle)} is not paused", group)
+        elif not scopes and not held and not hidden:
+            yield note("not-paused", "nothing of it is paused", group)
+        yield from _of_others(known, held, by)
+        if held:
+            changes = [
+                Change(p, None, None, f"held by {holder_in_words(known.paused[p])}") for p in held
+            ]
+            yield facts.step(group, Action.RELEASE, changes)
+
+    request = " ".join(["resume", group, *map(str, scopes)])
+    return plan_of(snapshot, parts(), intent=Intent.RESUME, request=request)
+
+
+def judge(case: HoldCase) -> Iterator[Finding]:
+    """Yield what stands in the way of a hold, what is to be known, and what it costs."""
+    for rule, why_not in GROUP_RULES.items():
+        if why := why_not(case.group):
+            yield block(rule, why, case.group.group_id)
+    for problem in case.index.about_group.get(case.group.group_id, ()):
+        yield block("unreadable", f"its {problem.what}: {problem.why}", case.group.group_id)
+    for judge_by in CASE_RULES:
+        yield from judge_by(case)
+    yield from cost_notes(case)
+
+
+def every_partition(
+    index: Index, group_id: str, scopes: Sequence[TopicScope]
+) -> tuple[tuple[TopicPartition, ...], tuple[Finding, ...]]:
+    """Return the partitions that scopes name, a topic all of its own, and what is not there."""
+    found: set[TopicPartition] = set()
+    missing: list[Finding] = []
+    for scope in scopes:
+        known = index.partitions.get(scope.topic, frozenset())
+        problem = index.about_log.get((scope.topic, None))
+        if not known:
+            why = problem.why if problem else "nothing was read about this topic"
+            rule = RULES.get(why, "unreadable")
+            missing.append(Finding(rule, Severity.BLOCK, why, group_id, scope.topic))
+            continue
+        wanted = known if scope.partitions is None else set(scope.partitions)
+        for number in sorted(wanted - known):
+            why = f"{NO_PARTITION}: {scope.topic} has {ranges(known)}"
+            missing.append(
+                block("missing-partition", why, group_id, TopicPartition(scope.topic, number))
+            )
+        found |= {TopicPartition(scope.topic, number) for number in wanted & known}
+    return tuple(sorted(found)), tuple(missing)
+
+
+def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterator[Finding]:
+    """Say which partitions are paused already, and by whom."""
+    for member in holders(group):
+        if again := [p for p in partitions if p in member.holds]:
+            why = f"{in_short(again)} is paused already, by {holder_in_words(member)}"
+            yield note("already-paused", why, group.group_id)
+
+
+def _why_held(case: HoldCase, partition: TopicPartition) -> str:
+    owner, lag = case.owners.get(partition), case.lag(partition)
+    whose = f"owned by {owner.in_words}" if owner else "owned by nobody"
+    return f"{whose}; nothing committed" if lag is None else f"{whose}; lag {lag:,}"
+
+
+def _names_paused(finding: Finding, group: Group) -> bool:
+    """Whether something that is said to be missing is held all the same: it was deleted since."""
+    return any(
+        finding.topic == p.topic and finding.partition in {None, p.partition} for p in group.paused
+    )
+
+
+def _of_others(
+    group: Group, held: set[TopicPartition], by: tuple[str, str] | None
+) -> Iterator[Finding]:
+    """Say what is held by somebody else; one member holds all that is paused of a classic group."""
+    for member in holders(group):
+        mine: Mapping[bool, list[TopicPartition]] = {
+            meant: [p for p in member.holds if (p in held) is meant] for meant in (True, False)
+        }
+        if not mine[True] or is_ours(member, by):
+            continue
+        who = holder_in_words(member)
+        why = f"{in_short(mine[True])} is held by {who}, who may have a reason"
+        yield block("foreign-hold", f"{why}; --force resumes it", group.group_id)
+        if group.type is GroupType.CLASSIC and mine[False]:
+            why = f"{who} holds {in_short(mine[False])} too, which would resume with it: name all"
+            yield block("releases-more", why, group.group_id)

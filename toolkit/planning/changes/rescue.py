@@ -1,0 +1,87 @@
+"""
+Keep committed offsets from expiring, by the clocks that brokers were measured to use.
+
+A simple, KIP-848 or Streams group has a clock for each offset, which committing the same again
+restarts. A classic group has one clock since it became Empty, which no commit moves: there a member
+of ours joins and leaves. While a group is live, offsets of topics that it subscribes to do not
+expire, and nobody but its members can commit the others again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from toolkit.model import Group, GroupType, Snapshot, TopicPartition
+from toolkit.plan import Action, Change, Intent, Plan, Position
+from toolkit.planning.selection.group_selection import choose_groups
+from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
+from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
+
+CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREAMS})
+
+
+def plan_rescue(snapshot: Snapshot, *, groups: Sequence[str]) -> Plan:
+    """
+    Plan to restart the expiry clocks of idle groups, named or by shell pattern.
+
+    Every change has the same position before and after. What cannot be rescued is a note, because
+    nothing would be changed by it. Raises UsageError without a name.
+    """
+    facts = Facts.of(snapshot)
+
+    def parts() -> Iterator[Part]:
+        chosen, findings = choose_groups(facts.index, groups)
+        yield from findings
+        for group in chosen:
+            if group.is_live:
+                yield from _live(facts, group)
+            else:
+                yield from _idle(facts, group)
+
+    request = f"rescue {in_words(groups)} from expiry"
+    return plan_of(snapshot, parts(), intent=Intent.RESCUE, request=request)
+
+
+def _idle(facts: Facts, group: Group) -> Iterator[Part]:
+    name = group.group_id
+    yield from facts.unreadable(name)
+    kept = []
+    for partition, commit in facts.commits(name).items():
+        if commit.pending:
+            why = "it does not expire while a transaction is open that is about to commit here"
+            yield note("pending-transaction", why, name, partition)
+        else:
+            kept.append(_same(partition, Position.of(commit)))
+    if group.type is GroupType.UNKNOWN:
+        yield block("unreadable", "it is a type of group this version does not know", name)
+    elif not kept:
+        yield note("no-commit", "it has nothing that could expire", name)
+    elif group.type in CLOCK_OF_EACH:
+        yield facts.step(name, Action.COMMIT, kept)
+    else:
+        yield facts.step(name, Action.REJOIN, kept)
+
+
+def _same(partition: TopicPartition, position: Position) -> Change:
+    return Change(partition, position, position, "the same again, for its expiry clock")
+
+
+def _live(facts: Facts, group: Group) -> Iterator[Part]:
+    """Say what a live group may lose, which nobody outside can rescue."""
+    committed = facts.commits(group.group_id)
+    if not committed:
+        return
+    if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
+        yield note("not-expiring", "none of its offsets expires while it is live", group.group_id)
+    elif why := why_left_out(group):
+        said = f"which of its offsets may expire is not known: {why}"
+        yield note("cannot-rescue", said, group.group_id)
+    elif topics := sorted({p.topic for p in committed} - group.subscribed_topics):
+        why = (
+            f"no member subscribes to {', '.join(topics)}, so these offsets expire, and only a "
+            "member could commit them again"
+        )
+        yield note("cannot-rescue", why, group.group_id)
+    else:
+        why = "none of its offsets expires while it is live: it subscribes to all their topics"
+        yield note("not-expiring", why, group.group_id)

@@ -1,0 +1,157 @@
+"""
+Plan where committed offsets go: to the start, the end, an offset, a time, or what was written down.
+
+A target outside the log is moved to the nearest existing offset, and the change says so. Metadata
+and leader epoch are kept where the offset stays; where it moves, the epoch is that of the new place
+and metadata is kept, except what `toolkit.planning.changes.clamp` says of Kafka Streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from toolkit.model import Commit, Group, GroupType, LogOffsets, Snapshot, TopicPartition
+from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
+from toolkit.planning.changes.clamp import (
+    STREAM_TIME_CLEARED,
+    is_stream_time,
+    land,
+    leader_epoch_at,
+)
+from toolkit.planning.changes.from_offsets import narrow
+from toolkit.planning.changes.targets import Aim, Place, Target
+from toolkit.planning.selection.group_selection import (
+    choose_groups,
+    commit_action,
+    is_plannable,
+    why_not_idle,
+)
+from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.plan_parts import Facts, Part, in_words, plan_of
+from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
+
+
+def plan_reset(
+    snapshot: Snapshot,
+    target: Target,
+    *,
+    groups: Sequence[str],
+    topics: Sequence[str] = (),
+    new_topics: bool = False,
+) -> Plan:
+    """
+    Plan to move the committed offsets of groups to a target; the same facts give the same plan.
+
+    `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`).
+    `new_topics` lets groups commit topics that they never committed. A group that is live, unless
+    all that would change is paused, or of which something is unknown, is planned as far as it can
+    be and blocked by a finding. Raises
+    UsageError where a scope cannot be read or no group is named.
+    """
+    scopes = parse_topics(topics)
+    request = _Request(Facts.of(snapshot), target, scopes, new_topics)
+    chosen, findings = choose_groups(request.index, groups)
+
+    def parts() -> Iterator[Part]:
+        yield from findings
+        yield from target.findings(request.index, chosen)
+        for group in chosen:
+            yield from _plan_group(request, group)
+
+    words = f"reset {', '.join([in_words(groups), *map(str, scopes)])} {target.words}"
+    allows = frozenset({NEW_TOPICS} if new_topics else ())
+    return plan_of(snapshot, parts(), intent=Intent.RESET, request=words, allows=allows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    facts: Facts
+    target: Target
+    scopes: Sequence[TopicScope]
+    new_topics: bool
+
+    @property
+    def index(self) -> Index:
+        return self.facts.index
+
+
+def _plan_group(request: _Request, group: Group) -> Iterator[Part]:
+    """Yield what is to be said of a group, and the step with its changes where it has any."""
+    index, group_id = request.index, group.group_id
+    if not is_plannable(index, group):
+        yield from why_not_idle(index, group)
+        return
+    partitions, said = _partitions(request, group_id)
+    commits = index.commits.get(group_id, {})
+    changes = []
+    for partition in partitions:
+        place = _place(group, partition, commits.get(partition), index.snapshot.logs[partition])
+        aim = request.target.aim(place, index)
+        said += _findings(aim, place)
+        if aim.to is not None:
+            held = Position.of(place.commit) if place.commit else None
+            after, note = _after(aim.to, place, held)
+            if after != held:
+                why = f"{aim.why}; {note}" if note else aim.why
+                changes.append(Change(partition, held, after, why))
+    changed = [change.partition for change in changes]
+    # Where nothing would be changed, it matters whether it might have been.
+    yield from why_not_idle(index, group, changed or partitions)
+    yield from said
+    if changes:
+        yield request.facts.step(group_id, commit_action(group, changed), changes)
+
+
+def _partitions(
+    request: _Request, group_id: str
+) -> tuple[tuple[TopicPartition, ...], list[Finding]]:
+    """Return the partitions meant: by the scopes, by what is written down, or by both."""
+    scopes = request.scopes
+    findings: list[Finding] = []
+    named = request.target.named(group_id)
+    if named is not None:
+        scopes, findings = narrow(named, scopes, group_id)
+        if not scopes:
+            return (), findings
+    chosen = choose_partitions(request.index, group_id, scopes, new_topics=request.new_topics)
+    return chosen.partitions, [*findings, *chosen.findings]
+
+
+def _place(
+    group: Group, partition: TopicPartition, commit: Commit | None, log: LogOffsets
+) -> Place:
+    start, end = log.log_start or 0, log.log_end or 0
+    stable = end if log.last_stable is None else min(max(log.last_stable, start), end)
+    return Place(group, partition, commit, log, start, end, stable)
+
+
+def _findings(aim: Aim, place: Place) -> Iterator[Finding]:
+    """Yield what the target says of a place, what is gone there, and what is about to happen."""
+    about = (place.group.group_id, *place.partition)
+    if place.commit and place.commit.pending:
+        why = "an open transaction is about to commit here"
+        yield Finding("pending-transaction", Severity.BLOCK, why, *about)
+    if aim.rule:
+        yield Finding(aim.rule, aim.severity, aim.why, *about)
+    elif aim.to is not None and max(0, _offset(aim.to)) < place.log_start:
+        why = f"{_offset(aim.to)} is before the log start {place.log_start}: records are gone"
+        yield Finding("before-log-start", Severity.NOTE, why, *about)
+
+
+def _after(wanted: int | Position, place: Place, held: Position | None) -> tuple[Position, str]:
+    """Return what is to be committed for what is wanted, and in words what had to differ."""
+    if isinstance(wanted, Position):
+        return land(wanted, place.log)
+    landed, note = land(Position(wanted), place.log)
+    if held and held.offset == landed.offset:
+        return held, note
+    metadata = held.metadata if held else ""
+    if metadata and (place.group.type is GroupType.STREAMS or is_stream_time(metadata)):
+        metadata = ""
+        note = f"{note}; {STREAM_TIME_CLEARED}" if note else STREAM_TIME_CLEARED
+    return Position(landed.offset, leader_epoch_at(place.log, landed.offset), metadata), note
+
+
+def _offset(wanted: int | Position) -> int:
+    return wanted.offset if isinstance(wanted, Position) else wanted

@@ -1,0 +1,150 @@
+"""
+Put back what a backup holds: offset, leader epoch and metadata, exactly as they were saved.
+
+An offset that its log no longer has goes to the nearest that exists, and the change says so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from toolkit.errors import UsageError
+from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
+from toolkit.planning.changes.clamp import land
+from toolkit.planning.changes.copy import is_new
+from toolkit.planning.changes.from_offsets import narrow
+from toolkit.planning.changes.topic_recreated import with_topics_made_anew
+from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
+from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
+
+
+class Saved(Protocol):
+    """Committed offsets that were saved, and of which cluster at which time."""
+
+    @property
+    def cluster(self) -> str | None:
+        """Its name in the fleet file."""
+
+    @property
+    def cluster_id(self) -> str | None:
+        """What the cluster calls itself."""
+
+    @property
+    def taken_at(self) -> datetime | None:
+        """When they were read."""
+
+    @property
+    def commits(self) -> Sequence[Commit]:
+        """What was committed, of any number of groups."""
+
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """The ids of their topics, as far as they are known."""
+
+
+def plan_restore(
+    snapshot: Snapshot,
+    saved: Saved,
+    *,
+    groups: Sequence[str] = (),
+    topics: Sequence[str] = (),
+    into: str = "",
+) -> Plan:
+    """
+    Plan to commit what was saved, for the groups it was saved of or, for a single one, `into`.
+
+    `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`);
+    none means all that was saved. A group that does not exist is made. What a group has committed
+    beyond the backup stays. Offsets of a topic that was deleted and made anew since block. Raises
+    UsageError where a scope cannot be read, where `into` would take several groups, and for a file
+    that does not have everything, such as a CSV.
+    """
+    scopes = parse_topics(topics)
+    if saved.cluster_id is None or saved.taken_at is None:
+        raise UsageError(
+            "a file that does not say of which cluster it is, and when, is not a backup",
+            hint="a reset takes offsets from any file",
+        )
+    facts = Facts.of(snapshot)
+    by_group = _by_group(saved)
+    names, missing = _choose(by_group, groups)
+    then = saved.topic_ids if saved.cluster_id == snapshot.cluster_id else {}
+    if into and len(names) != 1:
+        raise UsageError(
+            f"the offsets of {len(names):,} groups cannot go into the one group {into!r}",
+            hint="name the one group of the backup that is meant",
+        )
+
+    def parts() -> Iterator[Part]:
+        yield from _other_cluster(saved, snapshot)
+        for name in missing:
+            yield block("no-row", "the backup has no offsets of such a group", name)
+        for name in names:
+            restored = _restored(facts, into or name, by_group[name], scopes)
+            yield from with_topics_made_anew(restored, then, snapshot)
+
+    taken = f"{saved.taken_at:%Y-%m-%d %H:%M} UTC"
+    what = ", ".join([f"restore {' '.join(groups) or 'all'} of {taken}", *map(str, scopes)])
+    request = f"{what} into {into}" if into else what
+    allows = frozenset({NEW_GROUP})
+    return plan_of(snapshot, parts(), intent=Intent.RESTORE, request=request, allows=allows)
+
+
+def _other_cluster(saved: Saved, snapshot: Snapshot) -> Iterator[Finding]:
+    if saved.cluster_id != snapshot.cluster_id:
+        why = (
+            f"the backup is of cluster {saved.cluster} with the id {saved.cluster_id!r}, this "
+            f"one is {snapshot.cluster} with {snapshot.cluster_id!r}"
+        )
+        yield Finding("other-cluster", Severity.BLOCK, why)
+
+
+def _restored(
+    facts: Facts,
+    group_id: str,
+    positions: Mapping[TopicPartition, Position],
+    scopes: Sequence[TopicScope],
+) -> Iterator[Part]:
+    """Commit what was saved of one group, as far as it is meant."""
+    inside, findings = narrow(positions, scopes, group_id)
+    yield from findings
+    if not inside:
+        return
+    yield from is_new(facts, group_id)
+    chosen = choose_partitions(facts.index, group_id, inside, new_topics=True)
+    yield from chosen.findings
+    wanted = {}
+    for partition in chosen.partitions:
+        position, moved = land(positions[partition], facts.index.snapshot.logs[partition])
+        wanted[partition] = (position, f"as saved; {moved}" if moved else "as saved")
+    yield from commit_step(facts, group_id, wanted)
+    others = facts.commits(group_id).keys() - positions.keys()
+    if others and not scopes:
+        topics = ", ".join(sorted({partition.topic for partition in others}))
+        why = f"{len(others):,} of its committed offsets are not in the backup and stay: {topics}"
+        yield note("not-in-backup", why, group_id)
+
+
+def _by_group(saved: Saved) -> dict[str, dict[TopicPartition, Position]]:
+    by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
+    for commit in saved.commits:
+        partition = TopicPartition(commit.topic, commit.partition)
+        by_group[commit.group_id][partition] = Position.of(commit)
+    return by_group
+
+
+def _choose(saved: Collection[str], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the saved groups that have or match a name, and the names that none has."""
+    if not wanted:
+        return sorted(saved), []
+    matches = {
+        name: [name] if name in saved else [one for one in saved if fnmatchcase(one, name)]
+        for name in wanted
+    }
+    chosen = {one for found in matches.values() for one in found}
+    return sorted(chosen), [name for name, found in matches.items() if not found]

@@ -1,0 +1,183 @@
+"""
+Turn a plan that was carried out, wholly or in part, into the plan that takes it back.
+
+What the cluster holds decides: a change whose outcome is still there is taken back, one that was
+never made or is undone already is left out, and one that somebody has moved on since is a finding.
+Undoing an undo is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+
+from toolkit.model import Group, GroupType, Snapshot
+from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
+from toolkit.planning.changes import topic_recreated
+from toolkit.planning.changes.delete_offsets import why_kept
+from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.selection.plan_parts import (
+    Facts,
+    Part,
+    block,
+    commit_step,
+    note,
+    plan_of,
+    shown,
+)
+from toolkit.planning.selection.scope import RULES, scopes_of
+
+
+class Moved(StrEnum):
+    """What becomes of an offset that somebody has moved since the plan was carried out."""
+
+    LEAVE = "leave"  # it is a finding that blocks, and the offset stays
+    RESTORE = "restore"  # it goes back too
+
+
+def plan_undo(
+    done: Plan, snapshot: Snapshot, *, moved: Moved = Moved.LEAVE, request: str = ""
+) -> Plan:
+    """
+    Plan to put back what a plan changed: offset, leader epoch and metadata, in reverse order.
+
+    `snapshot` is to be of the groups and topics of `done`. A deleted group comes back with its
+    commits, as a simple group; one that `done` made is deleted, unless somebody uses it. The plan
+    is for the cluster of `done`, so that a guard-rail notices a snapshot of another one. Offsets of
+    a topic that was deleted and made anew since block. What was paused is resumed, and the other
+    way round.
+    """
+    if done.intent in {Intent.PAUSE, Intent.RESUME}:
+        return _undo_hold(done, snapshot, request)
+    facts = Facts.of(snapshot)
+    then = done.topic_ids if done.cluster_id == snapshot.cluster_id else {}
+    undone = {step.needs: step.group_id for step in done.steps if step.needs}
+    parts: list[Part] = []
+    for step in reversed(done.steps):
+        needs = undone.get(step.group_id, "")
+        if any(_stops(part, needs) for part in parts):
+            why = f"it stays as it is while {needs} cannot be brought back as it was"
+            parts.append(note("kept", why, step.group_id))
+            continue
+        waits = any(isinstance(part, Step) and part.group_id == needs for part in parts)
+        parts += [
+            replace(part, needs=needs) if waits and isinstance(part, Step) else part
+            for part in topic_recreated.with_topics_made_anew(
+                _undo(step, facts, moved), then, snapshot
+            )
+        ]
+    if not parts:
+        parts.append(_nothing(done))
+    plan = plan_of(
+        snapshot,
+        parts,
+        intent=Intent.UNDO,
+        request=request or f"undo of: {done.request}",
+        allows=frozenset({NEW_GROUP}),
+    )
+    return replace(plan, cluster=done.cluster, cluster_id=done.cluster_id)
+
+
+def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
+    """Plan to resume what a run paused, or to pause again what it resumed."""
+    (group,) = done.group_ids
+    topics = [str(scope) for scope in scopes_of(change.partition for _, change in done.changes)]
+    plan = (
+        plan_resume(snapshot, group=group, topics=topics)
+        if done.intent is Intent.PAUSE
+        else plan_pause(snapshot, group=group, topics=topics)
+    )
+    return replace(
+        plan,
+        request=request or f"undo of: {done.request}",
+        cluster=done.cluster,
+        cluster_id=done.cluster_id,
+    )
+
+
+def _stops(part: Part, group_id: str) -> bool:
+    return (
+        isinstance(part, Finding)
+        and part.severity is Severity.BLOCK
+        and part.rule != topic_recreated.RULE  # the changes are in the plan all the same
+        and bool(group_id)
+        and part.group_id == group_id
+    )
+
+
+def _nothing(done: Plan) -> Finding:
+    why = "everything is as it was before"
+    if all(change.before == change.after for _, change in done.changes):
+        why = "no committed offset was changed"
+    return Finding("nothing-to-undo", Severity.NOTE, why)
+
+
+def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
+    """Yield the steps that take one step back, and what stands in their way."""
+    group = facts.groups.get(step.group_id)
+    if step.action is Action.DELETE_GROUP and not step.changes and group is None:
+        why = "it had no committed offsets, with which it could come back"
+        yield note("cannot-come-back", why, step.group_id)
+    if unlisted := facts.index.snapshot.why_unlisted if group is None else "":
+        yield block("unreadable", f"whether it exists is not known: {unlisted}", step.group_id)
+        return
+    changes = []
+    for change in step.changes:
+        back = _back(step.group_id, change, facts, moved)
+        if isinstance(back, Finding):
+            yield back
+        elif back:
+            changes.append(back)
+    removed = [change for change in changes if change.after is None]
+    put_back = [change for change in changes if change.after is not None]
+    if put_back:
+        yield from _put_back(step, facts, put_back)
+    if removed and group:
+        yield from _removed(step, facts, group, removed)
+
+
+def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change | Finding | None:
+    """Return how one change is taken back, why it is not, or None where there is nothing to do."""
+    partition, before = change.partition, change.before
+    if why := facts.index.unread.get(group_id, {}).get(partition):
+        return block("unreadable", f"its commit could not be read: {why}", group_id, partition)
+    holds = facts.held(group_id, partition)
+    if before in {change.after, holds}:
+        return None
+    why = "as it was before"
+    if holds != change.after:
+        why = f"{shown(holds)} is committed now, and not {shown(change.after)} as this run left it"
+        if moved is not Moved.RESTORE:
+            return block("moved-since", why, group_id, partition)
+    problem = facts.index.log_problem(partition)
+    if before and problem and RULES.get(problem.why) == "missing-partition":
+        return block("missing-partition", problem.why, group_id, partition)
+    outside = before and facts.outside_log(partition, before.offset)
+    return Change(partition, holds, before, f"{why}; {outside}" if outside else why)
+
+
+def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]:
+    """Commit what was there; that brings a group back which is gone."""
+    if step.group_id not in facts.groups and step.type is not GroupType.SIMPLE:
+        why = (
+            f"it was a {step.type} group and comes back as one without members; until a consumer "
+            "joins, the expiry clock of each offset starts when it is committed"
+        )
+        yield note("comes-back-simple", why, step.group_id)
+    wanted = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
+    yield from commit_step(facts, step.group_id, wanted)
+
+
+def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> Iterator[Part]:
+    """Delete what the plan added, and with it the group where it made that and nobody uses it."""
+    everything = {change.partition for change in changes} == facts.commits(group.group_id).keys()
+    hidden = any(facts.unreadable(group.group_id))
+    if step.creates and everything and not hidden and not group.is_live:
+        yield facts.step(step.group_id, Action.DELETE_GROUP, changes)
+        return
+    topics = sorted({change.partition.topic for change in changes})
+    kept = {topic: why_kept(group, topic) for topic in topics}
+    yield from dict.fromkeys(refusal for refusal in kept.values() if refusal)
+    if deletable := [change for change in changes if not kept[change.partition.topic]]:
+        yield facts.step(step.group_id, Action.DELETE_OFFSETS, deletable)

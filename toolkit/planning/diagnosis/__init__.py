@@ -1,0 +1,1 @@
+"""What keeps a group from going on."""

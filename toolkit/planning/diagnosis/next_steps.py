@@ -1,0 +1,162 @@
+"""What to do about what was found in a group: which notebook next, and with what filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from toolkit.model import Group, TopicPartition
+from toolkit.planning.diagnosis.stuck import Verdict
+from toolkit.planning.selection.scope import scopes_of
+
+MOST_FIRST_STEPS = 3  # offsets to be moved one by one; for more, a table is the better place
+
+
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """One thing that can be done next; without a notebook it is done elsewhere."""
+
+    title: str
+    why: str
+    notebook: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)  # besides where it is done
+
+
+def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple[NextStep, ...]:
+    """
+    Return what can be done about a group, the most urgent first.
+
+    `partitions` is what `find_stuck` returned for the group. There is always at least one step.
+    """
+    found = {verdict: _partitions(partitions, verdict) for verdict in Verdict}
+    steps = [
+        *_stuck(partitions, found, group.group_id),
+        *_outside(found[Verdict.OUTSIDE], group.group_id),
+        *_transaction(found[Verdict.TRANSACTION]),
+        *_paused(found[Verdict.PAUSED], group.group_id),
+        *_left_over(found[Verdict.LEFT_OVER], group.group_id),
+        *_unread(group, cluster),
+    ]
+    if found[Verdict.PERHAPS]:
+        why = "Two looks that lie further apart tell a slow commit from one that is stuck."
+        values = {"group": group.group_id, "look_for": "2m"}
+        steps.append(NextStep("Look for longer", why, "90_troubleshoot_group", values))
+    return tuple(steps) or (_nothing(cluster),)
+
+
+def _stuck(
+    partitions: pd.DataFrame, found: Mapping[Verdict, Sequence[TopicPartition]], group_id: str
+) -> Iterator[NextStep]:
+    stuck = found[Verdict.STUCK]
+    if not stuck:
+        return
+    topics = [str(scope) for scope in scopes_of(stuck)]
+    yield NextStep(
+        f"Pause {', '.join(topics)}",
+        "The group's other partitions go on, and no consumer is restarted. Without an approval "
+        "it is a dry run that shows the costs.",
+        "40_pause_partitions",
+        {"group": group_id, "topics": topics},
+    )
+    rows = partitions.set_index(["topic", "partition"])["committed"]
+    for partition in stuck[:MOST_FIRST_STEPS]:
+        committed = int(rows[tuple(partition)])
+        yield NextStep(
+            f"While it is paused, move past record {committed:,} of "
+            f"{partition.topic}:{partition.partition}",
+            "If that record is what cannot be processed: look at it above, and keep it "
+            "elsewhere first. The group will not read it again.",
+            "50_reset_offsets",
+            {
+                "groups": [group_id],
+                "topics": [f"{partition.topic}:{partition.partition}"],
+                "mode": "to-offset",
+                "value": str(committed + 1),
+            },
+        )
+    yield NextStep(
+        "Then give the partitions back",
+        "The members read on from the new offset.",
+        "40_pause_partitions",
+        {"action": "resume", "group": group_id, "topics": topics},
+    )
+
+
+def _outside(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
+    if partitions:
+        yield NextStep(
+            "Bring its offsets back into the log",
+            "They point to where no record is; a consumer's auto.offset.reset would decide.",
+            "50_reset_offsets",
+            {"groups": [group_id], "topics": _topics(partitions), "mode": "to-current"},
+        )
+
+
+def _transaction(partitions: Sequence[TopicPartition]) -> Iterator[NextStep]:
+    if partitions:
+        yield NextStep(
+            "Find the producer of the open transaction",
+            f"{', '.join(_topics(partitions))}: consumers that read committed data wait for its "
+            "end. kafka-transactions.sh find-hanging names it, and abort ends it; moving the "
+            "group's offset would not help.",
+        )
+
+
+def _paused(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
+    if partitions:
+        yield NextStep(
+            f"Give back {', '.join(_topics(partitions))} once that is right",
+            "Somebody paused them; the table of what is paused says who and why.",
+            "40_pause_partitions",
+            {"action": "resume", "group": group_id, "topics": _topics(partitions)},
+        )
+
+
+def _left_over(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
+    if partitions:
+        yield NextStep(
+            "Delete what is left over",
+            "No member subscribes to these topics, so their lag only grows.",
+            "60_delete_offsets",
+            {"groups": [group_id], "topics": sorted({p.topic for p in partitions})},
+        )
+
+
+def _unread(group: Group, cluster: str) -> Iterator[NextStep]:
+    if not group.is_live:
+        yield NextStep(
+            "See when its offsets expire",
+            "A group without members loses its offsets after a while, unless they are rescued.",
+            "30_expiry_forecast",
+            {"clusters": [cluster], "groups": [group.group_id]},
+        )
+        yield NextStep(
+            "Delete the group",
+            "Only if nobody will come back to it. What it committed is saved first.",
+            "61_delete_groups",
+            {"groups": [group.group_id]},
+        )
+
+
+def _nothing(cluster: str) -> NextStep:
+    return NextStep(
+        "See how it does over time",
+        "Nothing stands still now. Status, pace and trend are in the fleet's lag.",
+        "10_fleet_lag",
+        {"clusters": [cluster]},
+    )
+
+
+def _partitions(frame: pd.DataFrame, verdict: Verdict) -> list[TopicPartition]:
+    rows: Any = frame[frame["verdict"] == str(verdict)]
+    return [
+        TopicPartition(topic, int(partition))
+        for topic, partition in zip(rows["topic"], rows["partition"], strict=True)
+    ]
+
+
+def _topics(partitions: Sequence[TopicPartition]) -> list[str]:
+    return [str(scope) for scope in scopes_of(partitions)]

@@ -1,0 +1,279 @@
+"""
+Which partitions of a group stand still while records wait, from two looks at the group.
+
+One look cannot tell a consumer that is stuck from one that is about to commit. So what was
+committed is compared over some seconds, and held against how long the first unread record has
+waited and when the broker last wrote a commit. A partition is called stuck only where all of that
+says so; where it may be, or where it cannot be said, the row says what is missing.
+
+| verdict | |
+|---|---|
+| stuck | records waited from one look to the other, and beyond patience, and nothing moved |
+| perhaps stuck | nothing moved, but not for long enough, or for how long is not known |
+| outside its log | the commit is beyond the log end, or records were deleted before it read them |
+| open transaction | everything up to an open transaction is read |
+| paused | a hold keeps the partition from the members |
+| left over | the group lives, and no member subscribes to the topic |
+| nobody reads | the group has no members |
+| moves | the commit went on |
+| nothing waits | everything is read |
+| not known | nothing is committed, or something could not be read |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+import pandas as pd
+
+from toolkit.model import Group, GroupState, Member, Snapshot, TopicPartition
+from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, with_lag
+from toolkit.planning.times import short_duration
+
+STUCK_COLUMNS = (
+    *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "moved"),
+    *("committed_at", "first_waits_since", "why"),
+)
+
+
+class Verdict(StrEnum):
+    """What two looks say of a partition, the worst first; the table above explains them."""
+
+    STUCK = "stuck"
+    PERHAPS = "perhaps stuck"
+    OUTSIDE = "outside its log"
+    TRANSACTION = "open transaction"
+    PAUSED = "paused"
+    LEFT_OVER = "left over"
+    UNREAD = "nobody reads"
+    UNKNOWN = "not known"
+    MOVES = "moves"
+    NOTHING_WAITS = "nothing waits"
+
+
+_ORDER = list(Verdict)
+Judged = tuple[Verdict, str]
+
+
+def find_stuck(
+    first: Snapshot,
+    second: Snapshot,
+    *,
+    group_id: str,
+    waits_since: Mapping[TopicPartition, datetime],
+    patience_s: float,
+) -> pd.DataFrame:
+    """
+    Return one row for each partition that a group has committed or owns, the worst verdict first.
+
+    `waits_since` is when the first unread record was written, where that is known: what a producer
+    wrote as its time may be older than the record is. `patience_s` is how long a commit stands
+    still, and a record waits, before a partition counts as stuck. The columns are topic, partition,
+    verdict (see `Verdict`), owner, committed, log_end, lag, moved (Int64: by how many records the
+    commit moved between the looks), committed_at (UTC, the last commit, null where not known),
+    first_waits_since (UTC), why.
+    """
+    frame = with_lag(offsets_frame(second))
+    frame = frame[frame["group"] == group_id].reset_index(drop=True)
+    before = _committed(first, group_id)
+    group = next((group for group in second.groups if group.group_id == group_id), None)
+    looks = _Looks(first, second, group, waits_since, patience_s, _moving_owners(frame, before))
+    cases = [_Case.of(row, before, looks) for row in frame.to_dict("records")]
+    judged = [_judge(case, looks) for case in cases]
+    frame = frame.assign(
+        verdict=[str(verdict) for verdict, _ in judged],
+        why=[why for _, why in judged],
+        moved=pd.Series([case.moved for case in cases], dtype="Int64"),
+        first_waits_since=pd.Series(
+            [case.waits_since for case in cases], dtype="datetime64[ms, UTC]"
+        ),
+        order=[_ORDER.index(verdict) for verdict, _ in judged],
+    )
+    frame = frame.sort_values(
+        ["order", "lag", "topic", "partition"],
+        ascending=[True, False, True, True],
+        kind="stable",
+        na_position="last",
+    )
+    return frame[list(STUCK_COLUMNS)].reset_index(drop=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    """What holds for all partitions of the group."""
+
+    first: Snapshot
+    second: Snapshot
+    group: Group | None
+    waits_since: Mapping[TopicPartition, datetime]
+    patience_s: float
+    moving_owners: frozenset[str]
+
+    @property
+    def apart_s(self) -> float:
+        return max(0.0, (self.second.taken_at - self.first.taken_at).total_seconds())
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One partition, with None for what is not known."""
+
+    partition: TopicPartition
+    owner: str
+    committed: int | None
+    lag: int | None
+    stable_lag: int | None
+    lost: int
+    position: str
+    moved: int | None
+    stood_s: float  # for how long the commit has stood where it stands, at least
+    stood_known: bool  # when it was last committed is known
+    waits_since: datetime | None  # when its first unread record was written
+    waited_between: bool  # records waited at the first look already, at the same offset
+    holder: Member | None
+
+    @classmethod
+    def of(
+        cls, row: Mapping[Any, Any], before: Mapping[TopicPartition, int], looks: _Looks
+    ) -> _Case:
+        partition = TopicPartition(row["topic"], int(row["partition"]))
+        committed, earlier = _whole(row["committed"]), before.get(partition)
+        moved = None if committed is None or earlier is None else committed - earlier
+        log = looks.first.logs.get(partition)
+        ended = log.log_end if log else None
+        at = None if pd.isna(row["committed_at"]) else row["committed_at"].to_pydatetime()
+        silent_s = (looks.second.taken_at - at).total_seconds() if at else 0.0
+        return cls(
+            partition=partition,
+            owner=str(row["owner"]),
+            committed=committed,
+            lag=_whole(row["lag"]),
+            stable_lag=_whole(row["stable_lag"]),
+            lost=_whole(row["lost"]) or 0,
+            position=str(row["position"]),
+            moved=moved,
+            stood_s=max(silent_s, looks.apart_s) if moved == 0 else 0.0,
+            stood_known=at is not None,
+            waits_since=looks.waits_since.get(partition) if _whole(row["lag"]) else None,
+            waited_between=moved == 0 and ended is not None and ended > (committed or 0),
+            holder=looks.group.paused.get(partition) if looks.group else None,
+        )
+
+
+def _judge(case: _Case, looks: _Looks) -> Judged:
+    """Return the verdict on a partition; the first rule that applies decides."""
+    return next(_rules(case, looks))
+
+
+def _rules(case: _Case, looks: _Looks) -> Iterator[Judged]:
+    yield from _of_the_log(case)
+    if case.moved:
+        yield Verdict.MOVES, _movement(case.moved, looks.apart_s)
+    if case.lag == 0:
+        yield Verdict.NOTHING_WAITS, "everything is read"
+    if case.holder:
+        yield Verdict.PAUSED, f"held back from the members by {_holder(case.holder)}"
+    yield from _of_the_group(case, looks)
+    if case.stable_lag == 0:
+        yield Verdict.TRANSACTION, f"read up to an open transaction; {_waiting(case, looks)}"
+    yield _still(case, looks)
+
+
+def _of_the_log(case: _Case) -> Iterator[Judged]:
+    if case.committed is None:
+        yield Verdict.UNKNOWN, "nothing is committed: where it starts is a setting of its consumers"
+    if case.position == BEYOND_LOG_END:
+        yield Verdict.OUTSIDE, "committed beyond the log end: the topic was cut or made anew"
+    if case.lag is None:
+        yield Verdict.UNKNOWN, "where its log begins and ends could not be read"
+    if case.position == LOST_RECORDS and not case.moved:
+        yield Verdict.OUTSIDE, f"{case.lost:,} records were deleted before they were read"
+
+
+def _of_the_group(case: _Case, looks: _Looks) -> Iterator[Judged]:
+    group = looks.group
+    if group is None or not group.described:
+        yield Verdict.UNKNOWN, "the group could not be described"
+    elif group.state is GroupState.EMPTY:
+        yield Verdict.UNREAD, f"the group has no members; {_waiting(case, looks)}"
+    elif not group.unreadable_subscription and (
+        case.partition.topic not in group.subscribed_topics
+    ):
+        yield Verdict.LEFT_OVER, "no member subscribes to the topic, so nobody will read it"
+
+
+def _still(case: _Case, looks: _Looks) -> Judged:
+    """Judge a partition in which records wait and the commit did not move."""
+    waiting = _waiting(case, looks)
+    if case.moved is None:
+        return Verdict.PERHAPS, f"its commit came between the looks; {waiting}"
+    stood = f"committed {case.committed:,} for at least {_time(case.stood_s)}; {waiting}"
+    if not case.owner:
+        stood += "; no member owns it"
+    elif case.owner in looks.moving_owners:
+        stood += "; other partitions of its owner moved on meanwhile"
+    if not case.waited_between:
+        return Verdict.PERHAPS, f"{stood}; nothing waited yet at the first look"
+    if case.stood_s <= looks.patience_s:
+        unknown = "" if case.stood_known else ", and when it committed is not known"
+        return Verdict.PERHAPS, f"{stood}; not for longer than {_time(looks.patience_s)}{unknown}"
+    waited_s = _waited_s(case, looks)
+    if waited_s is None and looks.apart_s <= looks.patience_s:
+        return Verdict.PERHAPS, f"{stood}; when the first of them was written is not known"
+    if waited_s is not None and max(waited_s, looks.apart_s) <= looks.patience_s:
+        return Verdict.PERHAPS, f"{stood}; not for longer than {_time(looks.patience_s)}"
+    return Verdict.STUCK, stood
+
+
+def _movement(moved: int, apart_s: float) -> str:
+    way = "on" if moved > 0 else "back"
+    return f"went {way} by {abs(moved):,} in {_time(apart_s)}"
+
+
+def _waiting(case: _Case, looks: _Looks) -> str:
+    some = "1 record waits" if case.lag == 1 else f"{case.lag:,} records wait"
+    waited_s = _waited_s(case, looks)
+    return some if waited_s is None else f"{some}, the first written {_time(waited_s)} ago"
+
+
+def _waited_s(case: _Case, looks: _Looks) -> float | None:
+    if case.waits_since is None:
+        return None
+    return max(0.0, (looks.second.taken_at - case.waits_since).total_seconds())
+
+
+def _holder(member: Member) -> str:
+    note = member.hold_note
+    return f"{note.who} @ {note.host}" if note and note.who else member.in_words
+
+
+def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) -> frozenset[str]:
+    """Return the owners of which at least one partition moved between the looks."""
+    return frozenset(
+        str(row["owner"])
+        for row in frame.to_dict("records")
+        if row["owner"]
+        and (committed := _whole(row["committed"])) is not None
+        and committed > before.get(TopicPartition(row["topic"], row["partition"]), committed)
+    )
+
+
+def _committed(snapshot: Snapshot, group_id: str) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(commit.topic, commit.partition): commit.offset
+        for commit in snapshot.commits
+        if commit.group_id == group_id
+    }
+
+
+def _whole(value: Any) -> int | None:
+    return None if pd.isna(value) else int(value)
+
+
+def _time(seconds: float) -> str:
+    return short_duration(timedelta(seconds=seconds))

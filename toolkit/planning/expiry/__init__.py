@@ -1,0 +1,1 @@
+"""When committed offsets expire (KIP-211)."""

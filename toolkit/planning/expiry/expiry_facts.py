@@ -1,0 +1,138 @@
+"""What decides when committed offsets expire, one array a fact, whatever types a frame has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.model import GroupState, GroupType
+from toolkit.planning.selection.scope import NO_TOPIC
+
+Flags = npt.NDArray[np.bool_]
+Texts = npt.NDArray[np.object_]
+Times = npt.NDArray[np.datetime64]
+Durations = npt.NDArray[np.timedelta64]
+
+FROM_LOG = "offsets topic"  # the source that tells times
+CONSUMERS = "consumer"  # the protocol type of classic groups whose members subscribe to topics
+REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+NOT_LIVE = (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
+NO_TIME = np.datetime64("NaT", "ms")
+LAST_DAY = np.datetime64("9999-12-31T00:00", "ms")  # beyond it no calendar has a date
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryFacts:
+    """
+    The facts about each row of a frame of partitions.
+
+    `simple`, `classic`, `modern` and `share` are kinds of group; `modern` is KIP-848 and streams,
+    whose coordinator has the same rules. `empty`: without members, for certain; `live`: with some.
+    """
+
+    nothing: Flags  # nothing is committed
+    deleted: Flags
+    pending: Flags
+    settled: Flags  # no open transaction is about to change it, for certain
+    simple: Flags
+    classic: Flags
+    modern: Flags
+    share: Flags
+    empty: Flags
+    live: Flags
+    rebalancing: Flags
+    stable: Flags
+    of_consumers: Flags
+    of_others: Flags
+    subscribed: Flags
+    unsubscribed: Flags
+    unreadable: Texts
+    from_log: Flags
+    committed_at: Times
+    chosen_at: Times  # the expire time that an old client sent with its commit
+    empty_since: Times
+    seen_since: Times
+    retention: Durations
+    check_interval: Durations
+
+    @classmethod
+    def of(cls, partitions: pd.DataFrame) -> ExpiryFacts:
+        """Return the facts in a frame; `seen_since` may be missing from it."""
+        kind, state = _texts(partitions["type"]), _texts(partitions["state"])
+        protocol = _texts(partitions["protocol_type"])
+        live = (state != "") & ~_is_in(state, NOT_LIVE)
+        empty = np.equal(state, GroupState.EMPTY)
+        # A classic group that never had a member has no protocol type: the broker's own sign.
+        simple = np.equal(kind, GroupType.SIMPLE) & ~live
+        simple |= np.equal(kind, GroupType.CLASSIC) & (protocol == "") & empty
+        subscribed, unsubscribed = _answers(partitions["subscribed"])
+        return cls(
+            nothing=partitions["committed"].isna().to_numpy(dtype=bool),
+            deleted=np.equal(_texts(partitions["log_problem"]), NO_TOPIC),
+            pending=_answers(partitions["pending"])[0],
+            settled=_answers(partitions["pending"])[1],
+            simple=simple,
+            classic=np.equal(kind, GroupType.CLASSIC) & ~simple,
+            modern=_is_in(kind, (GroupType.CONSUMER, GroupType.STREAMS)),
+            share=np.equal(kind, GroupType.SHARE),
+            empty=empty,
+            live=live,
+            rebalancing=_is_in(state, REBALANCING),
+            stable=np.equal(state, GroupState.STABLE),
+            of_consumers=np.equal(protocol, CONSUMERS),
+            of_others=(protocol != "") & (protocol != CONSUMERS),
+            subscribed=subscribed,
+            unsubscribed=unsubscribed,
+            unreadable=_texts(partitions["unreadable"]),
+            from_log=np.equal(_texts(partitions["source"]), FROM_LOG),
+            committed_at=_times(partitions["committed_at"]),
+            chosen_at=_times(partitions["expire_at"]),
+            empty_since=_times(partitions["empty_since"]),
+            seen_since=_times(partitions["seen_since"])
+            if "seen_since" in partitions
+            else np.full(len(partitions), NO_TIME),
+            retention=_durations(partitions["retention_s"]),
+            check_interval=_durations(partitions["check_interval_s"]),
+        )
+
+
+def later(times: Times, durations: Durations) -> Times:
+    """Return times moved on; none where either is unknown or no calendar has the result."""
+    moved = times + durations
+    return np.where(moved <= LAST_DAY, moved, NO_TIME)
+
+
+def _texts(column: pd.Series[Any]) -> Texts:
+    """Return texts, with "" where there is none."""
+    values = column.astype(object)
+    return values.where(values.notna(), "").to_numpy(dtype=object)
+
+
+def _is_in(texts: Texts, wanted: tuple[str, ...]) -> Flags:
+    found = np.zeros(len(texts), dtype=bool)
+    for one in wanted:
+        found |= np.equal(texts, one)
+    return found
+
+
+def _answers(column: pd.Series[Any]) -> tuple[Flags, Flags]:
+    """Return where it is known to be so, and where it is known not to be so."""
+    answers = column.astype("boolean")
+    return (
+        answers.fillna(value=False).to_numpy(dtype=bool),
+        (~answers).fillna(value=False).to_numpy(dtype=bool),
+    )
+
+
+def _times(column: pd.Series[Any]) -> Times:
+    return column.astype("datetime64[ms, UTC]").to_numpy(dtype="datetime64[ms]")
+
+
+def _durations(column: pd.Series[Any]) -> Durations:
+    seconds = column.astype("Int64")
+    lengths = (seconds.fillna(0).to_numpy(dtype="int64") * 1000).astype("timedelta64[ms]")
+    return np.where(seconds.isna(), np.timedelta64("NaT", "ms"), lengths)

@@ -1,0 +1,86 @@
+"""What vanishes next, what would if its group stopped, and that by group."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.model import GroupType
+from toolkit.planning.expiry.expiry_rules import Confidence
+
+GROUP = ["cluster", "group"]
+PLACE = [*GROUP, "topic", "partition"]
+DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
+
+
+class Expiring(NamedTuple):
+    """
+    What vanishes within a time, and what is at risk: it would if the last member left now.
+
+    `rows` are the offsets that vanish if nobody does anything, soonest first. `at_risk` are others,
+    of live groups, whose clock has been running under their members (KIP-848 and streams groups; of
+    a classic group only where a client chose the time), those that would go first first. Both have
+    the columns of `with_expiry`.
+    """
+
+    rows: pd.DataFrame
+    at_risk: pd.DataFrame
+
+
+def expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> Expiring:
+    """Return what of a frame of `with_expiry` vanishes within a time, and what is at risk."""
+    until = pd.Timestamp(now + timedelta(seconds=within_s))
+    vanishes = partitions["expires_at"] <= until
+    # A group without members has stopped: what it would lose by that is what vanishes.
+    stopped = (partitions["expires_if_stopped_at"] <= until) & ~vanishes
+    at_risk = stopped & (
+        (partitions["type"] != GroupType.CLASSIC) | partitions["expire_at"].notna()
+    )
+    return Expiring(
+        partitions[vanishes].sort_values(["expires_at", *PLACE], kind="stable"),
+        partitions[at_risk].sort_values(["expires_if_stopped_at", *PLACE], kind="stable"),
+    )
+
+
+def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
+    """
+    Sum a frame of `with_expiry` up to one row for each cluster and group, soonest first.
+
+    Columns: cluster, group, type, state, offsets (how many it has committed), expiring (those with
+    a time), kept (those that do not expire as things are), unknown (those of which neither can be
+    said), first_at and last_at (the first and the last that expires), first_topic,
+    first_partition, why and rule (of the first), at_once_if_stopped (how many would go at once if
+    the last member left), confidence (the lowest of its forecasts).
+    """
+    rows = partitions[partitions["committed"].notna()]
+    unknown = rows["expiry_confidence"] == Confidence.NONE
+    timed = rows["expires_at"].notna()
+    rows = rows.assign(
+        _expiring=timed,
+        _unknown=unknown,
+        _kept=~timed & ~unknown,
+        _at_once=rows["at_once_if_stopped"].fillna(value=False).astype(bool),
+        _doubt=rows["expiry_confidence"].map(DOUBT).fillna(0).astype("int64"),
+    )
+    # The first that expires stands for its group, whichever partition that is.
+    rows = rows.sort_values(["expires_at", *PLACE], na_position="last", kind="stable")
+    table = rows.groupby(GROUP, sort=False, dropna=False).agg(
+        type=("type", "first"),
+        state=("state", "first"),
+        offsets=("committed", "size"),
+        expiring=("_expiring", "sum"),
+        kept=("_kept", "sum"),
+        unknown=("_unknown", "sum"),
+        first_at=("expires_at", "min"),
+        last_at=("expires_at", "max"),
+        first_topic=("topic", "first"),
+        first_partition=("partition", "first"),
+        why=("expiry_why", "first"),
+        rule=("expiry_rule", "first"),
+        at_once_if_stopped=("_at_once", "sum"),
+        confidence=("_doubt", "max"),
+    )
+    table["confidence"] = table["confidence"].map(dict(enumerate(map(str, Confidence))))
+    return table.reset_index()

@@ -1,0 +1,107 @@
+"""Why committed offsets expire when they do, in plain words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from toolkit.planning.expiry.expiry_facts import ExpiryFacts, Texts, Times
+from toolkit.planning.expiry.expiry_rules import KEPT, Basis, Clock, ExpiryRule
+
+NOBODY_THERE, NOBODY_SUBSCRIBES = "nobody is in the group", "nobody subscribes"
+SAID = {
+    ExpiryRule.NO_COMMIT: "nothing is committed",
+    ExpiryRule.TOPIC_DELETED: (
+        "its topic does not exist: brokers remove its offsets with it, unless they missed that"
+    ),
+    ExpiryRule.SHARE_GROUP: "a share group has no committed offsets that could expire",
+    ExpiryRule.OPEN_TRANSACTION: "an open transaction is about to commit here: kept until it ends",
+    ExpiryRule.OTHER_PROTOCOL: "its members are no consumers: kept while the group is live",
+    ExpiryRule.REBALANCING: "kept while the group rebalances",
+    ExpiryRule.UNPARSED: (
+        "a member's subscription cannot be parsed: all is kept while the group is live"
+    ),
+    ExpiryRule.SUBSCRIBED: "a live member subscribes to the topic",
+}
+COUNTED = {
+    Basis.CHOSEN: "at the time that its client chose for this commit",
+    Basis.EMPTY: "{length} after the group became Empty at {since}",
+    Basis.COMMIT: "{length} after the commit of {since}",
+    Basis.OLD_RECORD: (
+        "{length} after the commit of {since} at the earliest: since when the group is Empty is "
+        "not told"
+    ),
+    Basis.SEEN: "by {length} after {since}, when we first saw it so; committing again delays that",
+}
+UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+
+
+def reasons_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
+    """Return why each offset expires when it does, is kept, or has no forecast."""
+    lacks = _lacks(facts, rules, clock)
+    timed = ~np.isnat(clock.expires_at) & ~np.equal(rules, ExpiryRule.TOPIC_DELETED)
+    said = pd.DataFrame(
+        {
+            "head": _heads(facts, rules),
+            "basis": np.where(timed, clock.basis, ""),
+            "length": np.where(timed, facts.retention.astype("int64"), 0),
+            "since": np.where(timed, _minutes(clock.since), 0),
+            "lacks": lacks,
+        }
+    )
+    # Many offsets have the same reason: each is put in words once.
+    of = said.groupby(list(said.columns), sort=False).ngroup().to_numpy()
+    words = [_in_words(*row) for row in said.drop_duplicates().itertuples(index=False, name=None)]
+    return np.array([*words, ""], dtype=object)[of]
+
+
+def _in_words(head: str, basis: str, length_ms: int, since_min: int, lacks: str) -> str:
+    if not basis:
+        return "; ".join(filter(None, (head, lacks)))
+    since = str(np.datetime64(since_min, "m")).replace("T", " ")
+    counted = COUNTED[Basis(basis)].format(length=in_short(length_ms), since=f"{since} UTC")
+    return f"{head}; {counted}"
+
+
+def in_short(length_ms: int) -> str:
+    """Return a duration in its largest unit that needs no fraction: `7 d`, `36 h`, `90 s`."""
+    for size, name in UNITS:
+        if length_ms >= size and length_ms % size == 0:
+            return f"{length_ms // size:,} {name}"
+    return f"{length_ms:,} ms"
+
+
+def _heads(facts: ExpiryFacts, rules: Texts) -> Texts:
+    alone = facts.simple | facts.empty
+    head = np.where(alone, NOBODY_THERE, NOBODY_SUBSCRIBES).astype(object)
+    for rule, words in SAID.items():
+        head[np.equal(rules, rule)] = words
+    head[np.equal(rules, ExpiryRule.UNKNOWN)] = ""
+    return head
+
+
+def _lacks(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
+    """Say what is not known of offsets that have no forecast for want of it."""
+    unknown = np.equal(rules, ExpiryRule.UNKNOWN)
+    a_kind = facts.simple | facts.classic | facts.modern
+    a_state = facts.empty | facts.live
+    waiting = np.isnat(clock.expires_at) & ~np.isin(rules, KEPT) & ~unknown
+    no_start = waiting & np.isnat(clock.since)
+    unread = unknown & a_kind & a_state & (facts.unreadable != "")
+    cases = [
+        (unknown & ~a_kind, "the type of its group is not known"),
+        (unknown & ~a_state, "the state of its group is not known, or it is gone"),
+        (unknown, "whether anybody subscribes is not known"),
+        (no_start & np.equal(rules, ExpiryRule.EMPTY_SINCE), "since when it is Empty is not known"),
+        (no_start, "when it was committed is not known"),
+        (waiting & np.isnat(facts.retention), "how long brokers keep offsets is not known"),
+        (waiting, "that is beyond the calendar"),
+    ]
+    found = np.select([where for where, _ in cases], [said for _, said in cases], "")
+    words = found.astype(object)
+    words[unread] += ": " + facts.unreadable[unread]
+    return words
+
+
+def _minutes(times: Times) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return times.astype("datetime64[m]").astype("int64")

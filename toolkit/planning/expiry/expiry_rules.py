@@ -1,0 +1,169 @@
+"""
+Which row of the brokers' decision table a committed offset falls under, and its clock.
+
+The table was measured row by row on Apache Kafka 4.3 (KIP-211, KIP-496 and KIP-848 tell parts of
+it). Rows are tried in the order of `ExpiryRule`; the first that fits decides. Brokers look every
+check interval, so an offset goes at the first look at or after its time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from toolkit.model import UNPARSED
+from toolkit.planning.expiry.expiry_facts import NO_TIME, ExpiryFacts, Flags, Texts, Times, later
+
+
+class ExpiryRule(StrEnum):
+    """The rows of the decision table, in their order."""
+
+    NO_COMMIT = "no commit"  # nothing that could expire
+    TOPIC_DELETED = "topic deleted"
+    SHARE_GROUP = "share group"
+    OPEN_TRANSACTION = "open transaction"
+    OTHER_PROTOCOL = "live, not of consumers"  # Connect
+    REBALANCING = "rebalancing"
+    UNPARSED = "subscription not parseable"
+    SUBSCRIBED = "subscribed"
+    CHOSEN_TIME = "time chosen with the commit"  # OffsetCommit versions 2 to 4
+    EMPTY_SINCE = "empty since"  # one clock for all offsets of a classic group
+    SIMPLE_GROUP = "simple group"  # from here on each offset has its own clock: its commit
+    NOT_SUBSCRIBED = "nobody subscribes"
+    UNKNOWN = "unknown"
+
+
+class Confidence(StrEnum):
+    """How sure a forecast is, whether it is a time or that there is none."""
+
+    HIGH = "high"  # everything that brokers decide by was read
+    MEDIUM = "medium"  # a bound: it goes by then, unless somebody commits it again
+    LOW = "low"  # a bound that something unseen moves, such as members that commit the same again
+    NONE = "none"  # nothing can be said
+
+
+KEPT = (
+    *(
+        ExpiryRule.NO_COMMIT,
+        ExpiryRule.SHARE_GROUP,
+        ExpiryRule.OPEN_TRANSACTION,
+        ExpiryRule.OTHER_PROTOCOL,
+    ),
+    *(ExpiryRule.REBALANCING, ExpiryRule.UNPARSED, ExpiryRule.SUBSCRIBED),
+)
+
+
+class Basis(StrEnum):
+    """What the time in a forecast is counted from."""
+
+    NOTHING = ""
+    CHOSEN = "chosen"
+    EMPTY = "empty"
+    COMMIT = "commit"
+    OLD_RECORD = "old record"  # of a group's state, from before Kafka 2.1: it has no time
+    SEEN = "seen"  # by ourselves, for the first time
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """From what and when an offset's time is counted, and when it is over; arrays, as all facts."""
+
+    basis: Texts
+    since: Times
+    expires_at: Times
+
+
+def rules_of(facts: ExpiryFacts) -> Texts:
+    """Return the row of the table for each offset."""
+    of_consumers = facts.classic & facts.of_consumers
+    listening = (of_consumers & facts.stable) | (facts.modern & facts.live)
+    alone = facts.empty & (facts.classic | facts.modern)
+    not_subscribed = facts.unsubscribed & ((of_consumers & facts.stable) | facts.modern)
+    free = facts.simple | alone | not_subscribed
+    table: dict[ExpiryRule, Flags] = {
+        ExpiryRule.NO_COMMIT: facts.nothing,
+        ExpiryRule.TOPIC_DELETED: facts.deleted,
+        ExpiryRule.SHARE_GROUP: facts.share,
+        ExpiryRule.OPEN_TRANSACTION: facts.pending,
+        ExpiryRule.OTHER_PROTOCOL: facts.classic & facts.of_others & facts.live,
+        ExpiryRule.REBALANCING: of_consumers & facts.rebalancing,
+        ExpiryRule.UNPARSED: of_consumers & facts.stable & np.equal(facts.unreadable, UNPARSED),
+        ExpiryRule.SUBSCRIBED: listening & facts.subscribed,
+        ExpiryRule.CHOSEN_TIME: free & ~np.isnat(facts.chosen_at),
+        ExpiryRule.EMPTY_SINCE: facts.classic & facts.empty,
+        ExpiryRule.SIMPLE_GROUP: facts.simple,
+        ExpiryRule.NOT_SUBSCRIBED: free,
+    }
+    found = np.select([*table.values()], [*map(str, table)], str(ExpiryRule.UNKNOWN))
+    return found.astype(object)
+
+
+def clocks_of(facts: ExpiryFacts, rules: Texts, *, now: np.datetime64) -> Clock:
+    """Return the clock of each offset that has one by its row of the table."""
+    of_commit, of_group = _commit_clock(facts), _group_clock(facts)
+    chosen = np.equal(rules, ExpiryRule.CHOSEN_TIME)
+    by_choice = np.full_like(rules, str(Basis.CHOSEN))
+    by_commit = np.isin(rules, (ExpiryRule.SIMPLE_GROUP, ExpiryRule.NOT_SUBSCRIBED))
+    cases = [chosen, np.equal(rules, ExpiryRule.EMPTY_SINCE), by_commit]
+    overdue = np.where(np.equal(rules, ExpiryRule.TOPIC_DELETED), now, NO_TIME)
+    return Clock(
+        np.select(cases, [by_choice, of_group.basis, of_commit.basis], ""),
+        np.select(cases, [facts.chosen_at, of_group.since, of_commit.since], NO_TIME),
+        np.select(cases, [facts.chosen_at, of_group.expires_at, of_commit.expires_at], overdue),
+    )
+
+
+def stopped_at(facts: ExpiryFacts, clock: Clock, *, now: np.datetime64) -> Times:
+    """
+    Return when each offset would expire if the last member of its group left now.
+
+    A classic group then starts its one clock anew; in a KIP-848 or streams group the clock of each
+    commit has been running all the time (measured; KIP-211 and the broker's own words for
+    offsets.retention.minutes say otherwise). A group without members has stopped already.
+    """
+    anew = later(np.full(len(facts.live), now), facts.retention)
+    own = np.where(facts.modern, _commit_clock(facts).expires_at, anew)
+    own = np.where(np.isnat(facts.chosen_at), own, facts.chosen_at)
+    alive = facts.live & (facts.modern | (facts.classic & (facts.of_consumers | facts.of_others)))
+    after = np.where(np.isnat(own), NO_TIME, np.maximum(own, now))
+    held = facts.nothing | facts.share | facts.pending
+    return np.select(
+        [facts.deleted & ~facts.nothing, held, alive, facts.simple | facts.empty],
+        [clock.expires_at, np.full_like(after, NO_TIME), after, clock.expires_at],
+        NO_TIME,
+    )
+
+
+def confidences_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
+    """Return how sure each forecast is."""
+    kept = np.isin(rules, KEPT)
+    alone = facts.simple | facts.empty
+    seen = np.equal(clock.basis, Basis.SEEN)
+    # Where it is not known whether a transaction is open, one may keep the offset for longer.
+    bound = (seen & alone) | ~facts.settled
+    missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would not be there any more
+    cases = [
+        ~kept & np.isnat(clock.expires_at),
+        (seen & ~alone) | np.equal(clock.basis, Basis.OLD_RECORD) | missed,
+        ~kept & bound,
+    ]
+    words = [Confidence.NONE, Confidence.LOW, Confidence.MEDIUM]
+    return np.select(cases, words, Confidence.HIGH).astype(object)
+
+
+def _commit_clock(facts: ExpiryFacts) -> Clock:
+    timed, seen = ~np.isnat(facts.committed_at), ~np.isnat(facts.seen_since)
+    basis = np.select([timed, seen], [Basis.COMMIT, Basis.SEEN], Basis.NOTHING)
+    since = np.where(timed, facts.committed_at, facts.seen_since)
+    return Clock(basis.astype(object), since, later(since, facts.retention))
+
+
+def _group_clock(facts: ExpiryFacts) -> Clock:
+    """Return the one clock of a classic group that is Empty."""
+    timed, of_commit = ~np.isnat(facts.empty_since), _commit_clock(facts)
+    told = np.equal(of_commit.basis, Basis.COMMIT)
+    basis = np.select([timed, told], [Basis.EMPTY, Basis.OLD_RECORD], of_commit.basis)
+    since = np.where(timed, facts.empty_since, of_commit.since)
+    return Clock(basis.astype(object), since, later(since, facts.retention))

@@ -1,0 +1,1 @@
+"""Facts, plans and outcomes as tables."""

@@ -1,0 +1,133 @@
+"""
+Facts as frames, for what we look at.
+
+Integer columns are pandas' nullable Int64, so that a missing offset stays missing and a large one
+stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+
+import pandas as pd
+
+from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.planning.selection.scope import scopes_of
+
+OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
+GROUP_COLUMNS = (
+    *("cluster", "group", "type", "state", "protocol", "assignor"),
+    *("coordinator", "members", "subscribed"),
+)
+MEMBER_COLUMNS = (
+    *("member", "host", "static", "rack", "partitions", "reads", "holds", "subscribed"),
+    "member_id",
+)
+NO_LOG = LogOffsets(None, None)
+
+
+def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """
+    One row for each partition that a group has committed or owns.
+
+    Share groups are not among them: they keep no committed offsets (KIP-932), so they have no lag.
+
+    Columns: cluster, group, topic, partition, committed, log_start, log_end, last_stable (Int64,
+    null where unknown), committed_at (UTC, null where unknown), pending (an open transaction is
+    about to change the commit), owner ("client-id @ host" of the assigned member, or "").
+    """
+    owners = {
+        (group.group_id, *partition): member.in_words
+        for group in snapshot.groups
+        if group.type is not GroupType.SHARE
+        for member in group.members
+        for partition in member.assignment
+    }
+    commits = {(c.group_id, c.topic, c.partition): c for c in snapshot.commits}
+    rows = []
+    for key in sorted(commits.keys() | owners.keys()):
+        commit = commits.get(key)
+        log = snapshot.logs.get(TopicPartition(key[1], key[2]), NO_LOG)
+        rows.append(
+            (
+                snapshot.cluster,
+                *key,
+                commit.offset if commit else None,
+                log.log_start,
+                log.log_end,
+                log.last_stable,
+                commit.committed_at if commit else None,
+                commit.pending if commit else False,
+                owners.get(key, ""),
+            )
+        )
+    columns = ["cluster", "group", "topic", "partition", *OFFSET_COLUMNS]
+    # Objects first: a missing offset in a column of integers would turn them all into floats.
+    frame = pd.DataFrame(
+        rows, columns=[*columns, "committed_at", "pending", "owner"], dtype="object"
+    )
+    text = dict.fromkeys(("cluster", "group", "topic", "owner"), "str")
+    types = {"partition": "int64", "pending": "bool", **dict.fromkeys(OFFSET_COLUMNS, "Int64")}
+    return frame.astype({**text, **types, "committed_at": "datetime64[ms, UTC]"})
+
+
+def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
+    """One row for each group: cluster, group, type, state, protocol, assignor, members, topics."""
+    rows = [
+        {
+            "cluster": snapshot.cluster,
+            "group": group.group_id,
+            "type": str(group.type),
+            "state": str(group.state),
+            "protocol": group.protocol_type or "",
+            "assignor": group.assignor or "",
+            "coordinator": group.coordinator_id,
+            "members": len(group.members) if group.described else None,
+            "subscribed": _subscription(group),
+        }
+        for group in snapshot.groups
+    ]
+    frame = pd.DataFrame(rows, columns=list(GROUP_COLUMNS))
+    return frame.astype({"coordinator": "Int64", "members": "Int64"})
+
+
+def _subscription(group: Group) -> str:
+    """Topic names, or in brackets why they are not known; "" where nobody subscribes to any."""
+    why = group.unreadable_subscription
+    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
+
+
+def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:
+    """One row for each unreadable thing: cluster, what, group, topic, partition, why."""
+    rows = [{"cluster": cluster, **asdict(problem)} for problem in problems]
+    columns = ["cluster", "what", "group_id", "topic", "partition", "why"]
+    frame = pd.DataFrame(rows, columns=columns).rename(columns={"group_id": "group"})
+    return frame.astype({"partition": "Int64"})
+
+
+def members_frame(group: Group) -> pd.DataFrame:
+    """
+    One row for each member of a group, by client id and host.
+
+    Columns: member (client id), host, static (instance id or ""), rack, partitions (Int64), reads
+    (`topic:0-2`, one scope after the other), holds (what it keeps from the others), subscribed
+    (topics, or in brackets why they are not known), member_id.
+    """
+    rows = [
+        (
+            member.client_id,
+            member.host,
+            member.instance_id or "",
+            member.rack_id or "",
+            len(member.assignment),
+            ", ".join(map(str, scopes_of(member.assignment))),
+            ", ".join(map(str, scopes_of(member.holds))),
+            f"({member.subscription.unreadable})"
+            if member.subscription.unreadable
+            else ", ".join(sorted(member.subscription.topics)),
+            member.member_id,
+        )
+        for member in sorted(group.members, key=lambda m: (m.client_id, m.host, m.member_id))
+    ]
+    return pd.DataFrame(rows, columns=list(MEMBER_COLUMNS)).astype({"partitions": "Int64"})

@@ -1,0 +1,261 @@
+"""Rules about what groups are and hold now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+
+from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
+from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
+from toolkit.planning.changes.topic_recreated import is_another_topic
+from toolkit.planning.guardrails.check_context import NEW_OFFSETS, CannotTell, Case, Objection
+from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
+from toolkit.planning.selection.group_selection import is_held, why_live
+from toolkit.planning.selection.member_names import name_members
+
+# A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
+QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
+HOLDS = frozenset({Action.HOLD, Action.RELEASE})  # who reads, and no offset
+READS_ON = HOLDS | {Action.DELETE_OFFSETS}  # its members need not be stopped for it
+
+
+def wrong_cluster(case: Case) -> Iterator[Objection]:
+    """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
+    if not case.facts.cluster_id:
+        raise CannotTell("the id of this cluster")
+    if case.facts.cluster_id != case.plan.cluster_id:
+        yield Objection(
+            f"the plan was made for the cluster with the id {case.plan.cluster_id!r}, this one has "
+            f"{case.facts.cluster_id!r}"
+        )
+
+
+def no_such_group(case: Case) -> Iterator[Objection]:
+    """A misspelt name must not make a group; making one is asked for explicitly."""
+    for step in case.plan.steps:
+        if step.state is None and not (step.creates and NEW_GROUP in case.plan.allows):
+            yield Objection("there is no such group, and none was to be made", step.group_id)
+
+
+def share_group(case: Case) -> Iterator[Objection]:
+    """A share group can only be deleted: where it reads is not in committed offsets."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if group and group.type is GroupType.SHARE and step.action is not Action.DELETE_GROUP:
+            yield Objection("a share group has no committed offsets (KIP-932)", step.group_id)
+
+
+def group_live(case: Case) -> Iterator[Objection]:
+    """
+    A group with members is not changed from outside, except for offsets that nobody reads.
+
+    Those are of topics that no member has, and of partitions that are paused. A move pauses them
+    itself before it is applied, or evicts their owners where a group cannot be held.
+    """
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if not group or not group.is_live or step.action in READS_ON:
+            continue
+        changed = [change.partition for change in step.changes]
+        if step.action is Action.MOVE and (is_held(group, changed) or _holds_later(case, group)):
+            continue
+        yield Objection(why_live(group, step.action, changed), step.group_id)
+
+
+def _holds_later(case: Case, group: Group) -> bool:
+    if case.plan.intent is not Intent.MOVE:
+        return False
+    return not case.applying or group.type is GroupType.STREAMS
+
+
+def not_holdable(case: Case, why_not: Callable[[Group], str]) -> Iterator[Objection]:
+    """What made a group fit to be held, when that was planned, still does."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if step.action is Action.HOLD and group and (why := why_not(group)):
+            yield Objection(why, step.group_id)
+
+
+def subscribed(case: Case) -> Iterator[Objection]:
+    """Offsets of a topic that a live group subscribes to stay (the broker's error 86)."""
+    unknown = []
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if not (group and group.is_live and step.action is Action.DELETE_OFFSETS):
+            continue
+        if why := group.unreadable_subscription:
+            unknown.append(f"what {group.group_id} subscribes to: {why}")
+            continue
+        for topic in sorted({c.partition.topic for c in step.changes} & group.subscribed_topics):
+            readers = [m for m in group.members if topic in m.subscription.topics]
+            yield Objection(f"subscribed by {name_members(readers)}", step.group_id, topic)
+    CannotTell.where(unknown)
+
+
+def pending_transaction(case: Case) -> Iterator[Objection]:
+    """What an open transaction is about to commit is not written over."""
+    for step, change in case.plan.changes:
+        if step.action in HOLDS:
+            continue
+        commit = case.commits.get((step.group_id, change.partition))
+        if commit and commit.pending:
+            why = "an open transaction is about to commit here"
+            yield Objection(why, step.group_id, *change.partition)
+
+
+def topic_never_used(case: Case) -> Iterator[Objection]:
+    """A reset adds no topic to a group that never committed it, unless that was asked for."""
+    if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
+        return
+    used = {(group_id, partition.topic) for group_id, partition in case.commits}
+    for step in case.plan.steps:
+        for topic in dict.fromkeys(c.partition.topic for c in step.changes if not c.before):
+            if (step.group_id, topic) not in used:
+                yield Objection("the group never committed this topic", step.group_id, topic)
+
+
+def facts_moved(case: Case) -> Iterator[Objection]:
+    """Every change starts from what the plan says it starts from."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if why := _became(case, step, group):
+            yield Objection(why, step.group_id)
+        elif step.action not in HOLDS and not _is_read_on(step):
+            yield from _moved(case, step)
+
+
+def _is_read_on(step: Step) -> bool:
+    """Whether members read on, and commit, until the very moment of the change."""
+    return step.action is Action.MOVE and step.type is GroupType.STREAMS
+
+
+def topic_made_anew(case: Case) -> Iterator[Objection]:
+    """An offset counts the records of the topic it was planned for, not those of a later one."""
+    if case.facts.cluster_id != case.plan.cluster_id:
+        return  # that has its own rule, and no topic is the same there
+    for step in case.plan.steps:
+        for topic in sorted({change.partition.topic for change in step.changes}):
+            if is_another_topic(case.plan.topic_ids, case.facts.topic_ids, topic):
+                why = "the topic was deleted and made anew since the plan was made"
+                yield Objection(why, step.group_id, topic)
+
+
+def _may_be_part_done(case: Case) -> bool:
+    """While a plan is reviewed, nobody has looked yet whether a run of it was cut off."""
+    return case.finishing or not case.applying
+
+
+def _became(case: Case, step: Step, group: Group | None) -> str:
+    """Say how a group is another thing than the plan was made for; "" where it is not."""
+    if (group is None) != (step.state is None):
+        begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
+        if _may_be_part_done(case) and begun:
+            return ""  # this plan has made it, or deleted it
+        return f"it {'exists' if group else 'does not exist'} now, unlike when the plan was made"
+    if group and group.type is not step.type:
+        return f"it is a {group.type} group now, and was {step.type} when the plan was made"
+    return ""
+
+
+def _moved(case: Case, step: Step) -> Iterator[Objection]:
+    for change in step.changes:
+        why = moved(change, case.commits.get((step.group_id, change.partition)))
+        if why and not (_may_be_part_done(case) and is_done(case, step, change)):
+            yield Objection(why, step.group_id, *change.partition)
+    if step.action is Action.DELETE_GROUP:
+        planned = {change.partition for change in step.changes}
+        for group_id, partition in case.commits:
+            if group_id == step.group_id and partition not in planned:
+                yield Objection("committed since the plan was made", group_id, *partition)
+
+
+def moved(change: Change, commit: Commit | None) -> str:
+    """Say how what is committed differs from what the change starts from; "" where it does not."""
+    holds = Position.of(commit) if commit else None
+    if holds == change.before:
+        return ""
+    return f"{_shown(holds)} is committed now, the plan starts from {_shown(change.before)}"
+
+
+def is_done(case: Case, step: Step, change: Change) -> bool:
+    """Whether a change has been made already."""
+    commit = case.commits.get((step.group_id, change.partition))
+    return (Position.of(commit) if commit else None) == change.after
+
+
+def _shown(position: Position | None) -> str:
+    return "nothing" if position is None else str(position.offset)
+
+
+def keeps_committing(case: Case) -> Iterator[Objection]:
+    """A group that calls itself Empty and yet commits has an assign() consumer, which goes on."""
+    if not case.applying:
+        return
+    times = _commit_times(case)
+    watched = case.facts.taken_at - case.plan.made_at >= case.watch
+    unknown = []
+    for step in case.plan.steps:
+        group, at = case.groups.get(step.group_id), times[step.group_id]
+        if not group or group.state is not GroupState.EMPTY or step.action in HOLDS:
+            continue
+        if all(case.is_made(step, change) for change in step.changes):  # or there is none
+            continue
+        last = max(filter(None, at), default=None)
+        if last and last > (step.last_commit_at or case.plan.made_at):
+            yield Objection(
+                f"it has no members, yet somebody committed for it at {last:%H:%M:%S} UTC, "
+                "after the plan was made: if an assign() consumer is running, it would write over "
+                "the change",
+                step.group_id,
+            )
+        elif not watched and not _is_quiet(at, case.facts.taken_at):
+            apart = f"{case.watch.total_seconds():g} s"
+            unknown.append(f"whether {step.group_id} still commits: look again {apart} later")
+    CannotTell.where(unknown)
+
+
+def _commit_times(case: Case) -> defaultdict[str, list[datetime | None]]:
+    """Return when each group committed, without what an earlier run of this plan did."""
+    ours = {(s.group_id, c.partition) for s, c in case.plan.changes if case.is_made(s, c)}
+    times: defaultdict[str, list[datetime | None]] = defaultdict(list)
+    for key, commit in case.commits.items():
+        if key not in ours:
+            times[commit.group_id].append(commit.committed_at)
+    return times
+
+
+def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
+    """Whether nobody committed lately; a commit that moved on while it was read has no time."""
+    known = [at for at in times if at]
+    return len(known) == len(times) > 0 and now - max(known) > QUIET_AFTER
+
+
+def unreadable(case: Case) -> Iterator[Objection]:
+    """What could not be read of the groups and partitions concerned cannot be judged."""
+    # What is resumed is not moved: whatever is committed or in the logs, it may be let go.
+    steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
+    groups, logs = {step.group_id for step in steps}, _needed_logs(case)
+    said = set()
+    for problem in case.facts.problems:
+        about = (problem.group_id, problem.topic, problem.partition)
+        # An unknown epoch is left out of the commit, which is always safe.
+        if problem.what in {"leader epochs", NO_SUCH_GROUP}:
+            continue
+        if problem.group_id in groups or about in logs:
+            said.add(problem.group_id)
+            yield Objection(f"{problem.what}: {problem.why}", *about)
+    unlisted = case.facts.why_unlisted
+    for name in case.plan.group_ids:
+        group = case.groups.get(name)
+        if group is None and unlisted:
+            yield Objection(f"whether it exists is not known: {unlisted}", name)
+        elif group and not group.described and name not in said:
+            yield Objection("its members are not known", name)
+
+
+def _needed_logs(case: Case) -> set[tuple[None, str, int | None]]:
+    """Return what problems call the logs, and their topics, in which an offset would move."""
+    moves = {c.partition for _, c in case.plan.changes if c.after and c.after != c.before}
+    topics = {partition.topic for partition in moves}
+    return {(None, *partition) for partition in moves} | {(None, topic, None) for topic in topics}

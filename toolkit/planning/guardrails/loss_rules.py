@@ -1,0 +1,105 @@
+"""Rules about records that a change would skip or repeat, and offsets that would be gone."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from toolkit.model import UNREAD_OFFSETS_TOPIC, GroupType
+from toolkit.plan import Action
+from toolkit.planning.guardrails.check_context import NEW_OFFSETS, CannotTell, Case, Jump, Objection
+from toolkit.planning.guardrails.policy_rules import over
+
+
+def skips_unread_records(case: Case) -> Iterator[Objection]:
+    """Records that a group has not read are not passed over without saying so."""
+    jumps, unknown = case.jumps
+    skipped: Counter[str] = Counter()
+    for jump in jumps:
+        skipped[jump.group_id] += _skipped(case, jump)
+    for group_id, count in skipped.items():
+        if count:
+            yield Objection(f"{count:,} records that it has not read would be skipped", group_id)
+    CannotTell.where(unknown)
+
+
+def too_many_records(case: Case) -> Iterator[Objection]:
+    """No plan skips or repeats more records at once than the fleet file allows."""
+    jumps, unknown = case.jumps
+    skipped = sum(_skipped(case, jump) for jump in jumps)
+    repeated = sum(_repeated(jump) for jump in jumps)
+    yield from over("records_skipped", skipped, case.policy.max_records_skipped)
+    yield from over("records_repeated", repeated, case.policy.max_records_repeated)
+    CannotTell.where(unknown)
+
+
+def before_log_start(case: Case) -> Iterator[Objection]:
+    """Where records that were asked for are gone, or will be outside the log, that is said."""
+    for found in case.plan.findings:
+        if found.rule == "before-log-start":
+            yield Objection(found.why, found.group_id, found.topic, found.partition)
+    jumps, unknown = case.jumps
+    for jump in jumps:
+        wanted, start, end = jump.after.offset, jump.start, jump.end
+        if not start <= wanted <= end:
+            why = f"{wanted} is not in the log, which has {start} to {end}"
+            yield Objection(why, jump.group_id, *jump.partition)
+    CannotTell.where(unknown)
+
+
+def last_offsets(case: Case) -> Iterator[Objection]:
+    """A group's last committed offset is not deleted in passing: the group would start anew."""
+    held, gone = defaultdict(set), defaultdict(set)
+    for group_id, partition in case.commits:
+        held[group_id].add(partition)
+    for step, change in case.plan.changes:
+        if step.action is Action.DELETE_OFFSETS:
+            gone[step.group_id].add(change.partition)
+    for group_id, partitions in gone.items():
+        if held[group_id] and held[group_id] <= partitions:
+            yield Objection(
+                "these are all its committed offsets: it would start where its consumers' "
+                "auto.offset.reset says",
+                group_id,
+            )
+
+
+def _skipped(case: Case, jump: Jump) -> int:
+    """Count the records between the first that the group has not read and where it would go."""
+    first = jump.start
+    if jump.before is not None:
+        first = max(first, jump.before.offset)
+    elif case.plan.intent not in NEW_OFFSETS:
+        return 0  # where a copy or a restore fills a group in, nothing is known to be unread
+    return max(0, min(jump.after.offset, jump.end) - first)
+
+
+def _repeated(jump: Jump) -> int:
+    """Count the records between where the group would go and the first that it has not read."""
+    if jump.before is None:
+        return 0
+    return max(0, min(jump.before.offset, jump.end) - max(jump.after.offset, jump.start))
+
+
+def not_undoable(case: Case) -> Iterator[Objection]:
+    """What no undo brings back is not deleted in passing."""
+    for step in case.plan.steps:
+        group = case.groups.get(step.group_id)
+        if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:
+            why = "where a share group reads is kept apart from offsets, and lost with it for good"
+            yield Objection(why, step.group_id)
+
+
+def hidden_offsets(case: Case) -> Iterator[Objection]:
+    """
+    What nobody has seen is not deleted along with a group.
+
+    A coordinator does not show offsets of topics that we may not describe, and deletes them all the
+    same; only the offsets topic tells of them.
+    """
+    for step in case.plan.steps:
+        if step.action is Action.DELETE_GROUP and step.group_id in case.groups:
+            for problem in case.facts.problems:
+                if problem.what == UNREAD_OFFSETS_TOPIC:
+                    raise CannotTell(f"whether the offsets shown are all there are: {problem.why}")
+    yield from ()

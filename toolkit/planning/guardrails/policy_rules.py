@@ -1,0 +1,62 @@
+"""Rules about who may change what, and how much at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from fnmatch import fnmatchcase
+
+from toolkit.planning.guardrails.check_context import CannotTell, Case, Objection
+
+MAX_PLAN_AGE = timedelta(hours=1)
+CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan and who apply
+
+
+def read_only(case: Case) -> Iterator[Objection]:
+    """Nothing is changed on a cluster that the fleet file calls read-only."""
+    if case.policy.read_only:
+        yield Objection(f"cluster {case.plan.cluster} is read_only in the fleet file")
+
+
+def protected_group(case: Case) -> Iterator[Objection]:
+    """Groups that the fleet file protects are left alone."""
+    for name in case.plan.group_ids:
+        for pattern in case.policy.protected_groups:
+            if name == pattern or fnmatchcase(name, pattern):
+                yield Objection(f"the fleet file protects groups that match {pattern!r}", name)
+                break
+
+
+def reason_required(case: Case) -> Iterator[Objection]:
+    """Whoever changes something says why."""
+    if case.applying and not case.reason.strip():
+        yield Objection("no reason was given")
+
+
+def stale_plan(case: Case) -> Iterator[Objection]:
+    """A plan is applied while those who made it still remember why."""
+    age = case.now - case.plan.made_at
+    if not case.applying or case.finishing:
+        return
+    if age < -CLOCKS_DIFFER_BY:
+        raise CannotTell(f"how old the plan is: it is of {case.plan.made_at:%Y-%m-%d %H:%M} UTC")
+    if age > MAX_PLAN_AGE:
+        yield Objection(f"the plan was made {age / timedelta(hours=1):.1f} hours ago")
+
+
+def too_many_groups(case: Case) -> Iterator[Objection]:
+    """No plan changes more groups at once than the fleet file allows."""
+    yield from over("groups", len(case.plan.group_ids), case.policy.max_groups)
+
+
+def too_many_partitions(case: Case) -> Iterator[Objection]:
+    """No plan changes more committed offsets at once than the fleet file allows."""
+    count = sum(len(step.changes) for step in case.plan.steps)
+    yield from over("partitions", count, case.policy.max_partitions)
+
+
+def over(what: str, count: int, most: int) -> Iterator[Objection]:
+    """Object where a count is over its limit, whose name in the fleet file is `max_` and `what`."""
+    if count > most:
+        words = what.replace("_", " ")
+        yield Objection(f"{count:,} {words}; max_{what} is {most:,}")

@@ -1,0 +1,75 @@
+"""
+Rules of a standing approval: which groups, and how long they must have been left alone.
+
+Nobody reviews a plan that is applied under one, so what it says holds always: no override passes
+it, and what cannot be judged for want of a fact blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from fnmatch import fnmatchcase
+
+from toolkit.planning.guardrails.check_context import CannotTell, Case, Objection
+from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
+from toolkit.planning.selection.unused_since import Sighting, unused_since
+
+DAY = timedelta(days=1)
+# A series is evidence of what was so until it was last seen: the run itself has to have looked.
+SEEN_WITHIN = MAX_PLAN_AGE
+
+
+def group_not_allowed(case: Case) -> Iterator[Objection]:
+    """A standing approval for some groups is none for others."""
+    allowed = case.limits.groups if case.limits else ()
+    for name in case.plan.group_ids if allowed else ():
+        if not any(name == pattern or fnmatchcase(name, pattern) for pattern in allowed):
+            yield Objection(f"the standing approval is for {', '.join(allowed)}", name)
+
+
+def empty_too_briefly(case: Case) -> Iterator[Objection]:
+    """A group is left alone until nobody has used it for as long as the approval says."""
+    days = case.limits.empty_for_days if case.limits else None
+    if days is None:
+        return
+    unknown = []
+    for name in case.plan.group_ids:
+        commits = [commit for (group_id, _), commit in case.commits.items() if group_id == name]
+        group = case.groups.get(name)
+        seen = _now(case, case.seen.empty.get(name))
+        unused = unused_since(group, commits, seen) if group else None
+        if unused is None:
+            unknown.append(f"since when nobody has used {name}")
+        elif case.now - unused.since < days * DAY:
+            told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
+            yield Objection(f"unused for {told}; empty_for_days is {days}", name)
+    CannotTell.where(unknown)
+
+
+def unsubscribed_too_briefly(case: Case) -> Iterator[Objection]:
+    """Offsets are left alone until they were seen left behind as often as the approval says."""
+    days = case.limits.unsubscribed_for_days if case.limits else None
+    runs = case.limits.unsubscribed_in_runs if case.limits else None
+    if days is None and runs is None:
+        return
+    unknown = []
+    topics = ((step.group_id, change.partition.topic) for step, change in case.plan.changes)
+    for group_id, topic in dict.fromkeys(topics):
+        sighting = _now(case, case.seen.unsubscribed.get((group_id, topic)))
+        if sighting is None:
+            unknown.append(f"since when {group_id} does not subscribe to {topic}")
+            continue
+        age = case.now - sighting.since
+        if days is not None and age < days * DAY:
+            why = f"seen unsubscribed for {age / DAY:.1f} days; unsubscribed_for_days is {days}"
+            yield Objection(why, group_id, topic)
+        if runs is not None and sighting.seen < runs:
+            why = f"seen unsubscribed by {sighting.seen} runs; unsubscribed_in_runs is {runs}"
+            yield Objection(why, group_id, topic)
+    CannotTell.where(unknown)
+
+
+def _now(case: Case, sighting: Sighting | None) -> Sighting | None:
+    """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
+    return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None

@@ -1,0 +1,171 @@
+"""
+What a hold costs: who stops for how long, what may come twice, and what happens if we die.
+
+The numbers are those that were measured on real brokers, with some room: they follow from the time
+members take to notice, which is one heartbeat, and from what they read since their last commit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+from toolkit.model import GroupType, Prefer
+from toolkit.plan import Finding
+from toolkit.planning.holds.hold_context import RECIPES, HoldCase, Recipe
+from toolkit.planning.holds.hold_rules import in_short, in_words
+from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.plan_parts import note
+
+ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
+CLASSIC_WAIT = 1.1  # heartbeats of its members in which a classic group comes to a standstill
+STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams, where it is not exactly-once
+
+ALTERNATIVES = {
+    Prefer.LOSSLESS: "--prefer lossless: nothing comes twice; the topic's other partitions stop "
+    "for up to {heartbeat:g} s",
+    Prefer.QUIET: "--prefer quiet: paused within 1 s, only partitions of the same owner stop; "
+    "what it read since its last commit comes twice; needs a topic that nobody reads",
+    Prefer.FAST: "--prefer fast: paused within 1 s; partitions of the topic stop for up to "
+    "{heartbeat:g} s; what the owner read since its last commit comes twice",
+}
+NO_UPGRADE = (
+    "while it is held no instance with group.protocol=consumer can join: brokers do not convert a "
+    "group that has a member of ours, and that instance would end with an error"
+)
+ELSE = "stop the application, reset the group, start it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What a hold costs at most, in seconds and records; None where that is not known."""
+
+    paused_within_s: float
+    others_stop_s: float
+    resumed_within_s: float
+    repeats: int | None
+    survives_s: float
+
+
+def costs(case: HoldCase, recipe: Recipe) -> Costs:
+    """Return what holding costs by a recipe."""
+    beat = case.heartbeat_s
+    within, others = {
+        Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.QUIET: (2 * ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.FAST: (ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.EAGER: (CLASSIC_WAIT * beat + 2, CLASSIC_WAIT * beat + 2),
+        Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
+        Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
+    }[recipe]
+    return Costs(
+        paused_within_s=within,
+        others_stop_s=others,
+        resumed_within_s=beat + ASSIGNING_S,
+        repeats=_repeats(case, recipe),
+        survives_s=case.beside.settings.survives_s,
+    )
+
+
+def _repeats(case: HoldCase, recipe: Recipe) -> int | None:
+    """Count what members that are evicted may have read since their last commit."""
+    if recipe in {Recipe.LOSSLESS, Recipe.EAGER}:
+        return 0
+    now = case.index.snapshot.taken_at
+    counts = []
+    for member in case.evicted:
+        count = 0.0
+        for partition in member.assignment:
+            rate, commit = case.rate(partition), case.commits.get(partition)
+            if rate is None:
+                return None
+            unread = case.beside.settings.commit_interval_s
+            if recipe is Recipe.STREAMS:
+                unread = STREAMS_COMMIT_S
+            if commit and commit.committed_at and case.lag(partition):
+                unread = max(unread, (now - commit.committed_at).total_seconds())
+            count += rate * (unread + case.heartbeat_s)
+        counts.append(count)
+    # Of a cooperative group only the leader is evicted, whoever that is.
+    most = max(counts, default=0.0) if recipe is Recipe.COOPERATIVE else sum(counts)
+    return math.ceil(most)
+
+
+def cost_notes(case: HoldCase) -> Iterator[Finding]:
+    """Yield what a hold costs, a note each, such as `stops`, `repeats` and `survives`."""
+    recipe, group_id = case.recipe, case.group.group_id
+    if recipe is None or not case.wanted:
+        return
+    found = costs(case, recipe)
+    for rule, why in (
+        ("stops", _stops(case, found)),
+        ("repeats", _repeated(case, found)),
+        ("disturbs", _disturbs(case, recipe)),
+        ("survives", _survives(case, found)),
+        ("alternatives", _alternatives(case)),
+    ):
+        yield note(rule, why, group_id)
+    if case.group.type is GroupType.CLASSIC:
+        yield note("no-upgrade", NO_UPGRADE, group_id)
+
+
+def _stops(case: HoldCase, found: Costs) -> str:
+    told = f"{in_short(list(case.wanted))} stops within about {found.paused_within_s:g} s"
+    if case.stopped:
+        told += (
+            f"; {len(case.stopped):,} other partitions stop for up to about "
+            f"{found.others_stop_s:g} s while it is captured"
+        )
+    else:
+        told += "; no other partition stops for longer than a second"
+    return f"{told}; after resuming it is read again within about {found.resumed_within_s:g} s"
+
+
+def _repeated(case: HoldCase, found: Costs) -> str:
+    if found.repeats == 0:
+        return (
+            "no record comes twice, of members that commit when partitions are taken from them and "
+            "send heartbeats as often as they do by default"
+        )
+    where = in_short(list(case.at_risk))
+    if found.repeats is None:
+        return (
+            f"records of {where} that were read since the last commit come twice; how many is "
+            "not known: how fast it is read was not measured"
+        )
+    return f"up to about {found.repeats:,} records of {where} come twice"
+
+
+def _disturbs(case: HoldCase, recipe: Recipe) -> str:
+    touched = {*case.wanted, *case.stopped}
+    members = [m for m in case.group.readers if touched & set(m.assignment)]
+    if recipe is Recipe.COOPERATIVE:
+        return f"one of {name_members(case.group.readers)}, who leads, is evicted and rejoins"
+    if recipe is Recipe.EAGER:
+        return (
+            f"all rebalance, and are made to join once more while they wait, which costs them "
+            f"nothing: {name_members(case.group.readers)}"
+        )
+    if case.evicted:
+        return f"evicted once, and back by themselves: {name_members(case.evicted)}"
+    return f"nobody is evicted; partitions are taken from {name_members(members) or 'nobody'}"
+
+
+def _survives(case: HoldCase, found: Costs) -> str:
+    lasts = in_words(timedelta(seconds=found.survives_s))
+    ends = f"after {in_words(case.terms.hold_for)}" if case.terms.hold_for else "when it is resumed"
+    return (
+        f"it ends {ends}; should the process that holds die, the partitions are read again by "
+        f"themselves after about {lasts}, unless another takes over"
+    )
+
+
+def _alternatives(case: HoldCase) -> str:
+    others = [
+        ALTERNATIVES[prefer].format(heartbeat=case.heartbeat_s + ASSIGNING_S)
+        for prefer, recipe in RECIPES.items()
+        if case.recipe in RECIPES.values() and recipe is not case.recipe
+    ]
+    return ". ".join([*others, ELSE])

@@ -1,0 +1,285 @@
+"""
+Why partitions of a group cannot be held, or not without harm: one function for each rule.
+
+Those in `GROUP_RULES` are about the group alone and hold again when a plan is applied. The others
+look at what is wanted, and yield findings; what only tells is a note. The reasons were measured on
+real brokers; the recipes are in `toolkit.live`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+from toolkit.model import Group, GroupState, GroupType, Member, Prefer, TopicPartition
+from toolkit.plan import Finding, Severity
+from toolkit.planning.holds.hold_context import (
+    CONSUMER_RECIPES,
+    KNOWN,
+    STREAMS,
+    HoldCase,
+    Recipe,
+)
+from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.plan_parts import block, note
+from toolkit.planning.selection.scope import scopes_of
+
+LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # the rebalance time-out of a KIP-848 member
+SLOW_HEARTBEAT_S = 10.0
+OLD_COMMIT = timedelta(minutes=1)
+CLASSIC_EXTRA_MEMBERS = 2
+ALIKE = timedelta(minutes=1)  # ends that are as good as the same
+
+
+def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
+    """Write partitions short: orders:0-2,5 bills:1."""
+    return " ".join(map(str, scopes_of(partitions)))
+
+
+def group_kind(group: Group) -> str:
+    """Only consumers have partitions that can be kept from them one by one."""
+    match group.type:
+        case GroupType.SHARE:
+            return "members of a share group read partitions together (KIP-932)"
+        case GroupType.SIMPLE:
+            return "it has no members of its own: stop its readers and reset it"
+        case GroupType.UNKNOWN:
+            return "it is a type of group this version does not know"
+        case _:
+            return ""
+
+
+def group_empty(group: Group) -> str:
+    """Where nobody reads there is nothing to hold."""
+    if group.state is GroupState.EMPTY and group.type in {GroupType.CLASSIC, GroupType.CONSUMER}:
+        return "it has no members, so nothing reads it: reset it as it is"
+    return ""
+
+
+def not_stable(group: Group) -> str:
+    """A group is captured from a standstill; one that is held already may wait for what is held."""
+    held = group.state is GroupState.RECONCILING and bool(group.paused)
+    if group.state in {GroupState.STABLE, GroupState.EMPTY} or held:
+        return ""
+    return f"it is {group.state}: wait until it is Stable"
+
+
+def custom_protocol(group: Group) -> str:
+    """Whoever leads a classic group sends each member bytes that its assignor understands."""
+    if group.type is not GroupType.CLASSIC or group.state is GroupState.EMPTY:
+        return ""
+    if group.protocol_type != "consumer":
+        return f"its members speak the protocol {group.protocol_type!r}, not a consumer's"
+    if group.state is GroupState.STABLE and group.assignor not in KNOWN:
+        known = ", ".join(sorted(KNOWN - {STREAMS}))
+        return f"its assignor {group.assignor!r} is not known here; known are {known}"
+    return ""
+
+
+def unreadable_member(group: Group) -> str:
+    """What a member reads must be known to keep a part of it from it."""
+    if not group.described:
+        return "its members are not known"
+    return next((m.subscription.unreadable for m in group.readers if m.subscription.unreadable), "")
+
+
+GROUP_RULES: dict[str, Callable[[Group], str]] = {
+    "group-kind": group_kind,
+    "group-empty": group_empty,
+    "not-stable": not_stable,
+    "custom-protocol": custom_protocol,
+    "unreadable-member": unreadable_member,
+}
+
+
+def streams_share(case: HoldCase) -> Iterator[Finding]:
+    """The Streams protocol gives every member its share, so a member of ours would get more."""
+    group, wanted = case.group, case.wanted
+    if group.type is not GroupType.STREAMS:
+        return
+    topics = group.subscribed_topics
+    tasks = max((len(case.index.partitions.get(topic, ())) for topic in topics), default=0)
+    share = tasks // (len(group.readers) + 1)
+    more = max(0, share - len({partition.partition for partition in wanted}))
+    told = f"a member that holds would be given {share} of {tasks} tasks"
+    harm = f", so {more} more would stop than were asked for" if more else ""
+    why = (
+        f"it speaks the Streams protocol (KIP-1071): {told}{harm}. Move its offsets with "
+        "'offsetbook move', which needs no hold, or stop the application"
+    )
+    yield block("streams-share", why, group.group_id)
+
+
+def not_subscribed(case: HoldCase) -> Iterator[Finding]:
+    """A partition of a topic that nobody subscribes to is read by nobody in the group."""
+    subscribed = {topic for m in case.group.readers for topic in m.subscription.topics}
+    for topic in sorted({partition.topic for partition in case.wanted} - subscribed):
+        why = "no member subscribes to it"
+        yield Finding("not-subscribed", Severity.BLOCK, why, case.group.group_id, topic)
+
+
+def nothing_assigned(case: HoldCase) -> Iterator[Finding]:
+    """A partition that no member reads stands still already."""
+    unread = [partition for partition in case.wanted if partition not in case.owners]
+    if not unread or case.group.type is GroupType.STREAMS:
+        return
+    why = f"no member is reading {in_short(unread)} now"
+    if len(unread) == len(case.wanted):
+        yield block("nothing-assigned", f"{why}: there is nothing to pause", case.group.group_id)
+    else:
+        yield note("not-assigned", f"{why}; it is kept from whoever comes", case.group.group_id)
+
+
+def no_committed_offset(case: HoldCase) -> Iterator[Finding]:
+    """A member that has to ask where to read, and finds nothing, goes by auto.offset.reset."""
+    at_risk = case.at_risk if case.evicted else (*case.wanted, *case.stopped)
+    if missing := [partition for partition in at_risk if partition not in case.commits]:
+        say = block if case.evicted else note
+        what = "is evicted" if case.evicted else "is given it"
+        why = (
+            f"nothing is committed for {in_short(missing)}: whoever {what} starts there where its "
+            "auto.offset.reset says"
+        )
+        yield say("no-committed-offset", why, case.group.group_id)
+
+
+def old_commit(case: HoldCase) -> Iterator[Finding]:
+    """What was read since the last commit of an evicted member is read again."""
+    now = case.index.snapshot.taken_at
+    for partition in case.at_risk:
+        commit = case.commits.get(partition)
+        if commit is None or commit.committed_at is None or not case.lag(partition):
+            continue
+        if now - commit.committed_at > OLD_COMMIT:
+            age = in_words(now - commit.committed_at)
+            why = f"the last commit is {age} old: what was read since would be read again"
+            yield note("old-commit", why, case.group.group_id, partition)
+
+
+def slow_group(case: HoldCase) -> Iterator[Finding]:
+    """Members notice nothing before their next heartbeat."""
+    if case.heartbeat_s > SLOW_HEARTBEAT_S:
+        why = f"its members send a heartbeat only every {case.heartbeat_s:g} s: it takes that long"
+        yield note("slow-group", why, case.group.group_id)
+
+
+def hold_too_long(case: HoldCase) -> Iterator[Finding]:
+    """A KIP-848 member may keep what it was asked to give back for its rebalance time-out."""
+    too_long = case.terms.hold_for is not None and case.terms.hold_for > LONGEST_HOLD
+    if too_long and case.recipe in CONSUMER_RECIPES:
+        why = f"a hold of a KIP-848 group can last {in_words(LONGEST_HOLD)} at most"
+        yield block("hold-too-long", why, case.group.group_id)
+
+
+def retention(case: HoldCase) -> Iterator[Finding]:
+    """Members that hold subscribe to nothing, so a KIP-848 group's offsets expire under them."""
+    kept = case.beside.settings.retention
+    if case.recipe not in CONSUMER_RECIPES or kept is None:
+        return
+    if case.terms.hold_for is None or case.terms.hold_for > kept:
+        why = f"should all readers leave, its offsets expire after {in_words(kept)}, hold or not"
+        say = note if case.group.readers else block
+        yield say("retention", why, case.group.group_id)
+
+
+def group_size(case: HoldCase) -> Iterator[Finding]:
+    """A flood needs one member of ours for each partition of the topic, for a moment."""
+    largest = case.beside.settings.max_size
+    if largest is None or case.recipe is None:
+        return
+    ours = CLASSIC_EXTRA_MEMBERS
+    if case.recipe in CONSUMER_RECIPES:
+        topics = {partition.topic for partition in case.wanted}
+        counts = [len(case.index.partitions.get(topic, ())) for topic in topics]
+        ours = max(counts, default=0) + len(case.wanted)
+    needed = len(case.group.members) + ours
+    if needed > largest:
+        why = f"{needed:,} members are needed for a moment; the group may have {largest:,}"
+        yield block("group-size", why, case.group.group_id)
+
+
+def another_hold(case: HoldCase) -> Iterator[Finding]:
+    """A classic group has one leader, so one hold; in a KIP-848 group holds stand side by side."""
+    for member in holders(case.group):
+        if not is_ours(member, case.beside.by):
+            told = f"{holder_in_words(member)} holds {in_short(list(member.holds))}"
+            if case.group.type is GroupType.CLASSIC:
+                why = f"{told}: ask for it there, or resume that first"
+                yield block("another-hold", why, case.group.group_id)
+            else:
+                yield note("another-hold", told, case.group.group_id)
+
+
+def other_end(case: HoldCase) -> Iterator[Finding]:
+    """What is added to a hold ends with it, so it has to be meant to end then."""
+    now, hold_for = case.index.snapshot.taken_at, case.terms.hold_for
+    wanted = now + hold_for if hold_for else None
+    for member in holders(case.group):
+        note_ = member.hold_note
+        if note_ is None or not is_ours(member, case.beside.by):
+            continue
+        until = note_.until
+        is_same = until is wanted or (until and wanted and abs(until - wanted) <= ALIKE)
+        if not is_same:
+            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when it is resumed"
+            why = (
+                f"{in_short(list(member.holds))} is held already, and that ends {ends}: what is "
+                "added ends with it. Pause for as long, or resume that first"
+            )
+            yield block("other-end", why, case.group.group_id)
+            return
+
+
+def no_choice(case: HoldCase) -> Iterator[Finding]:
+    """Only KIP-848 groups can be captured in more than one way."""
+    if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
+        why = f"{case.terms.prefer} is for KIP-848 groups; a classic one is captured in one way"
+        yield note("no-choice", why, case.group.group_id)
+    if case.recipe is Recipe.STREAMS:
+        why = "it is a Kafka Streams application: every instance is evicted once and rejoins"
+        yield note("no-choice", why, case.group.group_id)
+
+
+CASE_RULES: tuple[Callable[[HoldCase], Iterator[Finding]], ...] = (
+    streams_share,
+    not_subscribed,
+    nothing_assigned,
+    no_committed_offset,
+    old_commit,
+    slow_group,
+    hold_too_long,
+    retention,
+    group_size,
+    another_hold,
+    other_end,
+    no_choice,
+)
+
+
+def holders(group: Group) -> list[Member]:
+    """Return the members that hold something, in order."""
+    found = (member for member in group.members if member.holds)
+    return sorted(found, key=lambda member: member.member_id)
+
+
+def is_ours(member: Member, by: tuple[str, str] | None) -> bool:
+    """Whether a hold is of this person on this host, or nobody asks."""
+    told = member.hold_note
+    return by is None or (told is not None and (told.who, told.host) == by)
+
+
+def holder_in_words(member: Member) -> str:
+    """Say who holds, as its note does; by its client id and host where it has none."""
+    told = member.hold_note
+    if told is None or not told.who:
+        return name_members([member])
+    since = f" since {told.since:%Y-%m-%d %H:%M:%S} UTC" if told.since else ""
+    return f"{told.who} @ {told.host}{since}"
+
+
+def in_words(length: timedelta) -> str:
+    """Write a length of time in its largest unit that is not below one: 45 s, 30 min, 24.9 days."""
+    for unit, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if length.total_seconds() >= unit:
+            return f"{round(length.total_seconds() / unit, 1):g} {name}"
+    return f"{round(length.total_seconds(), 1):g} s"

@@ -1,0 +1,1 @@
+"""Lag in records and in seconds, trend and status."""

@@ -1,0 +1,91 @@
+"""One row for each group: the status of its worst partition, and sums over all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.planning.lag.lag import lag_by_group
+from toolkit.planning.lag.status_rules import (
+    CATCHING_UP,
+    COMMITTING,
+    ERR,
+    FALLING_BEHIND,
+    GONE,
+    IDLE,
+    REWIND,
+    SILENT,
+    STALL,
+    STEADY,
+    STOP,
+    WORDS,
+)
+
+KEYS = ["cluster", "group"]
+# What is true of one partition and is worth saying of the whole group, the last before the others.
+MEMBER_STATES = (GONE, IDLE, SILENT, COMMITTING)
+TRENDS = (STEADY, CATCHING_UP, FALLING_BEHIND)
+OF_THE_GROUP = ["type", "state", "members"]
+
+
+def group_summary(partitions: pd.DataFrame) -> pd.DataFrame:
+    """
+    Sum partitions with lag, status and expiry up to one row for each cluster and group.
+
+    Columns: those of `lag_by_group` and `status_by_group`, type, state and members of the group;
+    time_lag_s (the longest of its partitions), next_expiry_at (when the first of its offsets
+    expires), at_once_if_stopped (how many would expire at once if the group stopped).
+    """
+    grouped = partitions.groupby(KEYS, sort=False, dropna=False)
+    table = grouped[OF_THE_GROUP].first()
+    table["time_lag_s"] = grouped["time_lag_s"].max()
+    table["next_expiry_at"] = grouped["expires_at"].min()
+    table["at_once_if_stopped"] = grouped["at_once_if_stopped"].sum().astype("Int64")
+    status = status_by_group(partitions).set_index(KEYS)
+    worst = {"worst_topic": "status_topic", "worst_partition": "status_partition"}
+    table = table.join(status.rename(columns=worst))
+    return lag_by_group(partitions).join(table, on=KEYS)
+
+
+def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
+    """
+    Sum partitions with status up to one row for each cluster and group.
+
+    Columns: cluster, group; status (of the worst partition, null where none can be judged; STOP,
+    STALL and REWIND become ERR, as in Burrow), because (the partition's own word), status_why;
+    ok, unsubscribed, warn, err, stop, stall, rewind, unknown (Int64: how many partitions);
+    member_state (what members do on any one partition: "alive and committing" before "alive and
+    silent", "alive and idle" and "gone"), trend (of any one: "falling behind" before "catching up"
+    and "steady"), worst_topic, worst_partition (the worst one; of several the one with most lag).
+    """
+    number = partitions.groupby(KEYS, sort=False, dropna=False).ngroup().to_numpy(dtype="int64")
+    rank = _rank(partitions["status"], WORDS)
+    lag = partitions["lag"].astype("Int64").to_numpy(dtype="int64", na_value=-1)
+    ordered = np.lexsort((-lag, -rank, number))
+    groups, first = np.unique(number[ordered], return_index=True)
+    worst = partitions.iloc[ordered[first]].reset_index(drop=True)
+    judged = worst["status"].notna()
+    width = len(WORDS) + 1
+    counts = np.bincount(number * width + rank + 1, minlength=len(groups) * width)
+    by_word = pd.DataFrame(counts.reshape(-1, width), columns=["unknown", *map(str.lower, WORDS)])
+    table = worst[KEYS].assign(
+        status=worst["status"].replace([STOP, STALL, REWIND], ERR),
+        because=worst["status"],
+        status_why=worst["status_why"],
+        **by_word[[*by_word.columns[1:], "unknown"]].astype("Int64"),
+    )
+    for name, known in (("member_state", MEMBER_STATES), ("trend", TRENDS)):
+        best = np.full(len(groups), -1)
+        np.maximum.at(best, number, _rank(partitions[name], known))
+        table[name] = np.array([*known, None], dtype=object)[best]
+    return table.assign(
+        worst_topic=worst["topic"].where(judged),
+        worst_partition=worst["partition"].astype("Int64").where(judged),
+    )
+
+
+def _rank(column: pd.Series[str], words: tuple[str, ...]) -> npt.NDArray[np.int64]:
+    """Return the place of each word, -1 where there is none."""
+    places = {word: place for place, word in enumerate(words)}
+    return column.map(places).fillna(-1).to_numpy(dtype="int64").astype(np.int64)

@@ -1,0 +1,213 @@
+"""What the status of a partition is decided from, one array a fact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.model import GroupState, GroupType
+from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
+from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS
+from toolkit.planning.lag.status_rules import (
+    COMMITTING,
+    FALLING_BEHIND,
+    GONE,
+    IDLE,
+    SILENT,
+    StatusRules,
+)
+from toolkit.planning.lag.trend import Earlier, Pace, Reading, pace_of, unseen_by_commits_s, whole
+from toolkit.planning.selection.scope import NO_TOPIC
+
+Texts = npt.NDArray[np.object_]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusFacts:
+    """
+    The facts about each row of a frame of partitions; a flag that is not known is not set.
+
+    `gone`: nobody is in the group; `by_members`: it has members, and they commit; groups that
+    commit without members are neither. Seconds are NaN where unknown. What has to last longer than
+    patience counts up to when commits were read: what happened after that is not known.
+    """
+
+    committed: Whole
+    no_commit: Flags
+    pending: Flags
+    log_problem: Texts
+    topic_deleted: Flags
+    log_unknown: Flags
+    group_unknown: Flags
+    by_members: Flags
+    gone: Flags
+    empty_s: Floats
+    unsubscribed: Flags
+    held: Flags
+    beyond: Flags
+    lost: Whole
+    highest: Whole
+    log_start: Whole
+    log_end: Whole
+    lag: Whole
+    no_lag: Flags
+    at_open_transaction: Flags
+    last_age_s: Floats
+    moved_s: Floats
+    patience_s: Floats
+    wait_told: Flags  # by the time lag; else only the earlier log end bounds it
+    waited_s: Floats  # the oldest unread record has waited so long at least
+    waited_at_most_s: Floats
+    pace: Pace
+
+    @classmethod
+    def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
+        """Return the facts in a frame; time_lag_s, time_lag_bound_s and held may be missing."""
+        series = CommitSeries.of(partitions, now=now)
+        state, position = _texts(partitions["state"]), _texts(partitions["position"])
+        empty_s = age_s(partitions["empty_since"], now)
+        unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
+        alone = _commits_without_members(partitions, series, empty_s)
+        gone = (state == str(GroupState.EMPTY)) & ~alone
+        unseen_s = unseen_by_commits_s(partitions, now)
+        reading = Reading.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
+        problem = _texts(partitions["log_problem"])
+        highest, highest_known = whole(partitions["highest"])
+        log_start, start_known = whole(partitions["log_start"])
+        log_end, end_known = whole(partitions["log_end"])
+        lag, lag_known = whole(partitions["lag"])
+        stable_lag, stable_known = whole(partitions["stable_lag"])
+        committed, committed_known = whole(partitions["committed"])
+        earlier = Earlier.of(partitions, reading.stretch_s(rules), now=now)
+        told_s = _time_lag_s(partitions)
+        at_least_s, at_most_s = _waited(partitions, earlier)
+        moved_s = series.moved_age_s(highest, age_s(partitions["highest_at"], now))
+        return cls(
+            committed=committed,
+            no_commit=~committed_known,
+            pending=_flags(partitions, "pending", answer=True),
+            log_problem=problem,
+            topic_deleted=problem == NO_TOPIC,
+            log_unknown=~(start_known & end_known),
+            group_unknown=unknown,
+            by_members=~unknown & (state != str(GroupState.EMPTY)),
+            gone=gone,
+            empty_s=empty_s,
+            unsubscribed=_flags(partitions, "subscribed", answer=False),
+            held=_flags(partitions, "held", answer=True),
+            beyond=position == BEYOND_LOG_END,
+            lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
+            highest=np.where(highest_known, highest, -1),
+            log_start=log_start,
+            log_end=log_end,
+            lag=lag,
+            no_lag=lag_known & (lag == 0),
+            at_open_transaction=stable_known & (stable_lag == 0) & (lag > 0),
+            last_age_s=reading.last_age_s,
+            moved_s=np.maximum(moved_s - unseen_s, 0),
+            patience_s=reading.patience_s,
+            wait_told=~np.isnan(told_s),
+            waited_s=np.where(np.isnan(told_s), at_least_s, told_s) - unseen_s,
+            waited_at_most_s=np.where(np.isnan(told_s), at_most_s, told_s) - unseen_s,
+            pace=pace_of(partitions, reading, earlier, rules),
+        )
+
+    @property
+    def waited(self) -> Flags:
+        """Where a record has been waiting for longer than patience, for certain."""
+        return (self.waited_s > self.patience_s) & ~self.no_lag
+
+    @property
+    def stuck(self) -> Flags:
+        """Where the committed offset has stood still although records waited, beyond patience."""
+        return self.waited & (self.moved_s > self.patience_s)
+
+    @property
+    def silent(self) -> Flags:
+        """Where nothing was committed for longer than patience."""
+        return self.last_age_s > self.patience_s
+
+    @property
+    def perhaps_stuck(self) -> Flags:
+        """Where it may stand still: since when it does, or since when records wait, is unknown."""
+        decided = self.wait_told & ~np.isnan(self.moved_s)
+        moves = self.moved_s <= self.patience_s
+        fresh = self.waited_at_most_s <= self.patience_s
+        return ~(decided | moves | fresh | self.no_lag | self.stuck)
+
+    @property
+    def falls_behind(self) -> Flags:
+        """Where more arrives than is read, and not only since a moment."""
+        # Without a time, lag at the pace at which records arrive stands for one.
+        rate = self.pace.produced_per_s
+        guess_s = np.divide(self.lag, rate, out=np.zeros(len(rate)), where=rate > 0)
+        waited_s = np.where(self.wait_told, self.waited_s, np.fmax(self.waited_s, guess_s))
+        falls: Flags = self.pace.trend == FALLING_BEHIND
+        return falls & (waited_s > self.patience_s)
+
+    def member_state(self) -> Texts:
+        """Return what the members do on each partition, None where that is not known."""
+        idle = self.silent & (self.no_lag | (self.waited_at_most_s <= self.patience_s))
+        states = np.full(len(self.gone), None, dtype=object)
+        states[self.gone] = GONE
+        concerned = self.by_members & ~(self.unsubscribed | self.no_commit)
+        states[concerned & (self.last_age_s <= self.patience_s)] = COMMITTING
+        states[concerned & idle] = IDLE
+        states[concerned & self.silent & self.stuck] = SILENT
+        return states
+
+
+def _commits_without_members(
+    partitions: pd.DataFrame, series: CommitSeries, empty_s: Floats
+) -> Flags:
+    """Say where nobody is in the group by nature: an admin client or a consumer with assign()."""
+    kind, protocol = _texts(partitions["type"]), _texts(partitions["protocol_type"])
+    # A classic group that never had a member has no protocol type: the broker's own sign.
+    simple = (kind == str(GroupType.SIMPLE)) | ((kind == str(GroupType.CLASSIC)) & (protocol == ""))
+    since = series.since(empty_s)
+    _, first = series.first_of(since)
+    # A commit into an Empty group is somebody's reset; some that move on are a reader.
+    reads = (since.sum(axis=1) > 2) & (series.offset[:, -1] > first)
+    alone: Flags = simple | reads
+    return alone
+
+
+def _waited(partitions: pd.DataFrame, earlier: Earlier) -> tuple[Floats, Floats]:
+    """Return for how long the oldest unread record has waited at least, and at most."""
+    committed, known = whole(partitions["committed"])
+    ended_past = earlier.end > committed
+    at_least = np.where(known & ended_past, earlier.age_s, np.nan)
+    return at_least, np.where(known & ~ended_past, earlier.age_s, np.nan)
+
+
+def _time_lag_s(partitions: pd.DataFrame) -> Floats:
+    """Return the least that the time lag can be within its bound, NaN where it is unknown."""
+    if "time_lag_s" not in partitions:
+        return np.full(len(partitions), np.nan)
+    told = _floats(partitions["time_lag_s"])
+    if "time_lag_bound_s" in partitions:
+        told = told - np.nan_to_num(_floats(partitions["time_lag_bound_s"]))
+    least: Floats = np.maximum(told, 0.0)
+    return least
+
+
+def _texts(column: pd.Series[Any]) -> Texts:
+    values = column.astype(object)
+    return values.where(values.notna(), "").to_numpy(dtype=object)
+
+
+def _floats(column: pd.Series[Any]) -> Floats:
+    numbers = column.astype("Float64")
+    return numbers.to_numpy(dtype="float64", na_value=np.nan).astype(np.float64)
+
+
+def _flags(partitions: pd.DataFrame, name: str, *, answer: bool) -> Flags:
+    """Return where a column gives this answer; nowhere if there is no such column."""
+    if name not in partitions:
+        return np.zeros(len(partitions), dtype=bool)
+    return (partitions[name].astype("boolean") == answer).fillna(value=False).to_numpy(dtype=bool)

@@ -1,0 +1,1 @@
+"""Which groups, topics and partitions a request is about."""

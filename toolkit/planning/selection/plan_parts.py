@@ -1,0 +1,160 @@
+"""
+What planners share: steps on the facts they are planned on, and the plan made of them.
+
+A planner yields steps and findings in the order in which it comes to them; `plan_of` makes a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
+from toolkit.planning.selection.index import Index
+
+Part = Step | Finding
+
+SHOWN_NAMES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A snapshot's groups and commits, and steps made on them; a Dead group does not exist."""
+
+    index: Index
+    groups: Mapping[str, Group]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Facts:
+        """Return the facts of a snapshot."""
+        groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
+        return cls(Index.of(snapshot), groups)
+
+    def commits(self, group_id: str) -> Mapping[TopicPartition, Commit]:
+        """Return what a group has committed."""
+        return self.index.commits.get(group_id, {})
+
+    def held(self, group_id: str, partition: TopicPartition) -> Position | None:
+        """Return what a group's committed offset holds; None where nothing is committed."""
+        commit = self.commits(group_id).get(partition)
+        return Position.of(commit) if commit else None
+
+    def newest_commit_at(self, group_id: str) -> datetime | None:
+        """Return when a group last committed; None where the time of any commit is not known."""
+        times = [commit.committed_at for commit in self.commits(group_id).values()]
+        known = [at for at in times if at]
+        return max(known) if known and len(known) == len(times) else None
+
+    def outside_log(self, partition: TopicPartition, offset: int) -> str:
+        """Say that an offset is not in its log; "" where it is, or where that is not known."""
+        log = self.index.snapshot.logs.get(partition)
+        if log is None or log.log_start is None or log.log_end is None:
+            return ""
+        if log.log_start <= offset <= log.log_end:
+            return ""
+        return f"{offset} is outside the log, which has {log.log_start} to {log.log_end}"
+
+    def unreadable(self, group_id: str) -> Iterator[Finding]:
+        """Yield what could not be read of a group and of its committed offsets."""
+        for problem in self.index.about_group.get(group_id, ()):
+            why = f"its {problem.what} could not be read: {problem.why}"
+            yield block("unreadable", why, group_id)
+        for partition, reason in self.index.unread.get(group_id, {}).items():
+            why = f"its committed offset could not be read: {reason}"
+            yield block("unreadable", why, group_id, partition)
+
+    def step(
+        self, group_id: str, action: Action, changes: Iterable[Change], *, needs: str = ""
+    ) -> Step:
+        """Return a step on what the group is now; one that does not exist will be a simple one."""
+        group = self.groups.get(group_id)
+        return Step(
+            group_id,
+            action,
+            tuple(sorted(changes, key=lambda change: change.partition)),
+            type=group.type if group else GroupType.SIMPLE,
+            state=group.state if group else None,
+            last_commit_at=self.newest_commit_at(group_id),
+            needs=needs,
+        )
+
+
+def commit_step(
+    facts: Facts, group_id: str, wanted: Mapping[TopicPartition, tuple[Position, str]]
+) -> Iterator[Part]:
+    """
+    Yield the step that commits positions, each with its reason, and what stands in its way.
+
+    The group is idle, does not exist yet, or has all of them paused. One that is live otherwise is
+    planned and blocked.
+    """
+    group = facts.groups.get(group_id)
+    if group is None and facts.index.snapshot.why_unlisted:
+        yield block(
+            "unreadable",
+            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
+            group_id,
+        )
+        return
+    unread = facts.index.unread.get(group_id, {})
+    changes = [
+        Change(partition, facts.held(group_id, partition), position, why)
+        for partition, (position, why) in wanted.items()
+        if partition not in unread and facts.held(group_id, partition) != position
+    ]
+    changed = [change.partition for change in changes]
+    if group:
+        yield from why_not_idle(facts.index, group, changed)
+    for partition in wanted.keys() & unread.keys():
+        why = f"its committed offset could not be read: {unread[partition]}"
+        yield block("unreadable", why, group_id, partition)
+    if changes and (group is None or is_plannable(facts.index, group)):
+        yield facts.step(group_id, commit_action(group, changed), changes)
+
+
+def plan_of(
+    snapshot: Snapshot,
+    parts: Iterable[Part],
+    *,
+    intent: Intent,
+    request: str,
+    allows: frozenset[str] = frozenset(),
+) -> Plan:
+    """Return the plan made of steps and findings, as of the snapshot."""
+    parts = list(parts)
+    steps = tuple(part for part in parts if isinstance(part, Step))
+    topics = sorted({change.partition.topic for step in steps for change in step.changes})
+    return Plan(
+        intent=intent,
+        request=request,
+        cluster=snapshot.cluster,
+        cluster_id=snapshot.cluster_id,
+        made_at=snapshot.taken_at,
+        steps=steps,
+        findings=tuple(part for part in parts if isinstance(part, Finding)),
+        allows=allows,
+        topic_ids={name: snapshot.topic_ids[name] for name in topics if name in snapshot.topic_ids},
+    )
+
+
+def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
+    """Return a finding that stops the plan."""
+    return Finding(rule, Severity.BLOCK, why, group_id, *(at or ()))
+
+
+def note(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
+    """Return a finding that only tells."""
+    return Finding(rule, Severity.NOTE, why, group_id, *(at or ()))
+
+
+def shown(position: Position | None) -> str:
+    """Write what a committed offset holds."""
+    return "nothing" if position is None else str(position.offset)
+
+
+def in_words(names: Sequence[str], what: str = "groups") -> str:
+    """Write a few names out, and count many."""
+    return " ".join(names) if len(names) <= SHOWN_NAMES else f"{len(names):,} {what}"

@@ -1,0 +1,200 @@
+"""
+Which partitions are meant: `topic`, `topic:0,1,2`, `topic:0-5`, or whatever a group committed.
+
+The grammar is that of KIP-1249 and of `kafka-consumer-groups`, with ranges. For one group, these
+partitions are meant:
+
+- no topic is named: every partition with a commit;
+- a topic: its partitions with a commit. The others are a note, `no-commit`, because where a group
+  starts without a commit is a setting of its consumers (the real tool commits there too). With
+  new topics allowed, all partitions of the topic;
+- single partitions: these, with or without a commit.
+
+A topic that the group never committed is meant only with new topics allowed. Whatever is meant and
+cannot be planned is a finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from toolkit.errors import UsageError
+from toolkit.model import TopicPartition
+from toolkit.plan import Finding, Severity
+from toolkit.planning.selection.index import Index
+
+GRAMMAR = "write topic, topic:0,1,2 or topic:0-5"
+LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+NUMBERS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
+MOST_PARTITIONS = 100_000  # of one topic; a larger range is a slip of the keyboard
+
+# The words in which reading says that a log is not there.
+NO_TOPIC = "the topic does not exist"
+NO_PARTITION = "the partition does not exist"
+NO_LEADER = "it has no leader"
+RULES = {NO_TOPIC: "missing-partition", NO_PARTITION: "missing-partition", NO_LEADER: "no-leader"}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicScope:
+    """One topic, or some of its partitions, in order; `str()` writes it as it is parsed."""
+
+    topic: str
+    partitions: tuple[int, ...] | None = None  # None: the topic as a whole
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        """Whether a partition is within it."""
+        return partition.topic == self.topic and (
+            self.partitions is None or partition.partition in self.partitions
+        )
+
+    def __str__(self) -> str:
+        """Return `topic` or `topic:0-2,5`."""
+        return self.topic if self.partitions is None else f"{self.topic}:{ranges(self.partitions)}"
+
+
+def parse_topic(text: str) -> TopicScope:
+    """Read `topic`, `topic:0,1,2` or `topic:0-5`; a partition named twice counts once."""
+    topic, colon, numbers = text.strip().partition(":")
+    if not LEGAL_TOPIC.fullmatch(topic):
+        hint = f"{GRAMMAR}; name several topics one by one" if "," in topic else GRAMMAR
+        raise UsageError(f"{text!r} does not begin with the name of a topic", hint=hint)
+    if not colon:
+        return TopicScope(topic)
+    found: set[int] = set()
+    for part in numbers.split(","):
+        found.update(_numbers(part.strip(), text))
+        if len(found) > MOST_PARTITIONS:
+            raise UsageError(f"{text!r} names more than {MOST_PARTITIONS:,} partitions")
+    return TopicScope(topic, tuple(sorted(found)))
+
+
+def _numbers(part: str, text: str) -> Iterable[int]:
+    match = NUMBERS.fullmatch(part)
+    if not match:
+        what = f"{part!r} is not a partition number" if part else "a partition number is missing"
+        raise UsageError(f"in {text!r}, {what}", hint=GRAMMAR)
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise UsageError(f"in {text!r}, the range {part} runs backwards", hint=f"{last}-{first}")
+    if last - first >= MOST_PARTITIONS:
+        raise UsageError(f"in {text!r}, the range {part} has more than {MOST_PARTITIONS:,} numbers")
+    return range(first, last + 1)
+
+
+def parse_topics(texts: Iterable[str]) -> tuple[TopicScope, ...]:
+    """Read several topics; raises UsageError at the first that is not one."""
+    return tuple(parse_topic(text) for text in texts)
+
+
+def scopes_of(partitions: Iterable[TopicPartition]) -> tuple[TopicScope, ...]:
+    """Return scopes that name exactly these partitions, in order of topic."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return tuple(TopicScope(topic, tuple(numbers)) for topic, numbers in by_topic.items())
+
+
+def ranges(numbers: Collection[int]) -> str:
+    """Write partition numbers short: 0-2,5."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ",".join("-".join(map(str, run)) for run in runs)
+
+
+class Chosen(NamedTuple):
+    """The partitions meant whose logs are known, in order, and findings about all others."""
+
+    partitions: tuple[TopicPartition, ...]
+    findings: tuple[Finding, ...]
+
+
+def choose_partitions(
+    index: Index, group_id: str, scopes: Sequence[TopicScope] = (), *, new_topics: bool = False
+) -> Chosen:
+    """Return the partitions that are meant for a group, by the rules at the top of this file."""
+    committed = index.commits.get(group_id, {})
+    unread = index.unread.get(group_id, {})
+    findings: list[Finding] = []
+    meant: set[TopicPartition] = set()
+    used = {partition.topic for partition in (*committed, *unread)}
+    for scope in scopes:
+        if new_topics or scope.topic in used:
+            meant.update(_within(scope, index, (*committed, *unread), whole=new_topics))
+            if scope.partitions is None:
+                findings += _uncommitted(index, group_id, scope.topic, meant)
+        else:
+            findings.append(_never_used(index, group_id, scope))
+    if not scopes:
+        meant.update(committed, unread)
+        if not meant:
+            why = "it has committed nothing"
+            findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
+    faults = {partition: _fault(index, partition, unread) for partition in sorted(meant)}
+    findings += [
+        Finding(*fault, group_id, *partition) for partition, fault in faults.items() if fault
+    ]
+    return Chosen(tuple(p for p, fault in faults.items() if not fault), tuple(findings))
+
+
+def _within(
+    scope: TopicScope, index: Index, committed: Iterable[TopicPartition], *, whole: bool
+) -> Iterator[TopicPartition]:
+    numbers: Iterable[int] = scope.partitions or ()
+    if scope.partitions is None:
+        yield from (partition for partition in committed if partition.topic == scope.topic)
+        numbers = index.partitions.get(scope.topic, ()) if whole else ()
+    yield from (TopicPartition(scope.topic, number) for number in numbers)
+
+
+def _uncommitted(
+    index: Index, group_id: str, topic: str, meant: Collection[TopicPartition]
+) -> Iterator[Finding]:
+    known = index.partitions.get(topic, frozenset())
+    others = {number for number in known if TopicPartition(topic, number) not in meant}
+    if others:
+        only = min(others) if len(others) == 1 else None
+        why = f"nothing is committed for {topic}:{ranges(others)}, which is left so"
+        yield Finding("no-commit", Severity.NOTE, why, group_id, topic, only)
+    elif not known and not any(partition.topic == topic for partition in meant):
+        yield _missing_topic(index, group_id, topic)
+
+
+def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
+    if scope.topic not in index.partitions:
+        return _missing_topic(index, group_id, scope.topic)
+    why = "the group never committed this topic; --new-topics allows it"
+    return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
+
+
+def _missing_topic(index: Index, group_id: str, topic: str) -> Finding:
+    problem = index.about_log.get((topic, None))
+    why = problem.why if problem else "nothing was read about this topic"
+    return Finding(RULES.get(why, "unreadable"), Severity.BLOCK, why, group_id, topic)
+
+
+def _fault(
+    index: Index, partition: TopicPartition, unread: Mapping[TopicPartition, str]
+) -> tuple[str, Severity, str] | None:
+    """Return rule, severity and reason where a partition cannot be planned."""
+    if partition in unread:
+        why = f"its committed offset could not be read: {unread[partition]}"
+        return "unreadable", Severity.BLOCK, why
+    log = index.snapshot.logs.get(partition)
+    if log is not None and log.log_start is not None and log.log_end is not None:
+        return None
+    problem = index.log_problem(partition)
+    if problem:
+        return RULES.get(problem.why, "unreadable"), Severity.BLOCK, problem.why
+    known = index.partitions.get(partition.topic, frozenset())
+    if known and partition.partition not in known:
+        why = f"{NO_PARTITION}: {partition.topic} has {ranges(known)}"
+        return "missing-partition", Severity.BLOCK, why
+    return "unreadable", Severity.BLOCK, "where its log begins and ends is not known"

@@ -1,0 +1,1 @@
+"""Committed offsets that nobody reads on from."""

@@ -1,0 +1,179 @@
+"""
+Committed offsets of topics that a live group no longer subscribes to.
+
+Subscribed is not assigned: what counts is what the members ask to read, as in KIP-496. Offsets of
+topics that no member subscribes to only grow in lag, and the broker lets them be deleted while the
+group runs. Where the subscription is not known, or the question does not arise, the group is left
+out with a reason instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.errors import NotFound
+from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
+from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.lag.lag import with_lag
+
+ROW_COLUMNS = [
+    *("cluster", "group", "topic", "partition", "lag", "share_of_group_lag", "deletable_now"),
+    *("also_read_by", "committed", "committed_at", "lost", "type", "why"),
+]
+LEFT_OUT_COLUMNS = ["cluster", "group", "type", "state", "commits", "why"]
+
+
+class Unsubscribed(NamedTuple):
+    """
+    `rows`: one for each committed offset that no member subscribes to, largest lag first.
+
+    `share_of_group_lag` is between 0 and 1 (null where any lag of the group is unknown).
+    `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot; it
+    does for every offset that is listed here, and the groups that it would refuse are left out.
+    `also_read_by`: the live groups that subscribe to the topic, as far as subscriptions are known.
+    `by_group`: one row for each group that has such offsets, with subscribed_lag and
+    unsubscribed_lag (null where no lag is known). `left_out`: one row for each group with commits
+    about which nothing can be said, with the reason.
+    """
+
+    rows: pd.DataFrame
+    by_group: pd.DataFrame
+    left_out: pd.DataFrame
+
+
+def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:
+    """
+    Find the leftovers in a snapshot of a whole cluster, of all groups or of some.
+
+    `groups` holds names and shell patterns. Give a snapshot of all groups in either case: who else
+    reads a topic is known only from there. Raises NotFound where no group has any of the names.
+    """
+    chosen, missing = select_groups(snapshot.groups, groups)
+    if missing and not chosen:
+        raise NotFound(
+            f"no group of cluster {snapshot.cluster} has or matches the name {missing[0]!r}",
+            hint="'offsetbook groups list' shows the names",
+        )
+    reasons = {group.group_id: why_left_out(group) for group in chosen}
+    considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
+    subscribed = {name: group.subscribed_topics for name, group in considered.items()}
+    partitions = with_lag(offsets_frame(snapshot))
+    partitions = partitions[partitions["group"].isin(list(considered))]
+    leftover = [
+        topic not in subscribed[name]
+        for name, topic in zip(partitions["group"], partitions["topic"], strict=True)
+    ]
+    rows = partitions[pd.Series(leftover, partitions.index, bool) & partitions["committed"].notna()]
+    rows = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
+    committed = partitions[partitions["committed"].notna()]
+    # A share of a sum that lacks a part would be too large, so such a group has none.
+    lags = committed.groupby("group")["lag"]
+    group_lag = lags.sum().where(lags.count() == lags.size())
+    return Unsubscribed(
+        rows=_told(rows, considered, group_lag=group_lag, readers=_readers(snapshot)),
+        by_group=_by_group(partitions, rows),
+        left_out=_left_out(snapshot, chosen, reasons),
+    )
+
+
+def left_behind(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """
+    Return, of each group that can be judged, the topics that it left behind; maybe none.
+
+    For a series of such readings (`unsubscribed_sightings.record`). A group of which
+    it cannot be said is not there, nor is one of which something could not be read: that it shows
+    no leftovers is then no evidence that there are none.
+    """
+    unread = {problem.group_id for problem in snapshot.problems}
+    committed: dict[str, set[str]] = defaultdict(set)
+    for commit in snapshot.commits:
+        committed[commit.group_id].add(commit.topic)
+    return {
+        group.group_id: frozenset(committed[group.group_id] - group.subscribed_topics)
+        for group in snapshot.groups
+        if group.group_id not in unread and not why_left_out(group)
+    }
+
+
+def _told(
+    rows: pd.DataFrame,
+    groups: Mapping[str, Group],
+    *,
+    group_lag: pd.Series[int],
+    readers: Mapping[str, set[str]],
+) -> pd.DataFrame:
+    """Add to each leftover what its group and its topic tell about it."""
+    whole = rows["group"].map(group_lag).astype("Int64")
+    told = rows.assign(
+        type=[str(groups[name].type) for name in rows["group"]],
+        share_of_group_lag=(rows["lag"] / whole.where(whole > 0)).astype("Float64"),
+        # Only groups whose subscription is known got here, and those the broker lets go of a topic.
+        deletable_now=True,
+        also_read_by=[", ".join(sorted(readers.get(topic, ()))) for topic in rows["topic"]],
+        why=[_why(groups[name]) for name in rows["group"]],
+    )
+    return told[ROW_COLUMNS].reset_index(drop=True)
+
+
+def _left_out(
+    snapshot: Snapshot, chosen: Sequence[Group], reasons: Mapping[str, str]
+) -> pd.DataFrame:
+    commits = Counter(commit.group_id for commit in snapshot.commits)
+    rows = [
+        (snapshot.cluster, group.group_id, str(group.type), str(group.state), count, why)
+        for group in chosen
+        if (why := reasons[group.group_id]) and (count := commits[group.group_id])
+    ]
+    return pd.DataFrame(rows, columns=LEFT_OUT_COLUMNS)
+
+
+def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    keys = ["cluster", "group"]
+    leftover = rows.groupby(keys, sort=False)
+    table = leftover.agg(topics=("topic", "nunique"), partitions=("partition", "size"))
+    table["unsubscribed_lag"] = leftover["lag"].sum(min_count=1)
+    subscribed = partitions.drop(rows.index).groupby(keys)["lag"].sum(min_count=1)
+    table["subscribed_lag"] = subscribed.reindex(table.index)
+    by_lag = table.sort_values("unsubscribed_lag", ascending=False, kind="stable")
+    return by_lag.reset_index()
+
+
+def why_left_out(group: Group) -> str:
+    """Why it cannot be said which of a group's offsets are unsubscribed; "" where it can."""
+    return why_not_judged(
+        group.type, group.state, group.protocol_type, group.unreadable_subscription
+    )
+
+
+def why_not_judged(kind: str, state: str, protocol_type: str | None, unreadable: str) -> str:
+    """Say the same by a group's type, state and protocol type, and why its topics are unknown."""
+    if kind == GroupType.SIMPLE:
+        return "commits without members (assign() or an admin client): it has no subscription"
+    if state == GroupState.EMPTY:
+        return "Empty: nobody is there to subscribe, and all its offsets may be deleted"
+    if state == GroupState.DEAD:
+        return "Dead: the group is gone"
+    if kind == GroupType.CLASSIC and protocol_type != "consumer":
+        return f"not a consumer group (protocol type {protocol_type!r})"
+    if kind == GroupType.UNKNOWN:
+        return "a type of group this version does not know"
+    return unreadable
+
+
+def _why(group: Group) -> str:
+    count = len(group.members)
+    return (
+        "its one member does not subscribe" if count == 1 else f"none of {count} members subscribes"
+    )
+
+
+def _readers(snapshot: Snapshot) -> dict[str, set[str]]:
+    readers: dict[str, set[str]] = {}
+    for group in snapshot.groups:
+        for topic in group.subscribed_topics:
+            readers.setdefault(topic, set()).add(group.group_id)
+    return readers

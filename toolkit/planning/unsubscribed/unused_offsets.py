@@ -1,0 +1,177 @@
+"""
+What is left over in offsets topics: offsets that nobody reads, and groups that nobody uses.
+
+The three kinds overlap: an offset of a topic that is gone may also be one that nobody subscribes
+to. Each is then listed under both, because each has its own reason and its own remedy.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from toolkit.model import GroupState, GroupType
+from toolkit.planning.unsubscribed.unsubscribed_offsets import why_not_judged
+
+UNSUBSCRIBED = "unsubscribed"
+DELETED_TOPIC = "deleted topic"
+EMPTY_GROUP = "empty group"
+
+TOPIC_GONE = "the topic does not exist"  # what brokers answer, as log_problem holds it
+
+BY_MEMBERS = "the members' subscriptions"
+BY_BROKER = "the broker"
+OWN_RECORD = "its own record in the offsets topic"
+LAST_COMMIT = "last commit"
+OUR_READINGS = "our readings"
+
+# What a rule is told where something is not known.
+UNKNOWN: dict[Any, Any] = {
+    "type": GroupType.UNKNOWN,
+    "state": GroupState.UNKNOWN,
+    "protocol_type": "",
+    "unreadable": "the subscription of its members is not known",
+}
+COLUMNS = [
+    *("cluster", "group", "topic", "partition", "kind", "lag", "committed_at", "since"),
+    *("source", "why"),
+]
+GROUP = ["cluster", "group"]
+TIME = "datetime64[ms, UTC]"
+
+
+def leftovers(
+    partitions: pd.DataFrame,
+    *,
+    now: datetime,
+    empty_days: float,
+    sightings: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """
+    List leftovers: cluster, group, topic, partition, kind, lag, committed_at, since, source, why.
+
+    Reads cluster, group, topic, partition, committed, committed_at, lag, log_problem, type, state,
+    protocol_type, members, subscribed, unreadable and empty_since. `sightings` (cluster, group,
+    since, seen) are our own earlier readings: the first of an unbroken series that saw the group
+    Empty.
+
+    - *unsubscribed*: an offset of a live group of whose members none subscribes to the topic, by
+      the rule of `planning/unsubscribed.py`; the broker lets it be deleted.
+    - *deleted topic*: an offset of a topic that does not exist.
+    - *empty group*: one row for a group that nobody has used for `empty_days`, without a topic; lag
+      is the sum over its partitions, null where one of them has none. `since` is when it became
+      Empty or last committed, whichever is later, and `source` how that is known. The last commit
+      alone is a lower bound for a group with members, which may have left later: `why` says so.
+    """
+    found = [
+        _unsubscribed(partitions),
+        _of_deleted_topics(partitions),
+        _empty_groups(partitions, now - timedelta(days=empty_days), sightings),
+    ]
+    columns = [part[COLUMNS] for part in found if len(part)]
+    if not columns:
+        return found[0][COLUMNS].reset_index(drop=True)
+    return pd.concat(columns, ignore_index=True)
+
+
+def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
+    is_out = ~partitions["subscribed"].astype("boolean") & partitions["committed"].notna()
+    is_out &= partitions["members"].ne(0)  # live, but nobody is known yet: it is forming
+    rows = partitions[is_out.fillna(value=False).to_numpy(bool)]
+    kinds = list(rows[list(UNKNOWN)].fillna(UNKNOWN).itertuples(index=False, name=None))
+    why = {kind: why_not_judged(*kind) for kind in set(kinds)}  # only a few, of very many rows
+    judged = [not why[kind] for kind in kinds]
+    rows = rows[np.array(judged, bool)]
+    members = rows["members"].astype("Int64")
+    told = members.astype("object").map(_no_member_subscribes)
+    return rows.assign(kind=UNSUBSCRIBED, since=_no_time(rows), source=BY_MEMBERS, why=told)
+
+
+def _no_member_subscribes(members: Any) -> str:
+    if pd.isna(members):
+        return "none of its members subscribes"
+    count = "its one member does not subscribe"
+    return count if members == 1 else f"none of {members} members subscribes"
+
+
+def _of_deleted_topics(partitions: pd.DataFrame) -> pd.DataFrame:
+    is_gone = (partitions["log_problem"] == TOPIC_GONE) & partitions["committed"].notna()
+    rows = partitions[is_gone.to_numpy(bool)]
+    return rows.assign(
+        kind=DELETED_TOPIC, since=_no_time(rows), source=BY_BROKER, why="its topic does not exist"
+    )
+
+
+def _empty_groups(
+    partitions: pd.DataFrame, before: datetime, sightings: pd.DataFrame | None
+) -> pd.DataFrame:
+    is_empty = (partitions["state"] == "Empty") & partitions["committed"].notna()
+    commits = partitions[is_empty.to_numpy(bool)].groupby(GROUP, sort=False)
+    table = commits.agg(
+        type=("type", "first"),
+        committed_at=("committed_at", "max"),
+        empty_since=("empty_since", "max"),
+        lag=("lag", "sum"),
+        known_lags=("lag", "count"),
+        known_times=("committed_at", "count"),
+        partitions=("partition", "size"),
+    ).reset_index()
+    table = _with_sightings(table, sightings)
+    # Without all its times a younger commit may be among the others.
+    committed = table["committed_at"].where(table["known_times"] == table["partitions"])
+    is_simple = table["type"] == "simple"
+    is_modern = table["type"].isin(["consumer", "streams"])
+    sources = {
+        OWN_RECORD: table["empty_since"],
+        LAST_COMMIT: committed.where(is_simple),
+        OUR_READINGS: table["seen_since"].mask(is_simple),
+    }
+    since, source = _no_time(table), pd.Series(None, table.index, dtype="object")
+    for name, times in [*sources.items(), (LAST_COMMIT, committed.where(is_modern))]:
+        source = source.mask(since.isna() & times.notna(), name)
+        since = since.fillna(times)
+    # A commit that is younger means that somebody used the group without joining it.
+    is_younger = since.notna() & (table["committed_at"] > since)
+    is_bound = (source == LAST_COMMIT) & is_modern
+    table = table.assign(
+        topic=None,
+        partition=pd.array([pd.NA] * len(table), dtype="Int64"),
+        kind=EMPTY_GROUP,
+        lag=table["lag"].where(table["known_lags"] == table["partitions"]),
+        since=since.mask(is_younger, table["committed_at"]),
+        source=source.mask(is_younger, LAST_COMMIT),
+        why=_why_empty(source, is_younger, is_bound, table["seen"]),
+    )
+    return table[(table["since"] <= before).to_numpy(bool)]
+
+
+def _with_sightings(table: pd.DataFrame, sightings: pd.DataFrame | None) -> pd.DataFrame:
+    if sightings is None or not len(sightings):
+        return table.assign(seen_since=_no_time(table), seen=0)
+    seen = sightings[[*GROUP, "since", "seen"]].rename(columns={"since": "seen_since"})
+    found = table.merge(seen, "left", GROUP)
+    return found.astype({"seen_since": TIME}).fillna({"seen": 0})
+
+
+def _why_empty(
+    source: pd.Series, is_younger: pd.Series, is_bound: pd.Series, seen: pd.Series
+) -> pd.Series:
+    told = source.map(
+        {
+            OWN_RECORD: "it has no members since then",
+            LAST_COMMIT: "a group without a protocol, which is used by its commits alone",
+        }
+    )
+    by_readings = "every reading since then saw it Empty with the same commits, " + seen.astype(
+        "int64"
+    ).astype("str")
+    told = told.mask(source == OUR_READINGS, by_readings + " in all")
+    told = told.mask(is_bound, "it is Empty now, but its last member may have left later")
+    return told.mask(is_younger, "it has no members, but somebody committed for it")
+
+
+def _no_time(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series(pd.NaT, rows.index, dtype=TIME)

@@ -1,0 +1,134 @@
+"""Records as cards: what they hold as far as it is legible, whoever wrote it, always as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+
+from toolkit.model import TopicPartition
+from toolkit.planning.diagnosis.record_text import Decoded, Form, Place, decode, indented, places
+from toolkit.record import Record
+from toolkit.report.browser_libraries import style
+from toolkit.report.display import Role, is_headless, put
+from toolkit.report.names import in_html, visible
+
+HEADER_CHARACTERS = 200
+_PLACES = {
+    Place.BEFORE: "before the committed offset",
+    Place.NEXT: "what the group reads next",
+    Place.AFTER: "after that",
+}
+
+
+def show_record_cards(
+    records: Sequence[Record], positions: Mapping[TopicPartition, int], *, left_out: int = 0
+) -> None:
+    """
+    Show the records around the offsets of `positions`, by partition and in order.
+
+    Key, value and headers are JSON, text or hex by what they are; long ones are cut, which is said.
+    Invisible characters are spelt out. `left_out` is of how many more partitions there could be
+    records.
+    """
+    placed = list(zip(records, places(records, positions), strict=True))
+    by_partition = {
+        partition: list(found)
+        for partition, found in groupby(placed, lambda pair: pair[0].partition)
+    }
+    parts = [
+        _partition_html(partition, positions[partition], by_partition.get(partition, []))
+        for partition in sorted(positions)
+    ]
+    cut = (
+        f"{left_out:,} more partitions are not shown; name them to see theirs." if left_out else ""
+    )
+    said = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
+    none = (
+        "" if positions else '<p class="ob-empty">No partition stands still, and none is named.</p>'
+    )
+    texts = [_partition_text(p, positions[p], by_partition.get(p, [])) for p in sorted(positions)]
+    put(
+        {
+            "text/html": f'<div class="ob-records">{said}{none}{"".join(parts)}</div>',
+            "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition stands still.",
+        }
+    )
+    if not is_headless():
+        sheet = f"<style>{style('trouble.css')}</style>"
+        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
+
+
+Placed = Sequence[tuple[Record, Place]]
+
+
+def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> str:
+    title = f"<h4>{in_html(_partition(partition, offset))}</h4>"
+    cards = "".join(_card(record, place) for record, place in records)
+    nothing = "" if records else '<p class="ob-empty">No record was found there.</p>'
+    return f'<section class="ob-record-list">{title}{nothing}{cards}</section>'
+
+
+def _card(record: Record, place: Place) -> str:
+    key, value = decode(record.key), decode(record.value)
+    headers = "".join(_header(*header) for header in _headers(record))
+    fields = _field("Key", key) + _field("Value", value) + headers
+    return (
+        f'<article class="ob-record ob-{place}"><header><strong>Offset {record.offset:,}</strong>'
+        f'<span class="ob-place">{_PLACES[place]}</span>'
+        f"<span>{in_html(_when(record))}</span></header><dl>{fields}</dl></article>"
+    )
+
+
+def _field(name: str, field: Decoded) -> str:
+    note = f" · {in_html(field.note)}" if field.note else ""
+    label = f'<dt>{name}<span class="ob-form">{in_html(field.in_words)}{note}</span></dt>'
+    if field.form in {Form.NULL, Form.EMPTY}:
+        return f"{label}<dd></dd>"
+    text = indented(field.text) if field.form is Form.JSON and not field.note else field.text
+    return f"{label}<dd><pre>{_lines(text)}</pre></dd>"
+
+
+def _header(name: str, field: Decoded) -> str:
+    note = f" · {in_html(field.note)}" if field.note else ""
+    form = f'<span class="ob-form">{in_html(field.in_words)}{note}</span>'
+    label = f"<dt>Header <code>{in_html(name)}</code>{form}</dt>"
+    return f"{label}<dd>{f'<pre>{_lines(field.text)}</pre>' if field.text else ''}</dd>"
+
+
+def _headers(record: Record) -> list[tuple[str, Decoded]]:
+    shown = [(h.name, decode(h.value, most_characters=HEADER_CHARACTERS)) for h in record.headers]
+    if record.headers_left_out:
+        more = Decoded(Form.EMPTY, "", 0, f"{record.headers_left_out:,} more headers")
+        shown.append(("…", more))
+    return shown
+
+
+def _lines(text: str) -> str:
+    # A line end is part of a text; every other character that does not show is spelt out.
+    return "\n".join(in_html(line) for line in text.split("\n"))
+
+
+def _partition_text(partition: TopicPartition, offset: int, records: Placed) -> str:
+    lines = [visible(_partition(partition, offset))]
+    for record, place in records:
+        key, value = decode(record.key), decode(record.value)
+        lines.append(f"  offset {record.offset:,}, {_PLACES[place]}, {_when(record)}")
+        fields = [("key", key), ("value", value), *_headers(record)]
+        lines += [f"    {visible(name)} ({f.in_words}): {visible(f.text)}" for name, f in fields]
+    return "\n".join(lines if records else [*lines, "  no record was found there"])
+
+
+def _partition(partition: TopicPartition, offset: int) -> str:
+    return f"{partition.topic}:{partition.partition}, committed offset {offset:,}"
+
+
+def _when(record: Record) -> str:
+    if record.at is None:
+        return "without a time"
+    who = "by the broker's clock" if record.at_append else "by its producer's clock"
+    return f"{_time(record.at)} UTC {who}"
+
+
+def _time(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,1 @@
+"""Runbooks: their pages, their runs over many clusters, their notices."""

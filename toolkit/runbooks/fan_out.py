@@ -1,0 +1,166 @@
+"""
+Run a runbook on several clusters side by side, each in a process of its own.
+
+What happens to one does not touch the others. SIGINT, SIGTERM and SIGHUP are passed on, so that
+every kernel may clean up, and nothing more is begun; a second one ends them without waiting.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+from toolkit.runbooks.one_run import Order
+
+# What matters most to whoever is woken by it comes first.
+_WORST_FIRST = (1, 2, 4, 3, 0)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_NEVER_BEGUN = "not started, because the others were stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """
+    How one run ended.
+
+    `result` is the content of its `result.json`; None where there is no run that left one, and
+    then `why` says so.
+    """
+
+    clusters: tuple[str, ...]
+    exit_code: int
+    result: Mapping[str, Any] | None = None
+    why: str = ""
+
+    @property
+    def status(self) -> str:
+        """The status of the run; "no result" without one, "blocked" where it may not begin."""
+        if self.result:
+            return str(self.result["status"])
+        return "blocked" if self.exit_code == _BLOCKED else "no result"
+
+    @property
+    def changed(self) -> int:
+        """How many changes it made, as far as it told."""
+        return int(self.result["counts"].get("changed", 0)) if self.result else 0
+
+    @property
+    def said(self) -> str:
+        """What it did, or why it stopped and where, in one line."""
+        if self.result is None:
+            return self.why
+        error = self.result["error"]
+        if error is None:
+            return str(self.result["summary"])
+        where = f"at {error['step']!r}: " if error["step"] else ""
+        return f"{where}{error['reason']}"
+
+
+_BLOCKED = 3
+OnStep = Callable[[Order, Mapping[str, Any]], None]
+
+
+def run_all(orders: Sequence[Order], *, at_once: int, on_step: OnStep) -> list[Ended]:
+    """
+    Carry out all orders, at most so many at once, and return how each ended, in their order.
+
+    `on_step` is told of the steps of each, from several threads.
+    """
+    children = _Children()
+    with children.stopped_by_signals(), ThreadPoolExecutor(at_once) as pool:
+        futures = [pool.submit(children.carry_out, order, on_step) for order in orders]
+        return [future.result() for future in futures]
+
+
+def exit_code(ended: Sequence[Ended]) -> int:
+    """Return the exit code of all together: that of the worst."""
+    codes = {one.exit_code for one in ended}
+    return next((code for code in _WORST_FIRST if code in codes), 1 if codes else 0)
+
+
+@dataclass
+class _Children:
+    """The processes that run now, and whether any more are to begin."""
+
+    running: set[subprocess.Popen[str]] = field(default_factory=set)
+    stopped: bool = False
+    lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def carry_out(self, order: Order, on_step: OnStep) -> Ended:
+        """Start the process of one order, wait for it, and return how it ended."""
+        clusters = tuple(order.clusters)
+        with self.lock:
+            if self.stopped:
+                return Ended(clusters, 1, why=_NEVER_BEGUN)
+            # A session of its own: Ctrl-C comes to it from here, and only once.
+            child = subprocess.Popen(
+                [sys.executable, "-m", "toolkit.runbooks.one_run"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                start_new_session=True,
+            )
+            self.running.add(child)
+        try:
+            with child:
+                last = _listen(child, order, on_step)
+        finally:
+            with self.lock:
+                self.running.discard(child)
+        return _ended(clusters, child.returncode, last)
+
+    @contextmanager
+    def stopped_by_signals(self) -> Iterator[None]:
+        """Pass signals on while this lasts; where only the main thread may, others go without."""
+        is_main = threading.current_thread() is threading.main_thread()
+        before = {number: signal.getsignal(number) for number in _SIGNALS if is_main}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        with self.lock:
+            self.stopped = True
+            for child in self.running:
+                child.send_signal(number)
+
+
+def _listen(child: subprocess.Popen[str], order: Order, on_step: OnStep) -> dict[str, Any]:
+    """Give the order, tell of its steps, and return the last that was heard of it."""
+    if child.stdin is None or child.stdout is None:
+        raise AssertionError
+    last: dict[str, Any] = {}
+    with suppress(BrokenPipeError):  # it died at once, and its exit code tells
+        child.stdin.write(order.to_json() + "\n")
+        child.stdin.flush()
+    for line in child.stdout:
+        last = json.loads(line)
+        if "step" in last:
+            on_step(order, last["step"])
+    return last
+
+
+def _ended(clusters: tuple[str, ...], code: int, last: Mapping[str, Any]) -> Ended:
+    if "result" in last:
+        return Ended(clusters, last["result"]["exit_code"], last["result"])
+    if error := last.get("error"):
+        hint = f". Try: {error['hint']}" if error["hint"] else ""
+        return Ended(clusters, error["exit_code"], why=f"{error['problem']}{hint}")
+    how = signal.Signals(-code).name if code < 0 else f"exit {code}"
+    why = f"the run ended without a result ({how}); the audit log tells what was changed"
+    return Ended(clusters, 1, why=why)

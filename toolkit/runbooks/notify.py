@@ -1,0 +1,128 @@
+"""
+Tell somebody how a runbook ended: a webhook, or a command of theirs.
+
+A notice that cannot be given never hides the result: why is told, and the exit code stays.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Sequence
+from http.client import HTTPException
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from toolkit.runbooks.fan_out import Ended, exit_code
+from toolkit.runbooks.runbook_page import Notice, Runbook
+from toolkit.secrets import resolved
+
+WEBHOOK_TIMEOUT_S = 15
+COMMAND_TIMEOUT_S = 60
+
+
+def notify(page: Runbook, ended: Sequence[Ended]) -> list[str]:
+    """Give every notice that is due, and return why those failed that did."""
+    problems = []
+    for notice in page.notify:
+        if _is_due(notice, ended):
+            why = _call(notice, page, ended) if notice.webhook else _run(notice, page, ended)
+            problems += [f"notice by {_by(notice)} failed: {why}"] if why else []
+    return problems
+
+
+def text_of(page: Runbook, ended: Sequence[Ended]) -> str:
+    """Return what is told to people: a line for the whole, and one for each run."""
+    lines = [f"offsetbook {page.name}: exit {exit_code(ended)}"]
+    for one in ended:
+        where = ", ".join(one.clusters) or "run"
+        undo = f"; undo {one.result['undo']}" if one.result and one.result["undo"] else ""
+        lines.append(f"{where}: {one.status}: {one.said}{undo}")
+    return "\n".join(lines)
+
+
+def content_of(page: Runbook, ended: Sequence[Ended]) -> dict[str, object]:
+    """
+    Return what is told to programs: runbook, title, exit_code, text, and the runs.
+
+    Each run has clusters, status, exit_code, said, and result: the content of its `result.json`.
+    """
+    return {
+        "runbook": page.name,
+        "title": page.title,
+        "exit_code": exit_code(ended),
+        "text": text_of(page, ended),
+        "runs": [
+            {
+                "clusters": list(one.clusters),
+                "status": one.status,
+                "exit_code": one.exit_code,
+                "said": one.said,
+                "result": one.result,
+            }
+            for one in ended
+        ],
+    }
+
+
+def _is_due(notice: Notice, ended: Sequence[Ended]) -> bool:
+    failed = exit_code(ended) != 0
+    changed = any(one.changed for one in ended)
+    return {"always": True, "failure": failed, "change": changed}[notice.on]
+
+
+def _by(notice: Notice) -> str:
+    # The reference and not what it stands for: who knows the address may write there.
+    return f"webhook {notice.webhook}" if notice.webhook else f"command {notice.command[0]}"
+
+
+def _call(notice: Notice, page: Runbook, ended: Sequence[Ended]) -> str:
+    """Post to a webhook and return why that failed; "" where it did not."""
+    try:
+        address = resolved(notice.webhook)
+    except LookupError as exc:
+        return f"it refers to {exc}"
+    if not address.startswith(("https://", "http://")):
+        return "it is no address that begins with https://"
+    body = content_of(page, ended)
+    if notice.format == "slack":
+        body = {"text": _for_slack(text_of(page, ended))}
+    data = json.dumps(body).encode()
+    request = Request(address, data, {"Content-Type": "application/json"}, method="POST")  # noqa: S310 - see above
+    try:
+        with urlopen(request, timeout=WEBHOOK_TIMEOUT_S):  # noqa: S310 - see above
+            return ""
+    except HTTPError as exc:
+        return f"it answered {exc.code} {exc.reason}"
+    except URLError as exc:
+        return str(exc.reason)
+    except (OSError, HTTPException, ValueError) as exc:  # no answer in time, or none of HTTP
+        return f"{type(exc).__name__}"
+
+
+def _for_slack(text: str) -> str:
+    """Escape what Slack reads as links and mentions: a group may be called <!channel>."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _run(notice: Notice, page: Runbook, ended: Sequence[Ended]) -> str:
+    """Run a command with the JSON on its stdin; return why that failed, "" where it did not."""
+    told = {"OFFSETBOOK_RUNBOOK": page.name, "OFFSETBOOK_EXIT_CODE": str(exit_code(ended))}
+    try:
+        done = subprocess.run(
+            notice.command,
+            input=json.dumps(content_of(page, ended)),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=COMMAND_TIMEOUT_S,
+            env={**os.environ, **told},
+            check=False,
+        )
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    except subprocess.TimeoutExpired:
+        return f"it took longer than {COMMAND_TIMEOUT_S} s"
+    said = " ".join(done.stderr.split())[-200:]
+    return f"exit {done.returncode}: {said}".rstrip(": ") if done.returncode else ""

@@ -1,0 +1,104 @@
+"""
+One run of a runbook, in a process of its own: `python -m toolkit.runbooks.one_run`.
+
+It reads what to do as one line of JSON and then keeps reading: when whoever started it is gone,
+however that ended, nothing is there any more to be read, and it stops as after SIGTERM. It tells
+what happens as lines of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from toolkit.errors import ToolkitError
+from toolkit.runner.run_notebook import Terms, run_notebook
+from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.operator import Operator
+from toolkit.storage.state_folder import locked_run, state_dir
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to run: everything that a process must be told."""
+
+    runbook: str
+    notebook: str
+    clusters: Sequence[str]
+    parameters: Mapping[str, object]
+    output_dir: str
+    times: TimeLimits
+
+    def to_json(self) -> str:
+        """Return it as one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, line: str) -> Self:
+        """Read it from one line."""
+        content: dict[str, Any] = json.loads(line)
+        return cls(**{**content, "times": TimeLimits(**content["times"])})
+
+
+def main() -> int:
+    """Run what is ordered on stdin; the exit code is that of the run."""
+    order = Order.from_json(sys.stdin.readline())
+    threading.Thread(target=_stop_when_alone, daemon=True).start()
+    try:
+        return _run(order)
+    except ToolkitError as exc:
+        _tell(error={"problem": exc.problem, "hint": exc.hint, "exit_code": exc.exit_code})
+        return exc.exit_code
+
+
+def _run(order: Order) -> int:
+    who = Operator.here().who
+    with ExitStack() as locks:
+        state = _state(order.parameters)
+        # In one order, so that two that want several clusters each do not take half of them.
+        for cluster in sorted(order.clusters) or [""]:
+            locks.enter_context(locked_run(state, order.runbook, cluster, who))
+        result = run_notebook(
+            Path(order.notebook),
+            parameters=order.parameters,
+            output_dir=Path(order.output_dir),
+            on_step=lambda step: _tell(step=asdict(step)),
+            terms=Terms(order.runbook, order.times),
+        )
+    _tell(result=result.as_dict())
+    return result.exit_code
+
+
+def _state(values: Mapping[str, object]) -> Path:
+    """Return the state folder that the notebook will use."""
+    if isinstance(named := values.get("state"), str) and named:
+        return Path(named)
+    fleet = values.get("fleet_file")
+    return state_dir(Path(fleet) if isinstance(fleet, str) and fleet else None)
+
+
+def _stop_when_alone() -> None:
+    while sys.stdin.readline():
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    # Nobody is there to ask a second time when a kernel does not heed the first.
+    time.sleep(TimeLimits().grace_s)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _tell(**event: object) -> None:
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

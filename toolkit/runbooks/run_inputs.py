@@ -1,0 +1,97 @@
+"""What a runbook is asked to do: its own parameters, what was given by hand, on which clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from toolkit.errors import ParameterError, UsageError
+from toolkit.journeys.change.decision import WITHIN_LIMITS
+from toolkit.runbooks.runbook_page import Runbook
+from toolkit.runner.parameters import parse_parameters
+from toolkit.storage.fleet_file import choose_clusters, load_fleet
+
+# Who starts a runbook may not widen what its page allows.
+FIXED = {
+    "dry_run": "--dry-run, or may_change in the page",
+    "approve": "limits in the page, or run the notebook itself",
+    "limits": "change them in the page",
+    "overrides": "name them in the page",
+    "plan_file": "run the notebook itself",
+    "cluster": "--cluster",
+    "clusters": "--cluster",
+}
+
+
+def why_fixed(page: Runbook, name: str) -> str:
+    """
+    Return how a parameter is set that -p may not set; "" where it may.
+
+    What a page says of a change is what was approved, so that -p gives only what it leaves open.
+    """
+    if name in FIXED:
+        return FIXED[name]
+    if page.may_change and name in page.parameters:
+        return "change it in the page, or run the notebook itself"
+    return ""
+
+
+def values_of(
+    page: Runbook, given: Iterable[tuple[str, str]], *, dry_run: bool
+) -> dict[str, object]:
+    """
+    Return the values of one run but for its cluster; `given` are names and texts.
+
+    Where the page may not change anything it is a dry run whatever is given. Raises ParameterError
+    for what is unknown, of the wrong type or fixed by the page, UsageError where something is
+    missing.
+    """
+    texts = tuple(given)
+    for name, _ in texts:
+        if hint := why_fixed(page, name):
+            raise ParameterError(f"runbook {page.name}: {name} is not given by -p", hint=hint)
+    values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
+    names = {name for name, _ in texts}
+    if missing := [name for name in page.must_give if name not in names]:
+        wanted = " ".join(f"-p {name}=..." for name in missing)
+        raise UsageError(f"runbook {page.name} must be given: {', '.join(missing)}", hint=wanted)
+    if page.takes("dry_run"):
+        values["dry_run"] = dry_run or not page.may_change
+    if page.may_change:
+        values |= {"approve": WITHIN_LIMITS, "limits": list(page.limits)}
+        values["reason"] = values.get("reason") or f"runbook {page.name}: {page.title}"
+    return values
+
+
+def runs_of(
+    page: Runbook, values: dict[str, object], *, clusters: Sequence[str]
+) -> list[tuple[tuple[str, ...], dict[str, object]]]:
+    """
+    Return the runs to make, as the clusters that each is about, and its values.
+
+    Raises UsageError for clusters that are unknown, not the page's, or not named where they must
+    be; FleetFileError where there is no fleet file that can be used.
+    """
+    if page.clusters is None and not clusters and not page.must_name_clusters:
+        return [((), values)]  # all that the notebook can see, such as the audit log
+    named = values.get("fleet_file")
+    fleet = load_fleet(Path(named) if isinstance(named, str) and named else None)
+    names = tuple(cluster.name for cluster in choose_clusters(fleet, _names(page, clusters)))
+    if page.is_of_a_fleet:
+        return [(names, values | {"clusters": list(names)})]
+    if page.takes("clusters"):
+        return [((name,), values | {"clusters": [name]}) for name in names]
+    if page.takes("cluster"):
+        return [((name,), values | {"cluster": name}) for name in names]
+    return [((), values)]
+
+
+def _names(page: Runbook, clusters: Sequence[str]) -> Sequence[str]:
+    if page.must_name_clusters and not clusters:
+        raise UsageError(f"runbook {page.name} is not for every cluster", hint="--cluster NAME")
+    if page.clusters and (others := [name for name in clusters if name not in page.clusters]):
+        raise UsageError(
+            f"runbook {page.name} is not for cluster {others[0]!r}",
+            hint=f"one of: {', '.join(page.clusters)}",
+        )
+    return clusters or page.clusters or ()

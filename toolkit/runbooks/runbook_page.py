@@ -1,0 +1,226 @@
+"""
+A runbook: one Markdown page, for people, that starts with what the runner must know.
+
+    ---
+    title: Delete what live groups left behind
+    when: Every week, after the dry run has been looked at.
+    back_out: offsetbook undo RUN
+    notebook: 60_delete_offsets
+    clusters: all                    # or a list; without it, --cluster must be given
+    parameters: {groups: ["*"], unsubscribed: true}
+    must_give: []                    # parameters without which it is not run, by -p
+    may_change: true                 # false: whatever it is given, it is a dry run
+    limits: {max_groups: 20, max_partitions: 500, unsubscribed_for_days: 14}
+    notify:
+      - {on: change, webhook: "${env:OPS_WEBHOOK}", format: slack}
+    keep_for: 90d                    # folders of its older runs are removed
+    step_timeout: 30m
+    run_timeout: 2h
+    at_once: 4                       # clusters side by side
+    ---
+
+What a value means is decided by the type that the notebook declares, never by how YAML would read
+it: group 007 stays text, and `no` is not a bool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import yaml
+
+from toolkit.errors import RunbookError, ToolkitError
+from toolkit.planning.guardrails.limits import Limits
+from toolkit.runbooks.front_matter import FrontMatter
+from toolkit.runner.notebooks import find_notebook
+from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
+from toolkit.runner.time_limits import TimeLimits
+from toolkit.secrets import REFERENCE
+
+REQUIRED = ("title", "when", "back_out", "notebook", "may_change")
+OPTIONAL = (
+    *("clusters", "parameters", "must_give", "limits", "notify"),
+    *("keep_for", "step_timeout", "run_timeout", "at_once"),
+)
+# What the runner sets itself, from `may_change`, `limits`, `clusters` and the command line.
+CONSENT = ("dry_run", "approve", "limits", "cluster", "clusters")
+EVENTS = ("failure", "change", "always")
+FORMATS = ("json", "slack")
+AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Whom to tell, and when: by a webhook, which is a reference to its address, or a command."""
+
+    on: str  # one of EVENTS
+    webhook: str = ""
+    format: str = "json"
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Runbook:
+    """A runbook as its page says it, checked against the notebook's own parameters."""
+
+    path: Path
+    title: str
+    when: str
+    back_out: str
+    notebook: Path
+    declared: tuple[Parameter, ...]
+    may_change: bool
+    clusters: tuple[str, ...] | None = None  # () means all, None that they must be named
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    must_give: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
+    notify: tuple[Notice, ...] = ()
+    keep_for: timedelta | None = None
+    times: TimeLimits = field(default_factory=TimeLimits)
+    at_once: int = AT_ONCE
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+        return self.path.stem
+
+    @property
+    def is_of_a_fleet(self) -> bool:
+        """Whether one run is about all clusters, and not one run about each."""
+        return self.takes("clusters") and not self.may_change
+
+    @property
+    def must_name_clusters(self) -> bool:
+        """Whether it is for who starts it to say which; a notebook may be about all without one."""
+        one = any(p.name == "cluster" and p.default for p in self.declared)
+        return self.clusters is None and (one or self.takes("clusters"))
+
+    def takes(self, name: str) -> bool:
+        """Whether the notebook has a parameter."""
+        return any(parameter.name == name for parameter in self.declared)
+
+
+def read_runbook(path: Path) -> Runbook:
+    """Read a page; raises RunbookError that names the line of what is wrong in it."""
+    front = FrontMatter.of(path, required=REQUIRED, optional=OPTIONAL)
+    notebook = _notebook(front)
+    declared = read_parameters(notebook)
+    page = Runbook(
+        path=path,
+        title=front.text("title"),
+        when=front.text("when"),
+        back_out=front.text("back_out"),
+        notebook=notebook,
+        declared=declared,
+        may_change=front.flag("may_change"),
+        clusters=_clusters(front),
+        parameters=_parameters(front, declared),
+        must_give=_must_give(front, declared),
+        limits=_limits(front),
+        notify=tuple(_notices(front)),
+        keep_for=front.duration("keep_for"),
+        times=TimeLimits(front.seconds("step_timeout"), front.seconds("run_timeout")),
+        at_once=front.count("at_once", AT_ONCE),
+    )
+    if page.may_change and not (page.takes("approve") and page.takes("limits")):
+        problem = f"{notebook.name} changes nothing, so may_change must be false"
+        raise front.file.wrong_at(front.entries["may_change"], problem)
+    return page
+
+
+def _notebook(front: FrontMatter) -> Path:
+    node = front.entries["notebook"]
+    try:
+        return find_notebook(front.file.text_of(node, "notebook"))
+    except RunbookError:
+        raise
+    except ToolkitError as exc:
+        raise front.file.wrong_at(node, str(exc)) from exc
+
+
+def _clusters(front: FrontMatter) -> tuple[str, ...] | None:
+    node = front.entries.get("clusters")
+    if node is None:
+        return None
+    if isinstance(node, yaml.ScalarNode) and node.value == "all":
+        return ()
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        raise front.file.wrong_at(node, "clusters must be all, or a list of names")
+    return tuple(front.texts(node, "clusters"))
+
+
+def _must_give(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, ...]:
+    node = front.entries.get("must_give")
+    if node is None:
+        return ()
+    names = tuple(front.texts(node, "must_give"))
+    known = {parameter.name for parameter in declared}
+    for name in names:
+        if name not in known or name in CONSENT:
+            raise front.file.wrong_at(node, f"{name!r} is no parameter that can be given")
+    return names
+
+
+def _parameters(front: FrontMatter, declared: Iterable[Parameter]) -> dict[str, object]:
+    node = front.entries.get("parameters")
+    values: dict[str, object] = {}
+    for key, value in front.file.pairs(node, "parameters") if node else ():
+        if key.value in CONSENT:
+            told = f"{key.value} is not set here: see may_change, limits and clusters"
+            raise front.file.wrong_at(key, told)
+        try:
+            pairs = [(key.value, text) for text in front.file.texts_of(value, key.value)]
+            values |= parse_parameters(declared, pairs, notebook=front.text("notebook"))
+        except ToolkitError as exc:
+            raise front.file.wrong_at(key, str(exc)) from exc
+    return values
+
+
+def _limits(front: FrontMatter) -> tuple[str, ...]:
+    node, may_change = front.entries.get("limits"), front.flag("may_change")
+    if node is None and not may_change:
+        return ()
+    if node is None:
+        raise front.file.wrong_at(front.entries["may_change"], "what may change needs limits")
+    if not may_change:
+        raise front.file.wrong_at(node, "limits are for what may change, and this may not")
+    texts = tuple(
+        f"{key.value}={text}"
+        for key, value in front.file.pairs(node, "limits")
+        for text in front.texts(value, key.value)
+    )
+    try:
+        Limits.parse(texts)
+    except ToolkitError as exc:
+        raise front.file.wrong_at(node, str(exc)) from exc
+    return texts
+
+
+def _notices(front: FrontMatter) -> Iterator[Notice]:
+    node = front.entries.get("notify")
+    if node is not None and not isinstance(node, yaml.SequenceNode):
+        raise front.file.wrong_at(node, "notify must be a list")
+    for item in node.value if node is not None else ():
+        yield _notice(front, item)
+
+
+def _notice(front: FrontMatter, node: yaml.Node) -> Notice:
+    pairs = front.pairs(node, "notify", ("on", "webhook", "format", "command"))
+    said = {name: value for name, (_, value) in pairs.items()}
+    if "on" not in said or len({"webhook", "command"} & said.keys()) != 1:
+        raise front.file.wrong_at(node, "a notice needs on, and either webhook or command")
+    on = front.one_of(said["on"], "on", EVENTS)
+    if "command" in said:
+        return Notice(on, command=tuple(front.texts(said["command"], "command")))
+    webhook = front.file.text_of(said["webhook"], "webhook")
+    if not REFERENCE.fullmatch(webhook):
+        raise front.file.wrong_at(
+            said["webhook"],
+            "webhook must be a reference such as ${env:NAME} or ${file:/path}, because who knows "
+            "the address may write there",
+        )
+    form = front.one_of(said["format"], "format", FORMATS) if "format" in said else "json"
+    return Notice(on, webhook, form)

@@ -1,0 +1,206 @@
+"""Run the cells of one notebook through papermill and say why they stopped."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import RunFailed, ToolkitError
+from toolkit.runner.result import Status, StepFailed
+from toolkit.runner.run_log import RunLog
+from toolkit.runner.time_limits import TimeLimits
+
+_STATUS_OF_EXIT = {3: Status.BLOCKED, 4: Status.PARTLY_APPLIED}
+_AUTOSAVE_S = 5  # how much output of a running cell a killed run may lose
+_LONGEST_REASON = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A code cell that is about to run."""
+
+    number: int  # from 1
+    total: int
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Why the cells stopped running: they all ran, unless there is an error."""
+
+    status: Status = Status.DONE
+    exit_code: int = 0
+    error: StepFailed | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to execute: the notebook, what its kernel is given, and how long it may take."""
+
+    notebook: Path
+    parameters: Mapping[str, object]
+    environment: Mapping[str, str]
+    limits: TimeLimits
+    on_step: Callable[[Step], None]
+
+
+def execute(job: Job, path: Path, log: RunLog) -> Stop:
+    """Execute a notebook cell by cell, saving it at `path` as it grows."""
+    # Half a second of imports that a wrong parameter must not cost.
+    import papermill  # noqa: PLC0415
+    from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
+    from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
+
+    from toolkit.runner.executed import Executed  # noqa: PLC0415
+    from toolkit.runner.kernel import Interruption, StoppedBetweenCells  # noqa: PLC0415
+
+    interruption = Interruption(job.limits, log.file)
+    executed = Executed(path)
+    progress = _Progress(_cells(job.notebook), job.on_step)
+    try:
+        with interruption.watching(), _quiet_papermill(), executed.registered() as name:
+            papermill.execute_notebook(
+                str(job.notebook),
+                name,
+                parameters=dict(job.parameters),
+                progress_bar=False,
+                autosave_cell_every=_AUTOSAVE_S,
+                # Widget state would keep what was typed into a password field, in clear text.
+                store_widget_state=False,
+                kernel_manager_class=interruption.kernel_class(job.environment),
+                on_cell_start=progress.before_cell,
+                on_cell_execute=lambda **_: interruption.cell_sent(),
+                on_cell_executed=lambda **_: interruption.cell_ended(),
+            )
+    except PapermillExecutionError as exc:
+        stop = _after_error(executed.cells, exc.ename, exc.evalue, asked_by=interruption.asked_by)
+    except (KeyboardInterrupt, StoppedBetweenCells):
+        reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
+        stop = Stop(Status.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
+    except DeadKernelError:
+        reason = "the kernel died; how far this step came is not known"
+        if interruption.timed_out:
+            reason = f"{interruption.asked_by} was over, and the kernel had to be killed: {reason}"
+        stop = Stop(Status.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
+    except RuntimeError as exc:
+        raise RunFailed(
+            f"{job.notebook.name} could not be started: {exc}",
+            hint="python -m ipykernel --version, to see whether a kernel works at all",
+        ) from exc
+    else:
+        stop = _after_last_cell(executed.cells)
+    if stop.status is Status.INTERRUPTED and interruption.timed_out:
+        stop = replace(stop, status=Status.TIMED_OUT)
+    if executed.why_not_written and stop.error is None:
+        stop = Stop(Status.FAILED, 1, StepFailed(executed.why_not_written))
+    return stop
+
+
+class _Progress:
+    """Turns papermill's cell numbers into steps for people, and remembers where the run is."""
+
+    def __init__(self, cells: list[dict[str, Any]], on_step: Callable[[Step], None]) -> None:
+        self.index: int | None = None
+        self._on_step = on_step
+        self._total = sum(_runs(cell) for cell in cells)
+        self._begun = 0
+        self._heading = ""
+
+    def before_cell(self, cell: Mapping[str, Any], cell_index: int) -> None:
+        self.index = cell_index
+        if cell["cell_type"] == "markdown":
+            self._heading = heading_of(cell) or self._heading
+        elif _runs(cell) and not _is_injected(cell):
+            self._begun += 1
+            self._on_step(Step(self._begun, self._total, self._heading))
+
+
+def heading_of(cell: Mapping[str, Any]) -> str:
+    """The last heading in a Markdown cell; "" where it has none."""
+    lines = "".join(cell["source"]).splitlines()
+    return next((li.lstrip("# ").strip() for li in reversed(lines) if li.startswith("#")), "")
+
+
+def _runs(cell: Mapping[str, Any]) -> bool:
+    return cell["cell_type"] == "code" and bool("".join(cell["source"]).strip())
+
+
+def _is_injected(cell: Mapping[str, Any]) -> bool:
+    return "injected-parameters" in cell["metadata"].get("tags", ())
+
+
+@contextmanager
+def _quiet_papermill() -> Iterator[None]:
+    """Keep papermill's own opinion on parameters and names off the screen: ours was first."""
+    logger = logging.getLogger("papermill")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
+
+
+def _after_error(
+    executed: list[dict[str, Any]], name: str, text: str, *, asked_by: str | None
+) -> Stop:
+    """
+    Say why a cell failed, from the name and the text of its exception.
+
+    These two cross the border between kernel and runner in Jupyter's own error message, so the
+    kernel needs no hook: the name finds the class in our error tree, and with it the exit code.
+    """
+    exit_codes = _exit_codes(ToolkitError)
+    exit_code = exit_codes.get(name, 1)
+    one_line = " ".join(text.split())
+    reason = one_line if name in exit_codes and one_line else f"{name}: {one_line}".rstrip(": ")
+    status = _STATUS_OF_EXIT.get(exit_code, Status.FAILED)
+    if exit_code == 1 and (asked_by or name == "KeyboardInterrupt"):
+        status = Status.INTERRUPTED
+        reason = f"{asked_by or 'an interrupt'} stopped this step" + (
+            "" if name == "KeyboardInterrupt" else f", which ended with {reason}"
+        )
+    index = _failed_index(executed)
+    return Stop(status, exit_code, _at_cell(executed, index, reason))
+
+
+def _after_last_cell(executed: list[dict[str, Any]]) -> Stop:
+    """Papermill calls a notebook complete that left through `sys.exit(0)`; it is not."""
+    index = _failed_index(executed)
+    if index is None:
+        return Stop()
+    return Stop(Status.FAILED, 1, _at_cell(executed, index, "sys.exit() ended the notebook early"))
+
+
+def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:
+    """The exit code of an error and of all its children, by name."""
+    codes = {error.__name__: error.exit_code}
+    for child in error.__subclasses__():
+        codes |= _exit_codes(child)
+    return codes
+
+
+def _cells(notebook: Path) -> list[dict[str, Any]]:
+    cells: list[dict[str, Any]] = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return cells
+
+
+def _failed_index(cells: list[dict[str, Any]]) -> int | None:
+    for index, cell in enumerate(cells):
+        if any(output["output_type"] == "error" for output in cell.get("outputs", ())):
+            return index
+    return None
+
+
+def _at_cell(executed: list[dict[str, Any]], index: int | None, reason: str) -> StepFailed:
+    """Name the step: a heading says more to a person than the number of a cell."""
+    before = [] if index is None else executed[: index + 1]
+    headings = [heading_of(cell) for cell in before if cell["cell_type"] == "markdown"]
+    step = next((heading for heading in reversed(headings) if heading), "")
+    short = reason if len(reason) <= _LONGEST_REASON else reason[:_LONGEST_REASON] + "…"
+    return StepFailed(reason=short, cell=index, step=step)

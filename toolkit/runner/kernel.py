@@ -1,0 +1,164 @@
+"""
+The kernel of one run: on the running interpreter, with an interrupt that lets `finally` work.
+
+Papermill passes no signal on: after SIGTERM the kernel vanishes and a hold or an undo record stays
+half done. Here the signal interrupts the running cell, which may clean up for as long as it needs;
+the run then ends as after any failed cell. A second signal stops it without waiting. A time limit
+interrupts in the same way, and ends a kernel that does not heed it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from types import FrameType
+from typing import IO, Any
+
+from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning.local_provisioner import LocalProvisioner
+
+from toolkit.runner.time_limits import TimeLimits, in_words
+
+# The kernel drops an interrupt that comes before it has begun with the cell it was sent.
+_SURELY_BEGUN_S = 0.5
+# Ctrl-C reaches every process of a terminal, and who started this one may pass it on as well.
+_SAME_REQUEST_S = 1.0
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class StoppedBetweenCells(Exception):
+    """
+    A signal came while no cell was running.
+
+    Not a KeyboardInterrupt: where the caller has an event loop, the cells run in another thread,
+    and an exception of that kind would end the thread without telling anybody.
+    """
+
+
+class RunningInterpreter(KernelSpecManager):
+    """Whatever name a notebook asks for, the kernel is the Python that runs this."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
+        """Describe the running interpreter as a kernel."""
+        return KernelSpec(**get_kernel_dict())
+
+
+class Interruption:
+    """Stops one run: on SIGINT, SIGTERM and SIGHUP, and when a time limit is over."""
+
+    def __init__(self, limits: TimeLimits, log: IO[bytes]) -> None:
+        """Start without a kernel and without a cell; what kernels print goes to the log."""
+        self.asked_by: str | None = None  # the first signal's name, or the limit
+        self.timed_out = False
+        self._limits = limits
+        self._log = log
+        self._kernel: AsyncKernelManager | None = None
+        self._cell_began: float | None = None
+        self._asked_at = 0.0
+        self._timers: list[threading.Timer] = []
+
+    def kernel_class(self, environment: Mapping[str, str]) -> type[AsyncKernelManager]:
+        """Return the kernel manager class for this run, which starts kernels with `environment`."""
+        interruption = self
+
+        class RunKernel(AsyncKernelManager):
+            def _kernel_spec_manager_default(self) -> KernelSpecManager:
+                return RunningInterpreter(parent=self)
+
+            # The base declares its synchronous form, and AsyncKernelManager replaces it.
+            async def start_kernel(self, **options: Any) -> None:  # type: ignore[override]
+                interruption._kernel = self
+                # Socket files in a folder of our own, and not TCP: no other user of the host can
+                # connect. Without a folder they would be made where the caller stands.
+                self.sockets = TemporaryDirectory(prefix="offsetbook-")
+                self.transport = "ipc"
+                self.ip = f"{self.sockets.name}/k"  # short: a socket's path has 100 characters
+                self.connection_file = f"{self.sockets.name}/connection.json"
+                options["env"] = {**os.environ, **environment}
+                options |= {"stdout": interruption._log, "stderr": interruption._log}
+                await super().start_kernel(**options)
+
+            async def cleanup_resources(self, restart: bool = False) -> None:  # type: ignore[override]  # noqa: FBT001, FBT002 - the base's signature
+                await super().cleanup_resources(restart)
+                self.sockets.cleanup()
+
+        return RunKernel
+
+    def cell_sent(self) -> None:
+        """Note that a cell now runs in the kernel; stop the run instead when that was asked for."""
+        if self.asked_by:
+            raise StoppedBetweenCells
+        self._cell_began = time.monotonic()
+        if self._limits.step_s is not None:
+            self._after(self._limits.step_s, self._end_step, self._cell_began)
+
+    def cell_ended(self) -> None:
+        """Note that no cell runs any more."""
+        self._cell_began = None
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Handle the signals and the time limits while the run lasts."""
+        # Only the main thread may handle signals; who runs notebooks in others sees to them.
+        is_main = threading.current_thread() is threading.main_thread()
+        before = {number: signal.getsignal(number) for number in _SIGNALS if is_main}
+        # What was started to ignore a signal (nohup, a job in a script) goes on ignoring it.
+        handled = [number for number in before if before[number] is not signal.SIG_IGN]
+        for number in handled:
+            signal.signal(number, self._on_signal)
+        if self._limits.run_s is not None:
+            self._after(self._limits.run_s, self._end_run)
+        try:
+            yield
+        finally:
+            for timer in self._timers:
+                timer.cancel()
+            for number in handled:
+                signal.signal(number, before[number])
+
+    def _after(self, seconds: float, work: Callable[..., None], *given: object) -> None:
+        timer = threading.Timer(seconds, work, given)
+        timer.daemon = True
+        self._timers = [*(old for old in self._timers if old.is_alive()), timer]
+        timer.start()
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if not self.asked_by:
+            self._stop(signal.Signals(number).name)
+        elif time.monotonic() - self._asked_at > _SAME_REQUEST_S:
+            raise KeyboardInterrupt  # asked twice: do not wait for the cell
+
+    def _end_step(self, began: float) -> None:
+        if self._cell_began == began and not self.asked_by:
+            self._time_out(f"the time limit of a step, {in_words(self._limits.step_s)},")
+
+    def _end_run(self) -> None:
+        if not self.asked_by:
+            self._time_out(f"the time limit of the run, {in_words(self._limits.run_s)},")
+
+    def _time_out(self, limit: str) -> None:
+        self.timed_out = True
+        self._stop(limit)
+        if self._cell_began is not None:
+            self._after(self._limits.grace_s, self._signal_kernel, signal.SIGKILL, self._cell_began)
+
+    def _stop(self, asked_by: str) -> None:
+        """Interrupt the running cell; without one, the next cell will not start."""
+        self.asked_by, self._asked_at = asked_by, time.monotonic()
+        if (began := self._cell_began) is not None:
+            wait = max(0.0, began + _SURELY_BEGUN_S - self._asked_at)
+            self._after(wait, self._signal_kernel, signal.SIGINT, began)
+
+    def _signal_kernel(self, number: signal.Signals, began: float) -> None:
+        """Send a signal to the kernel, unless the cell that began then has ended meanwhile."""
+        kernel = self._kernel.provisioner if self._kernel else None
+        if isinstance(kernel, LocalProvisioner) and kernel.pid and self._cell_began == began:
+            # The kernel alone and not its process group: what it started is its own to stop.
+            os.kill(kernel.pid, number)

@@ -1,0 +1,186 @@
+"""
+The parameters of a notebook, checked before anything is started.
+
+Papermill only warns about a name it does not know and goes on with the defaults, reads `false` as
+a text that is true, and misses every declaration with a union or a second `=`. So the one cell
+tagged `parameters` is parsed here as what it is: Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import io
+import json
+import tokenize
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import ParameterError, UsageError
+from toolkit.runner.values import ValueType, read_type
+from toolkit.secrets import SECRET_NAME, looks_secret
+from toolkit.storage.formats.yaml_nodes import YamlFile
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One line of the parameters cell: `name: type = default  # help`."""
+
+    name: str
+    type: ValueType
+    default: object
+    help: str = ""
+
+
+def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
+    """Read the parameters that a notebook declares, in its order; () when it has no such cell."""
+    cells = [c for c in _cells(notebook) if "parameters" in c.get("metadata", {}).get("tags", ())]
+    if not cells:
+        return ()
+    if len(cells) > 1:
+        raise ParameterError(
+            f"{notebook.name} has {len(cells)} cells tagged `parameters`",
+            hint="keep the tag on one cell",
+        )
+    source = "".join(cells[0]["source"])
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as exc:
+        raise _malformed(notebook, exc.lineno or 1) from exc
+    comments = _comments(source)
+    lines = (node for node in tree.body if not _is_prelude(node))
+    return tuple(_parameter(node, comments, notebook) for node in lines)
+
+
+def check_parameters(
+    parameters: Iterable[Parameter], given: Mapping[str, object], *, notebook: str
+) -> None:
+    """Raise ParameterError at the first given value that is unknown or of the wrong type."""
+    known = {parameter.name: parameter for parameter in parameters}
+    for name, value in given.items():
+        parameter = _known(known, name, notebook)
+        if not parameter.type.accepts(value):
+            raise _wrong_type(parameter, value, notebook)
+
+
+def parse_parameters(
+    parameters: Iterable[Parameter], texts: Iterable[tuple[str, str]], *, notebook: str
+) -> dict[str, object]:
+    """
+    Turn `name`, `value` texts into values of the declared types; a list may be repeated.
+
+    Raises ParameterError for what is unknown, of the wrong type, or seems to be a secret.
+    """
+    known = {parameter.name: parameter for parameter in parameters}
+    given: dict[str, list[str]] = {}
+    for name, text in texts:
+        if looks_secret(text):
+            raise _secret(name, notebook)
+        given.setdefault(_known(known, name, notebook).name, []).append(text)
+    values: dict[str, object] = {}
+    for name, repeated in given.items():
+        try:
+            values[name] = known[name].type.from_texts(repeated)
+        except (ValueError, KeyError, StopIteration) as exc:
+            shown = repeated[0] if len(repeated) == 1 else repeated
+            raise _wrong_type(known[name], shown, notebook) from exc
+    return values
+
+
+def _cells(notebook: Path) -> list[dict[str, Any]]:
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    except FileNotFoundError as exc:
+        raise UsageError(f"There is no notebook {notebook}") from exc
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        raise UsageError(
+            f"{notebook} cannot be read as a notebook: {exc}",
+            hint="open it in JupyterLab and save it again",
+        ) from exc
+    return [cell for cell in cells if cell.get("cell_type") == "code"]
+
+
+def _is_prelude(node: ast.stmt) -> bool:
+    """Whether it is a docstring or the import that `Literal` needs."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.ImportFrom) and node.module == "typing"
+
+
+def _comments(source: str) -> dict[int, str]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {
+        t.start[0]: t.string.lstrip("# ").rstrip() for t in tokens if t.type == tokenize.COMMENT
+    }
+
+
+def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> Parameter:
+    if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
+        raise _malformed(notebook, node.lineno)
+    declared = read_type(node.annotation)
+    if declared is None or node.value is None:
+        raise _malformed(notebook, node.lineno)
+    try:
+        default = ast.literal_eval(node.value)
+    except ValueError as exc:
+        raise _malformed(notebook, node.lineno) from exc
+    name = node.target.id
+    if SECRET_NAME.search(name):
+        raise _secret(name, notebook.name)
+    parameter = Parameter(name, declared, default, comments.get(node.end_lineno or 0, ""))
+    if not declared.accepts(default):
+        raise _wrong_type(parameter, default, notebook.name)
+    return parameter
+
+
+def _known(known: Mapping[str, Parameter], name: str, notebook: str) -> Parameter:
+    if name in known:
+        return known[name]
+    if SECRET_NAME.search(name):
+        raise _secret(name, notebook)
+    near = difflib.get_close_matches(name, known, n=1)
+    names = ", ".join(known) or "none"
+    raise ParameterError(
+        f"{notebook} has no parameter {name!r}; it has: {names}",
+        hint=f"{near[0]!r}, which is the nearest" if near else "",
+    )
+
+
+def _wrong_type(parameter: Parameter, value: object, notebook: str) -> ParameterError:
+    if parameter.type.choices:
+        wanted = "one of " + ", ".join(str(choice) for choice in parameter.type.choices)
+    else:
+        wanted = parameter.type.name
+    return ParameterError(f"{notebook}: parameter {parameter.name} wants {wanted}, not {value!r}")
+
+
+def _malformed(notebook: Path, line: int) -> ParameterError:
+    return ParameterError(
+        f"{notebook.name}: line {line} of the parameters cell is not `name: type = value  # help`",
+        hint="a plain value of type str, int, float, bool, list[str], Literal[...], or ... | None",
+    )
+
+
+def _secret(name: str, notebook: str) -> ParameterError:
+    return ParameterError(
+        f"{notebook}: parameter {name!r} looks like a secret, and parameters are written into the "
+        "notebook, the report and the process list",
+        hint="put a reference such as ${env:NAME} or ${file:/path} into the fleet file",
+    )
+
+
+def read_texts(path: Path) -> list[tuple[str, str]]:
+    """
+    Read names and texts from a YAML file of `name: value` lines; a value may be a list.
+
+    Values are texts as they stand there: 007 stays 007. Raises ParameterError with line and column.
+    """
+    file = YamlFile(path, "parameters file", ParameterError, "name a file of 'name: value' lines")
+    root = file.compose(file.read())
+    texts = []
+    for key, node in file.pairs(root, "the file") if root else ():
+        values = file.texts_of(node, key.value)
+        texts += [(key.value, value) for value in values]
+    return texts

@@ -1,0 +1,145 @@
+"""A report of a notebook that was executed somewhere: by us, by papermill, or in JupyterLab."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from toolkit.errors import ParameterError, UsageError
+from toolkit.runner.execution import heading_of
+from toolkit.runner.parameters import read_parameters
+from toolkit.runner.result_files import NotAResult, is_time, read_result
+
+RAN, UNFINISHED, FAILED = "ran", "unfinished", "failed"
+_NEVER = "run it first: offsetbook run, or Run All Cells in JupyterLab, and save it"
+_INJECTED = "injected-parameters"
+
+
+def report_of(notebook: Path, html: Path) -> str:
+    """
+    Write an executed notebook as one offline HTML file and return its status.
+
+    What is known of the run comes from the `result.json` beside the notebook where there is one,
+    else from the notebook itself: then the status is "ran" (every step did), "unfinished" or
+    "failed", and the failing step is on top. Raises UsageError where there is no such file, where
+    it is no notebook or was never executed, and where the report cannot be written.
+    """
+    from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
+
+    content = _read(notebook)
+    if not any(_has_run(cell) for cell in _steps(content)):
+        raise UsageError(f"{notebook} was never executed: no step has run", hint=_NEVER)
+    result = _result_beside(notebook) or _result_within(notebook, content)
+    if html.resolve() == notebook.resolve():
+        raise UsageError(f"{html} is the notebook itself", hint="another --output")
+    try:
+        write_report(notebook, html, result=result)
+    except OSError as exc:
+        raise UsageError(
+            f"the report cannot be written to {html}: {exc.strerror or exc}",
+            hint="another --output",
+        ) from exc
+    return str(result["status"])
+
+
+def _read(notebook: Path) -> dict[str, Any]:
+    try:
+        content: Any = json.loads(notebook.read_text(encoding="utf-8"))
+    except OSError as exc:
+        why = "there is no such file" if isinstance(exc, FileNotFoundError) else exc.strerror
+        raise UsageError(
+            f"{notebook} cannot be read: {why}", hint="the path of a notebook"
+        ) from exc
+    except (ValueError, RecursionError) as exc:
+        raise UsageError(f"{notebook} is no notebook: it is not JSON") from exc
+    # Before version 4 the cells were elsewhere; such a notebook is none of ours.
+    is_one = isinstance(content, dict) and isinstance(content.get("cells"), list)
+    if not is_one or not all(map(_is_cell, content["cells"])):
+        raise UsageError(f"{notebook} is no notebook: it has no cells as in format 4")
+    return dict(content)
+
+
+def _is_cell(cell: object) -> bool:
+    if not isinstance(cell, dict) or not isinstance(cell.get("metadata"), dict):
+        return False
+    outputs = cell.get("outputs", [])
+    return (
+        isinstance(cell.get("cell_type"), str)
+        and isinstance(cell.get("source"), str | list)
+        and isinstance(outputs, list)
+        and all(isinstance(o, dict) and isinstance(o.get("output_type"), str) for o in outputs)
+    )
+
+
+def _result_beside(notebook: Path) -> dict[str, Any] | None:
+    """Return what our runner left beside the notebook that it executed."""
+    try:
+        result = read_result(notebook.parent)
+    except NotAResult:
+        return None
+    return result if result["notebook"] == notebook.stem else None
+
+
+def _result_within(notebook: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the notebook itself tells of its run, under the names of `result.json`."""
+    status, error = _ending(content)
+    metadata = content.get("metadata", {})
+    papermill = metadata.get("papermill", {}) if isinstance(metadata, dict) else {}
+    papermill = papermill if isinstance(papermill, dict) else {}
+    return {
+        "notebook": notebook.stem,
+        "status": status,
+        "error": error,
+        "parameters": _parameters(notebook, papermill),
+        "version": version("offsetbook"),
+        **_times(papermill),
+    }
+
+
+def _times(papermill: Mapping[str, Any]) -> dict[str, str]:
+    """Return when papermill began and ended, where it says so."""
+    times = {"started": papermill.get("start_time"), "finished": papermill.get("end_time")}
+    told = {name: at for name, at in times.items() if isinstance(at, str) and is_time(at)}
+    return told if told.keys() == times.keys() else {}
+
+
+def _ending(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
+    heading, not_run = "", None
+    for cell in content["cells"]:
+        if cell["cell_type"] == "markdown":
+            heading = heading_of(cell) or heading
+        for output in cell.get("outputs", ()):
+            if output["output_type"] == "error":
+                name, text = str(output.get("ename", "")), str(output.get("evalue", ""))
+                reason = f"{name}: {' '.join(text.split())}".rstrip(": ")
+                return FAILED, {"reason": reason, "step": heading}
+        if not_run is None and _is_step(cell) and not _has_run(cell):
+            not_run = {
+                "reason": "this step was not run, and maybe others after it",
+                "step": heading,
+            }
+    return (UNFINISHED, not_run) if not_run else (RAN, None)
+
+
+def _parameters(notebook: Path, papermill: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        declared = {p.name: p.default for p in read_parameters(notebook)}
+    except (ParameterError, UsageError):
+        declared = {}  # a notebook that is not one of ours may say them in its own way
+    given = papermill.get("parameters")
+    return declared | (given if isinstance(given, dict) else {})
+
+
+def _steps(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    return (cell for cell in content["cells"] if _is_step(cell))
+
+
+def _is_step(cell: Mapping[str, Any]) -> bool:
+    return cell["cell_type"] == "code" and bool("".join(cell["source"]).strip())
+
+
+def _has_run(cell: Mapping[str, Any]) -> bool:
+    return bool(cell.get("execution_count") or cell.get("outputs"))

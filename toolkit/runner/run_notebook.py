@@ -1,0 +1,170 @@
+"""One run of a notebook, from checked parameters to the folder that tells what happened."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from toolkit.errors import UsageError
+from toolkit.report.display import HEADLESS_VARIABLE
+from toolkit.runner.conclusion import FILE_VARIABLE, Conclusion, Ending, read_conclusion
+from toolkit.runner.execution import Job, Step, Stop, execute
+from toolkit.runner.parameters import check_parameters, read_parameters
+from toolkit.runner.result import RunResult, Status, StepFailed
+from toolkit.runner.run_clusters import cluster_ids, clusters_of
+from toolkit.runner.run_log import RunLog, run_log
+from toolkit.runner.time_limits import TimeLimits
+
+REPORT_NAME = "report.html"
+_ENDINGS = {
+    Ending.DONE: Stop(Status.DONE, 0),
+    Ending.BLOCKED: Stop(Status.BLOCKED, 3),
+    Ending.PARTLY_APPLIED: Stop(Status.PARTLY_APPLIED, 4),
+    Ending.INCOMPLETE: Stop(Status.INCOMPLETE, 4),
+}
+_LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """On whose behalf a notebook is run, and how long it may take."""
+
+    runbook: str | None = None
+    limits: TimeLimits = field(default_factory=TimeLimits)
+
+
+def run_notebook(
+    notebook: Path,
+    *,
+    parameters: Mapping[str, object],
+    output_dir: Path,
+    on_step: Callable[[Step], None] = lambda _step: None,
+    terms: Terms = Terms(),
+) -> RunResult:
+    """
+    Run a notebook from top to bottom in a new folder of its own.
+
+    The folder holds the executed notebook, `report.html`, `run.log` and, written last,
+    `result.json`. Wrong parameters raise ParameterError before anything is made; what goes wrong
+    afterwards is in the result, and where that cannot be written RunFailed is raised. Relative
+    paths in the notebook start where the caller stands, as with plain papermill.
+    """
+    declared = read_parameters(notebook)
+    check_parameters(declared, parameters, notebook=notebook.name)
+    values = {p.name: p.default for p in declared} | dict(parameters)
+    started = datetime.now(UTC)
+    label = "-".join(clusters_of(values))
+    folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, label)
+    handed_over = folder / ".conclusion.json"
+    executed = folder / f"{notebook.stem}.ipynb"
+    environment = {
+        FILE_VARIABLE: str(handed_over),
+        HEADLESS_VARIABLE: "1",
+        # A figure shown by plotly itself must reach the report as data, too.
+        "PLOTLY_RENDERER": "plotly_mimetype",
+    }
+    with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
+        log.say(f"{notebook.stem} begins, by {_who()} with offsetbook {version('offsetbook')}")
+        ids = aside.submit(cluster_ids, values)
+        job = Job(notebook, parameters, environment, terms.limits, _logged(on_step, log))
+        stop = execute(job, executed, log)
+        conclusion = read_conclusion(handed_over)
+        handed_over.unlink(missing_ok=True)
+        ending = stop if stop.error else _ENDINGS[conclusion.ending]
+        result = _result(folder, ending, conclusion, values=values, started=started)
+        result = replace(
+            result, notebook=notebook.stem, runbook=terms.runbook, cluster_ids=ids.result()
+        )
+        result = _with_report(result, executed)
+        log.say(f"{result.status}, exit {result.exit_code}: {result.said}")
+    result.write()
+    return result
+
+
+def _logged(on_step: Callable[[Step], None], log: RunLog) -> Callable[[Step], None]:
+    def say(step: Step) -> None:
+        log.say(f"step {step.number} of {step.total}: {step.heading}")
+        on_step(step)
+
+    return say
+
+
+def _new_folder(output_dir: Path, stem: str, started: datetime, label: str) -> Path:
+    """Make the run's folder; an existing one is never written into."""
+    label = re.sub(r"[^A-Za-z0-9._-]+", "_", label)[:_LONGEST_LABEL]
+    name = "-".join(part for part in (stem, f"{started:%Y%m%dT%H%M%SZ}", label) if part)
+    try:
+        output_dir.mkdir(parents=True, exist_ok=True)
+        for attempt in range(1, 1000):
+            folder = output_dir.resolve() / (name if attempt == 1 else f"{name}-{attempt}")
+            try:
+                folder.mkdir()
+            except FileExistsError:
+                continue  # two runs began within one second
+            return folder
+    except OSError as exc:
+        raise UsageError(
+            f"The run's folder cannot be made in {output_dir}: {exc.strerror}",
+            hint="another --output-dir",
+        ) from exc
+    raise UsageError(f"{output_dir} already holds 1000 runs named {name}")
+
+
+def _result(
+    folder: Path,
+    ending: Stop,
+    conclusion: Conclusion,
+    *,
+    values: dict[str, object],
+    started: datetime,
+) -> RunResult:
+    return RunResult(
+        notebook="",
+        runbook=None,
+        status=ending.status,
+        exit_code=ending.exit_code,
+        summary=conclusion.summary,
+        counts=conclusion.counts,
+        undo=conclusion.undo,
+        error=ending.error,
+        parameters=values,
+        clusters=clusters_of(values),
+        cluster_ids={},
+        started=started,
+        finished=datetime.now(UTC),
+        who=_who(),
+        version=version("offsetbook"),
+        folder=folder,
+    )
+
+
+def _with_report(result: RunResult, executed: Path) -> RunResult:
+    """Write the report; a run whose report is missing is not quite done, whatever it did."""
+    from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
+
+    shown = replace(result, report=REPORT_NAME)
+    try:
+        write_report(executed, result.folder / REPORT_NAME, result=shown.as_dict())
+    except Exception as exc:  # noqa: BLE001 - result.json must be written whatever the export does
+        lost = f"the report could not be written ({type(exc).__name__}: {exc})"
+        reason = f"{result.error.reason}; and {lost}" if result.error else lost
+        error = replace(result.error or StepFailed(reason), reason=reason)
+        status = Status.FAILED if result.exit_code == 0 else result.status
+        return replace(result, status=status, exit_code=result.exit_code or 1, error=error)
+    return shown
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container's user without a name
+        user = f"uid-{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

@@ -1,0 +1,1 @@
+"""What is kept of each reading of the fleet, as Parquet."""

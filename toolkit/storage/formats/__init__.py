@@ -1,0 +1,1 @@
+"""How files are written: whole, as JSON, as YAML."""

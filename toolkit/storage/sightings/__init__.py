@@ -1,0 +1,1 @@
+"""What was seen unused, since when and how often."""

@@ -1,0 +1,83 @@
+"""
+What earlier readings of a cluster saw of its groups: since when each has been Empty and unmoved.
+
+Brokers tell since when a group is Empty only in the offsets topic. Where that may not be read, our
+own readings are the witness: `sightings/<cluster id>.json` in the state folder has, for each group,
+the unbroken series of readings that saw it Empty with the same commits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from toolkit.model import Commit, Group, GroupState, Snapshot
+from toolkit.storage.formats.atomic_files import exclusively, make_folder
+from toolkit.storage.sightings.streak_file import (
+    BookFile,
+    Series,
+    Sighting,
+    book_path,
+    with_reading,
+)
+
+FORMAT = "offsetbook sightings 1"
+
+
+def record(state: Path, snapshot: Snapshot) -> None:
+    """
+    Add a reading of a whole cluster; one that is not newer than the last one changes nothing.
+
+    A group that is gone, live or moved loses its series. One that could not be read keeps it as it
+    was: not to have looked is no evidence. Raises RecordFailed where it cannot be kept.
+    """
+    file = _file(state, snapshot.cluster_id)
+    make_folder(file.path.parent)
+    with exclusively(file.path.with_suffix(".lock")):
+        book = file.read()
+        if book.taken_at is None or book.taken_at < snapshot.taken_at:
+            known = {group_id: series for (group_id,), series in book.series.items()}
+            continued = _continued(known, snapshot)
+            file.write(snapshot.taken_at, {(name,): one for name, one in continued.items()})
+
+
+def empty_since(state: Path, cluster_id: str) -> dict[str, Sighting]:
+    """Return the series of each group that was Empty when it was last seen; RecordFailed."""
+    book = _file(state, cluster_id).read()
+    return {group_id: series.sighting for (group_id,), series in book.series.items()}
+
+
+def _file(state: Path, cluster_id: str) -> BookFile:
+    return BookFile(book_path(state, cluster_id), cluster_id, FORMAT, ("group",))
+
+
+def _continued(known: Mapping[str, Series], snapshot: Snapshot) -> dict[str, Series]:
+    commits: dict[str, list[Commit]] = defaultdict(list)
+    for commit in snapshot.commits:
+        commits[commit.group_id].append(commit)
+    groups = {group.group_id: group for group in snapshot.groups}
+    unread = _unread(known, groups, snapshot)
+    kept = {group_id: known[group_id] for group_id in unread if group_id in known}
+    seen = {
+        group_id: with_reading(
+            known.get(group_id),
+            commits[group_id],
+            now=snapshot.taken_at,
+            stirred=[group.empty_since],  # it was live in between
+        )
+        for group_id, group in groups.items()
+        if group.state is GroupState.EMPTY and group_id not in unread
+    }
+    return kept | seen
+
+
+def _unread(
+    known: Iterable[str], groups: Mapping[str, Group], snapshot: Snapshot
+) -> frozenset[str]:
+    """Return the groups of which this reading tells nothing for certain."""
+    unread = {problem.group_id for problem in snapshot.problems if problem.group_id is not None}
+    unread |= {name for name, group in groups.items() if group.state is GroupState.UNKNOWN}
+    if any(p.group_id is None and p.what.startswith("groups") for p in snapshot.problems):
+        unread |= {name for name in known if name not in groups}  # not listed is not gone
+    return frozenset(unread)

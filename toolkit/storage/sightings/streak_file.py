@@ -1,0 +1,137 @@
+"""
+Series of readings that all found the same, such as a group Empty with the same commits.
+
+Brokers do not tell since when something is as it is; an unbroken series of our own readings does. A
+book of such series is one file for each cluster, in the folder `sightings` of the state folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from toolkit.errors import RecordFailed, UsageError
+from toolkit.model import Commit
+from toolkit.storage.formats.atomic_files import file_name, write_whole
+from toolkit.storage.formats.json_codec import Fields, read_document, readable, utc_text
+
+FILE_FIELDS = frozenset({"format", "cluster_id", "taken_at", "groups"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A series of readings that all found the same."""
+
+    since: datetime  # the first of them
+    seen: int  # how many there were
+    last: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A sighting, and a digest of the commits that were there all the time."""
+
+    sighting: Sighting
+    commits: str
+
+
+@dataclass(frozen=True, slots=True)
+class Book:
+    """The series of one cluster, by what identifies each, and when it was last read."""
+
+    taken_at: datetime | None
+    series: Mapping[tuple[str, ...], Series]
+
+
+@dataclass(frozen=True, slots=True)
+class BookFile:
+    """Where a book is kept: its format, and the names of what identifies a series in it."""
+
+    path: Path
+    cluster_id: str
+    format: str
+    key: tuple[str, ...]
+
+    def read(self) -> Book:
+        """Return the book, empty where there is none; raises RecordFailed where it is damaged."""
+        if not self.path.exists():
+            return Book(None, {})
+        try:
+            return self._book()
+        except UsageError as exc:
+            hint = "remove that file: sightings then begin anew"
+            raise RecordFailed(exc.problem, hint=hint) from exc
+
+    def write(self, taken_at: datetime, series: Mapping[tuple[str, ...], Series]) -> None:
+        """Put a book in the place of the old one; raises RecordFailed."""
+        document = {
+            "format": self.format,
+            "cluster_id": self.cluster_id,
+            "taken_at": utc_text(taken_at),
+            "groups": [
+                {
+                    **dict(zip(self.key, names, strict=True)),
+                    "since": utc_text(one.sighting.since),
+                    "last": utc_text(one.sighting.last),
+                    "seen": one.sighting.seen,
+                    "commits": one.commits,
+                }
+                for names, one in sorted(series.items())
+            ],
+        }
+        write_whole(self.path, readable(document))
+
+    def _book(self) -> Book:
+        where = f"sightings {self.path}: file"
+        fields = Fields.of(read_document(self.path, "sightings"), where, FILE_FIELDS)
+        if (fields.text("format"), fields.text("cluster_id")) != (self.format, self.cluster_id):
+            raise UsageError(
+                f"sightings {self.path} are not of cluster {self.cluster_id}, or not "
+                f"{self.format!r}"
+            )
+        rows = fields.many("groups", frozenset({*self.key, "since", "last", "seen", "commits"}))
+        series = {tuple(map(one.text, self.key)): _series(one) for one in rows}
+        return Book(fields.time("taken_at"), series)
+
+
+def book_path(state: Path, cluster_id: str, ending: str = "") -> Path:
+    """Return the file of a cluster's book."""
+    return state / "sightings" / f"{file_name(cluster_id)}{ending}.json"
+
+
+def with_reading(
+    series: Series | None,
+    commits: Collection[Commit],
+    *,
+    now: datetime,
+    stirred: Iterable[datetime | None] = (),
+) -> Series:
+    """
+    Return a series with one more reading; a new one where the commits are not the same.
+
+    It is a new one too where a commit was made again since the old one began, or something else
+    `stirred`.
+    """
+    digest = _digest(commits)
+    times = [*(commit.committed_at for commit in commits), *stirred]
+    if series is None or series.commits != digest:
+        return Series(Sighting(now, 1, now), digest)
+    old = series.sighting
+    if any(time and time > old.since for time in times):
+        return Series(Sighting(now, 1, now), digest)
+    return Series(Sighting(old.since, old.seen + 1, now), digest)
+
+
+def _digest(commits: Iterable[Commit]) -> str:
+    # A partition is there once, so that sorting never comes to an epoch, which may be None.
+    rows = sorted((c.topic, c.partition, c.offset, c.leader_epoch, c.metadata) for c in commits)
+    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
+
+
+def _series(fields: Fields) -> Series:
+    times = fields.time("since"), fields.time("last")
+    return Series(Sighting(times[0], fields.count("seen"), times[1]), fields.text("commits"))

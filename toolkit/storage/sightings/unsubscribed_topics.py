@@ -1,0 +1,56 @@
+"""
+What earlier readings of a cluster saw left behind: topics that a live group does not subscribe to.
+
+No broker tells since when a group has not subscribed to a topic; the last commit is only earlier
+than that. `sightings/<cluster id>.unsubscribed.json` in the state folder has, for each group and
+topic, the unbroken series of readings that found it left behind with the same commits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from toolkit.model import Commit, Snapshot
+from toolkit.storage.formats.atomic_files import exclusively, make_folder
+from toolkit.storage.sightings.streak_file import BookFile, Sighting, book_path, with_reading
+
+FORMAT = "offsetbook unsubscribed 1"
+
+
+def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]]) -> None:
+    """
+    Add a reading; one that is not newer than the last one changes nothing.
+
+    `left` has the topics that each group was found to have left behind, none where there are none.
+    Groups that are not in it keep their series: not to have looked is no evidence, and neither is
+    a group without members. Raises RecordFailed where it cannot be kept.
+    """
+    file = _file(state, snapshot.cluster_id)
+    make_folder(file.path.parent)
+    commits: dict[tuple[str, ...], list[Commit]] = defaultdict(list)
+    for commit in snapshot.commits:
+        commits[commit.group_id, commit.topic].append(commit)
+    with exclusively(file.path.with_suffix(".lock")):
+        book = file.read()
+        if book.taken_at is not None and book.taken_at >= snapshot.taken_at:
+            return
+        kept = {key: one for key, one in book.series.items() if key[0] not in left}
+        keys = ((group_id, topic) for group_id, topics in left.items() for topic in topics)
+        seen = {
+            key: with_reading(book.series.get(key), commits[key], now=snapshot.taken_at)
+            for key in keys
+        }
+        file.write(snapshot.taken_at, kept | seen)
+
+
+def since(state: Path, cluster_id: str) -> dict[tuple[str, str], Sighting]:
+    """Return the series of each group and topic that it left behind; raises RecordFailed."""
+    book = _file(state, cluster_id).read()
+    return {(group_id, topic): one.sighting for (group_id, topic), one in book.series.items()}
+
+
+def _file(state: Path, cluster_id: str) -> BookFile:
+    path = book_path(state, cluster_id, ".unsubscribed")
+    return BookFile(path, cluster_id, FORMAT, ("group", "topic"))

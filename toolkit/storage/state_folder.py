@@ -1,0 +1,116 @@
+"""Where our own records live, and who is changing which cluster."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import platformdirs
+
+from toolkit.errors import Blocked, FleetFileError
+from toolkit.storage.fleet_file import find_fleet_file, state_entry
+from toolkit.storage.formats.atomic_files import file_name, make_folder, not_written
+from toolkit.storage.formats.json_codec import utc_text
+
+VARIABLE = "OFFSETBOOK_STATE"
+
+
+def state_dir(fleet_file: Path | None = None) -> Path:
+    """
+    Return the folder of undo records, audit log and sightings, which need not exist yet.
+
+    It is $OFFSETBOOK_STATE, else what the fleet file says under `state`, else the user's folder for
+    such things. Raises FleetFileError where there is a fleet file that cannot be used.
+    """
+    if named := os.environ.get(VARIABLE):
+        return Path(named).expanduser().absolute()
+    try:
+        path = find_fleet_file(fleet_file)
+    except FleetFileError:
+        path = None
+    named_there = state_entry(path) if path else None
+    return (named_there or Path(platformdirs.user_state_dir("offsetbook"))).absolute()
+
+
+@contextmanager
+def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
+    """
+    Be the only one on this state folder who changes a cluster.
+
+    Does not wait: raises Blocked that names who is changing it and since when. However the holder
+    ends, the kernel frees the lock. Raises RecordFailed where there can be no lock file.
+    """
+    path = make_folder(state / "locks") / f"{file_name(cluster_id)}.lock"
+    with _alone(path, f"cluster {cluster_id} is being changed", who):
+        yield
+
+
+@contextmanager
+def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[None]:
+    """
+    Be the only one on this state folder who runs a runbook on a cluster, by its name in the fleet.
+
+    Does not wait: raises Blocked that names who runs it and since when. Raises RecordFailed where
+    there can be no lock file.
+    """
+    folder = make_folder(state / "locks" / "runbooks")
+    path = folder / f"{file_name(runbook)}.{file_name(cluster)}.lock"
+    with _alone(path, f"runbook {runbook} is being run on {cluster or 'all'}", who):
+        yield
+
+
+@contextmanager
+def _alone(path: Path, what: str, who: str) -> Iterator[None]:
+    """Hold a lock file; `what` is being done where another one holds it."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+    try:
+        _take(descriptor, path, what)
+        _sign(descriptor, path, who)
+        yield
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, what: str) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise Blocked(
+            f"{what} by {_holder(path)}",
+            hint="wait until that has ended; nothing was changed by this command",
+        ) from exc
+    except OSError as exc:  # a file system without locks
+        raise not_written(path, exc) from exc
+
+
+def _sign(descriptor: int, path: Path, who: str) -> None:
+    holder = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "user": who,
+        "since": utc_text(datetime.now(UTC).replace(microsecond=0)),
+    }
+    try:
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(holder).encode() + b"\n", 0)
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+
+
+def _holder(path: Path) -> str:
+    try:
+        holder = json.loads(path.read_text("utf-8"))
+        where = f"process {holder['pid']} on {holder['host']}"
+        return f"{holder['user']} since {holder['since']} ({where})"
+    except (OSError, ValueError, KeyError, TypeError):  # it has the lock, but has not signed yet
+        return f"another process, which holds {path}"

@@ -1,0 +1,68 @@
+"""
+Undo records: what every run is about to change, written before it changes anything.
+
+A record is a plan file, `runs/<run id>/plan.json` in the state folder: its `before` is what undo
+brings back. A record is written once and never changed.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+
+from toolkit.errors import NotFound, RecordFailed, UsageError
+from toolkit.plan import Plan
+from toolkit.storage.formats.atomic_files import make_folder, not_written, sync_folder
+from toolkit.storage.plan_files import read_plan, write_plan
+
+FILE_NAME = "plan.json"
+
+
+def new_run_id(now: datetime, fingerprint: str) -> str:
+    """Return a name for a run, such as `20261121T101500Z-1a2b3c4d5e6f`; never the same twice."""
+    stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return f"{stamp}-{fingerprint[:4]}{secrets.token_hex(4)}"
+
+
+def write_undo_record(state: Path, run_id: str, plan: Plan) -> Path:
+    """
+    Write what a run is about to change and return the file, on the disk before this returns.
+
+    Raises RecordFailed where it cannot be written or the run has a record already.
+    """
+    folder = make_folder(state / "runs") / run_id
+    try:
+        folder.mkdir()
+        sync_folder(folder.parent)
+    except OSError as exc:
+        raise not_written(folder, exc) from exc
+    write_plan(folder / FILE_NAME, plan)
+    return folder / FILE_NAME
+
+
+def read_undo_record(state: Path, run_id: str) -> Plan:
+    """
+    Return the plan of a run, named in full or by a beginning that no other run shares.
+
+    Raises NotFound that names the runs that may be meant, RecordFailed where the record is damaged.
+    """
+    runs = list_runs(state)
+    matches = [run for run in runs if run_id and run.startswith(run_id)]
+    chosen = [run_id] if run_id in runs else matches
+    if len(chosen) != 1:
+        meant = matches or get_close_matches(run_id, runs, n=3) or runs[:3]
+        raise NotFound(
+            f"run {run_id!r} {'is one of several' if matches else 'has no undo record'} in {state}",
+            hint=f"one of: {', '.join(meant[:5])}" if meant else "name another folder with --state",
+        )
+    try:
+        return read_plan(state / "runs" / chosen[0] / FILE_NAME)
+    except UsageError as exc:
+        raise RecordFailed(f"undo record: {exc.problem}", hint="restore it from a backup") from exc
+
+
+def list_runs(state: Path) -> list[str]:
+    """Return the ids of all runs that left an undo record, newest first."""
+    return sorted((file.parent.name for file in state.glob(f"runs/*/{FILE_NAME}")), reverse=True)

@@ -221,7 +221,6 @@ class Outcome:
     finished_at: datetime
     steps: tuple[StepOutcome, ...]
     interrupted: str = ""  # why it ended early
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def is_done(self) -> bool:

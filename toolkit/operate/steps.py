@@ -139,7 +139,7 @@ class _Worker:
                     rejoin(self.connection, self._listed(step.group_id))
                     return Answered()
                 case Action.HOLD | Action.RELEASE:
-                    raise UsageError(f"{step.action} is for toolkit.operate.hold")
+                    raise UsageError(f"{step.action} is for toolkit.operate.hold_steps")
         except ToolkitError as exc:
             self._note(exc)
             return Answered(str(exc), is_lost=isinstance(exc, ClusterUnreachable))

@@ -15,7 +15,6 @@ from toolkit.runner.result_files import NotAResult, is_time, read_result
 
 RAN, UNFINISHED, FAILED = "ran", "unfinished", "failed"
 _NEVER = "run it first: offsetbook run, or Run All Cells in JupyterLab, and save it"
-_INJECTED = "injected-parameters"
 
 
 def report_of(notebook: Path, html: Path) -> str:

@@ -95,7 +95,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerMember:
-    """A member of a KIP-848 group; `is_classic` where it speaks the classic protocol in it."""
+    """A member of a KIP-848 group."""
 
     member_id: str
     client_id: str
@@ -107,7 +107,6 @@ class ConsumerMember:
     pattern: str | None
     assigned: frozenset[TopicPartition]
     target: frozenset[TopicPartition]
-    is_classic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +148,6 @@ class DescribeConsumer:
         )
 
 
-CLASSIC_IN_CONSUMER = 0  # the member type of a classic member; -1 where a broker does not say
-
-
 def _member(entry: Any) -> ConsumerMember:
     return ConsumerMember(
         member_id=entry.member_id,
@@ -164,7 +160,6 @@ def _member(entry: Any) -> ConsumerMember:
         pattern=entry.subscribed_topic_regex or None,
         assigned=_partitions(entry.assignment),
         target=_partitions(entry.target_assignment),
-        is_classic=getattr(entry, "member_type", -1) == CLASSIC_IN_CONSUMER,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 
 ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
-MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID = 79, 82
+MEMBER_ID_REQUIRED = 79
 GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 69, 110
 
 

@@ -17,7 +17,6 @@ Texts = npt.NDArray[np.object_]
 Times = npt.NDArray[np.datetime64]
 Durations = npt.NDArray[np.timedelta64]
 
-FROM_LOG = "offsets topic"  # the source that tells times
 CONSUMERS = "consumer"  # the protocol type of classic groups whose members subscribe to topics
 REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 NOT_LIVE = (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
@@ -51,7 +50,6 @@ class ExpiryFacts:
     subscribed: Flags
     unsubscribed: Flags
     unreadable: Texts
-    from_log: Flags
     committed_at: Times
     chosen_at: Times  # the expire time that an old client sent with its commit
     empty_since: Times
@@ -88,7 +86,6 @@ class ExpiryFacts:
             subscribed=subscribed,
             unsubscribed=unsubscribed,
             unreadable=_texts(partitions["unreadable"]),
-            from_log=np.equal(_texts(partitions["source"]), FROM_LOG),
             committed_at=_times(partitions["committed_at"]),
             chosen_at=_times(partitions["expire_at"]),
             empty_since=_times(partitions["empty_since"]),

@@ -68,7 +68,6 @@ class AuditEntry:
     steps: tuple[AuditStep, ...]
     allows: tuple[str, ...] = ()
     interrupted: str = ""
-    notes: tuple[str, ...] = ()
     seq: int = 0
 
 
@@ -105,7 +104,6 @@ def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
         at=outcome.finished_at,
         steps=tuple(_ended(step, became) for step, became in ended),
         interrupted=outcome.interrupted,
-        notes=outcome.notes,
         seq=0,
     )
 

@@ -62,7 +62,7 @@ def entry_content(entry: AuditEntry) -> dict[str, object]:
         "overrides": run.overrides,
         "allows": entry.allows,
         "interrupted": entry.interrupted,
-        "notes": entry.notes,
+        "notes": [],  # earlier versions read no line without it
         "steps": [_step_content(step) for step in entry.steps],
     }
 
@@ -88,7 +88,6 @@ def read_entry(content: dict[str, object], place: str) -> AuditEntry:
         steps=tuple(map(_step, fields.many("steps", STEP_FIELDS))),
         allows=fields.texts("allows"),
         interrupted=fields.text("interrupted"),
-        notes=fields.texts("notes"),
         seq=fields.count("seq"),
     )
 

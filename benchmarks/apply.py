@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
 
-from toolkit.java import find_java
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
+from toolkit.spark.java import find_java
 
 OFFSETS = (1, 3, 2)  # every run moves every offset, which is at another one of these
 # The last one: the benchmark itself has just committed, and nobody else does.

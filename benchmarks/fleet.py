@@ -36,12 +36,12 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from reading import OFFSETS_TOPIC, TOPIC_ID, _make_offsets_topic, _text, say
 from snapshot import TOOL
 
-from toolkit.java import find_java
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.spark.fleet_lag import FleetLag, fleet_lag
+from toolkit.spark.java import find_java
 from toolkit.spark.spark_session import start_session
 
 TOPICS, PARTITIONS, RECORDS = 40, 25, 400

@@ -33,9 +33,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
-from toolkit.java import find_java
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
+from toolkit.spark.java import find_java
 
 TOPICS, PARTITIONS, RECORDS = 50, 20, 10
 COMMITTED = 4  # of the records in each partition

@@ -21,27 +21,27 @@ EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"
 KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
 # The sandbox's applications and its raw members play the user's programs, which speak to Kafka.
 MAY_USE_A_CLIENT = ("toolkit/kafka_io/", "toolkit/sandbox/")
-RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.record", "toolkit.errors", "toolkit.secrets"}
+RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.errors"}
+READERS = RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"}
+ENGINE = READERS | {"toolkit.live", "toolkit.operate", "toolkit.spark", "toolkit.report"}
 
 # DESIGN, "who may import whom"; a part that is not listed may import anything in toolkit.
 MAY_IMPORT = {
-    "toolkit.model": set(),
-    "toolkit.plan": {"toolkit.model"},
-    "toolkit.record": {"toolkit.model"},
     "toolkit.errors": set(),
-    "toolkit.secrets": set(),
-    "toolkit.live": RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"},
-    "toolkit.operate": RECORDS
-    | {"toolkit.planning", "toolkit.kafka_io", "toolkit.live", "toolkit.storage"},
-    "toolkit.java": {"toolkit.errors"},
+    "toolkit.model": {"toolkit.errors"},
+    "toolkit.plan": {"toolkit.model", "toolkit.errors"},
     "toolkit.planning": RECORDS,
     "toolkit.kafka_io": RECORDS,
     "toolkit.storage": RECORDS,
+    "toolkit.live": READERS,
+    "toolkit.operate": READERS | {"toolkit.live"},
+    "toolkit.spark": READERS,
     "toolkit.report": RECORDS | {"toolkit.planning", "toolkit.storage"},
+    "toolkit.journeys": ENGINE | {"toolkit.runner"},
+    "toolkit.runner": ENGINE,
+    "toolkit.runbooks": ENGINE | {"toolkit.runner", "toolkit.journeys"},
     # Handed data and callables: what a widget does is done by whoever gave it the callable.
     "widgets": RECORDS | {"toolkit.planning", "toolkit.report"},
-    "toolkit.spark": RECORDS
-    | {"toolkit.planning", "toolkit.storage", "toolkit.kafka_io", "toolkit.java"},
 }
 STANDARD_LIBRARY_ONLY = RECORDS
 PURE_MAY_USE = {"numpy", "pandas", "toolkit"}

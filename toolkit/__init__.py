@@ -44,14 +44,15 @@ if TYPE_CHECKING:
     from toolkit.kafka_io.read_plan_facts import read_plan_facts
     from toolkit.kafka_io.read_snapshot import read_snapshot
     from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
+    from toolkit.model.times import parse_duration
     from toolkit.operate.apply import apply_plan, check_plan
-    from toolkit.operate.approval import Approval
     from toolkit.operate.pause import (
         list_paused_partitions,
         pause_partitions,
         resume_partitions,
     )
     from toolkit.plan import Change, Finding, Outcome, Plan
+    from toolkit.plan.approvals import Approval
     from toolkit.planning.changes.delete_groups import plan_delete_groups
     from toolkit.planning.changes.delete_offsets import (
         plan_delete_offsets,
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
     from toolkit.planning.holds.paused_frame import paused_frame
     from toolkit.planning.lag.lag import lag_by_group, with_lag
     from toolkit.planning.lag.status_rules import StatusRules
-    from toolkit.planning.times import parse_duration
     from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
     from toolkit.report.audit_frames import changes_frame, runs_frame
     from toolkit.report.expiry_chart import show_expiry_timeline
@@ -120,7 +120,7 @@ _AT_HOME = {
     "kafka_io.read_snapshot": "read_snapshot",
     "model": "Cluster Commit Group GroupState GroupType Member Snapshot",
     "operate.apply": "apply_plan check_plan",
-    "operate.approval": "Approval",
+    "plan.approvals": "Approval",
     "operate.pause": "list_paused_partitions pause_partitions resume_partitions",
     "plan": "Change Finding Outcome Plan",
     "planning.changes.delete_groups": "plan_delete_groups",
@@ -138,7 +138,7 @@ _AT_HOME = {
     "planning.holds.paused_frame": "paused_frame",
     "planning.lag.lag": "lag_by_group with_lag",
     "planning.lag.status_rules": "StatusRules",
-    "planning.times": "parse_duration",
+    "model.times": "parse_duration",
     "planning.unsubscribed.unsubscribed_offsets": "find_unsubscribed",
     "report.audit_frames": "changes_frame runs_frame",
     "report.expiry_chart": "show_expiry_timeline",

@@ -18,7 +18,7 @@ DARK = {"viewport": {"width": 1200, "height": 900}, "color_scheme": "dark"}
 RECORDS = f"""\
 from datetime import UTC, datetime
 from toolkit.model import TopicPartition
-from toolkit.record import Excerpt, Header, Record
+from toolkit.model.records import Excerpt, Header, Record
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.next_step_list import ShownStep, show_steps
 hostile = {HOSTILE!r}

@@ -21,11 +21,11 @@ from py4j.java_gateway import (
 )
 from real_tool import PARTITIONS, Bench, RealTool
 
-from toolkit.java import find_java
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import VERSION, start_broker
 from toolkit.sandbox.jars import kafka_jars
+from toolkit.spark.java import find_java
 
 FIRST_RECORD = datetime(2025, 11, 20, tzinfo=UTC)
 MINUTE_MS = 60_000

@@ -16,8 +16,8 @@ from pathlib import Path
 from toolkit.errors import ToolkitError
 from toolkit.model import Cluster
 from toolkit.operate.apply import apply_plan, in_words
-from toolkit.operate.approval import Approval
 from toolkit.plan import StepOutcome
+from toolkit.plan.approvals import Approval
 from toolkit.storage.plan_files import read_plan
 
 

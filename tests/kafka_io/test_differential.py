@@ -12,13 +12,13 @@ import pandas as pd
 import pytest
 from confluent_kafka import Producer
 
-from toolkit.java import find_java
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, GroupType, Snapshot, TopicPartition
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, NO_COMMIT, with_lag
 from toolkit.sandbox.broker import VERSION, start_broker
 from toolkit.sandbox.jars import kafka_jars
+from toolkit.spark.java import find_java
 
 pytestmark = pytest.mark.starts("a broker")
 

@@ -27,11 +27,11 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import HOLDER, Cluster, Group, TopicPartition
-from toolkit.operate.approval import Approval
 from toolkit.operate.keeper_handle import Tie
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import settle_holds
 from toolkit.plan import Action, Intent, Outcome, Status
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import ShiftBy, ToOffset

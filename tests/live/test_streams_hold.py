@@ -29,9 +29,9 @@ from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
 from toolkit.live.flow import Flow, Together, Wait, Yielded, run
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import HOLDER, Cluster, Group, HoldNote, Snapshot, TopicPartition
-from toolkit.operate.approval import Approval
 from toolkit.operate.move import move
 from toolkit.plan import Position
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import ToOffset

@@ -25,10 +25,10 @@ from toolkit.kafka_io.membership.streams import DescribeStreams
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.wire.messages import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
-from toolkit.operate.approval import Approval
 from toolkit.operate.move import move
 from toolkit.operate.move_unheld import LOOK_EVERY_S, is_written_over, move_unheld
 from toolkit.plan import Action, Change, Outcome, Position, Status, Step
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.targets import ToOffset

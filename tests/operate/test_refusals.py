@@ -16,12 +16,11 @@ from desks import Desk
 from toolkit.errors import Blocked, UsageError
 from toolkit.model import TopicPartition
 from toolkit.operate.apply import in_words
-from toolkit.operate.approval import Approval
 from toolkit.plan import Position
+from toolkit.plan.approvals import WATCH, Approval
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 from toolkit.planning.changes.targets import ToLatest
-from toolkit.planning.guardrails.registry import WATCH
 
 Orders = tuple[TopicPartition, TopicPartition]
 

@@ -29,6 +29,7 @@ from toolkit.model import (
     TimedOffset,
     TopicPartition,
 )
+from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Plan, Severity
 from toolkit.planning.changes.by_time import PastEnd, ToDatetime
 from toolkit.planning.changes.from_offsets import from_offsets
@@ -42,7 +43,6 @@ from toolkit.planning.changes.targets import (
     ToOffset,
 )
 from toolkit.planning.selection.scope import parse_topic
-from toolkit.planning.times import parse_duration, parse_time
 
 T0 = datetime(2025, 11, 20, tzinfo=UTC)
 EMPTY = Group("g", GroupType.CLASSIC, GroupState.EMPTY, "consumer")

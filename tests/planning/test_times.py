@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
-from toolkit.planning.times import parse_duration, parse_time
+from toolkit.model.times import parse_duration, parse_time
 
 EIGHT = datetime(2026, 3, 1, 8, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.model import TopicPartition
-from toolkit.record import Excerpt, Header, Record
+from toolkit.model.records import Excerpt, Header, Record
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.record_cards import show_record_cards
 

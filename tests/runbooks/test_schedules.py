@@ -22,9 +22,9 @@ import yaml
 
 from toolkit.cli import cli
 from toolkit.model import Cluster
+from toolkit.model.secrets import REFERENCE
 from toolkit.runbooks.runbook_page import read_runbook
 from toolkit.runner.parameters import read_parameters
-from toolkit.secrets import REFERENCE
 from toolkit.storage.fleet_file import load_fleet
 
 pytestmark = pytest.mark.starts("schedulers")

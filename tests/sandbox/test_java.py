@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from toolkit.errors import PrerequisiteMissing
-from toolkit.java import _packaged, find_java, java_home, usable_java
+from toolkit.spark.java import _packaged, find_java, java_home, usable_java
 
 ROOT = Path(__file__).parents[2]
 # What Spark's launch scripts call, and nothing else: above all no java.
@@ -93,7 +93,7 @@ def test_broker_and_spark_run_on_the_packaged_java(packaged_java: Path, no_java:
     script = f"""
 import os, sys
 from pathlib import Path
-from toolkit.java import find_java, java_home
+from toolkit.spark.java import find_java, java_home
 from toolkit.sandbox.broker import start_broker
 assert "java-" in str(find_java()), find_java()
 broker = start_broker(Path({str(no_java / "broker")!r}))

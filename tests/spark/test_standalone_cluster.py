@@ -26,9 +26,9 @@ from spark_cluster import (
 )
 
 import toolkit
-from toolkit.java import java_home
 from toolkit.model import Cluster, TopicPartition
 from toolkit.spark import fleet_lag
+from toolkit.spark.java import java_home
 
 PASSWORD = "right"  # noqa: S105 - of the test's own broker
 FACTS = [

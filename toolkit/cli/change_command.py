@@ -27,8 +27,8 @@ from toolkit.cli.options import (
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster, Snapshot
-    from toolkit.operate.approval import Approval
     from toolkit.plan import Plan
+    from toolkit.plan.approvals import Approval
 
 
 @dataclass(frozen=True)

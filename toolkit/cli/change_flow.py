@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from toolkit.cli.change_command import Asked, Planned
     from toolkit.model import Cluster, TopicPartition
-    from toolkit.operate.approval import Approval
     from toolkit.operate.orphaned_holds import LeftBehind
     from toolkit.plan import Finding, Outcome, Plan, StepOutcome
+    from toolkit.plan.approvals import Approval
 
 T = TypeVar("T")
 PARTLY, BLOCKED, FAILED = 4, 3, 1
@@ -191,7 +191,7 @@ def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime
 
 def get_approval(planned: Planned, consent: Consent) -> Approval:
     """Return the approval that was given, or is given now where there is a terminal to ask at."""
-    from toolkit.operate.approval import Approval
+    from toolkit.plan.approvals import Approval
 
     plan = planned.plan
     fingerprint, reason = consent.approve, consent.reason

@@ -22,7 +22,7 @@ from toolkit.cli.output import printable
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolkit.operate.approval import Approval
+    from toolkit.plan.approvals import Approval
 
 CTRL_C = "Ctrl-C while it was held in the foreground"
 
@@ -111,7 +111,7 @@ def _how_long(planned: Planned) -> str:
 
 def _resume(planned: Planned, asked: Asked) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
-    from toolkit.operate.approval import Approval
+    from toolkit.plan.approvals import Approval
     from toolkit.planning.changes.pause import plan_resume
     from toolkit.planning.selection.scope import scopes_of
 

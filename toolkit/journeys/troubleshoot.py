@@ -18,6 +18,7 @@ from toolkit.kafka_io.logs.records_around import read_records_around
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
+from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
 from toolkit.planning.diagnosis.stuck import Verdict, find_stuck
 from toolkit.planning.frames.snapshot_frames import (
@@ -28,7 +29,6 @@ from toolkit.planning.frames.snapshot_frames import (
 )
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.scope import parse_topics, scopes_of
-from toolkit.planning.times import parse_duration
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.tables import show_problems

@@ -35,9 +35,9 @@ from toolkit.errors import (
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.live.flow import Flow, run
 from toolkit.live.hold import new_hold, taken_over
+from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import Answer, Control, Request
 from toolkit.model import TopicPartition
-from toolkit.operate.hold_end_record import record_end
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeping, read_hold, write_hold
 
 log = logging.getLogger("keeper")

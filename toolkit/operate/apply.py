@@ -30,7 +30,6 @@ from toolkit.errors import (
 )
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot
-from toolkit.operate.approval import Approval
 from toolkit.operate.earlier_runs import (
     is_finishing,
     last_runs,
@@ -45,6 +44,7 @@ from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
+from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
     OF_APPROVALS,
@@ -53,6 +53,7 @@ from toolkit.planning.guardrails.registry import (
     blocking,
     check,
     check_overrides,
+    check_standing,
 )
 from toolkit.storage import audit
 from toolkit.storage.operator import Operator
@@ -146,6 +147,8 @@ class _Here:
 def check_approval(plan: Plan, approval: Approval) -> None:
     """Raise Blocked or UsageError unless the approval is one, and of this plan."""
     check_overrides(approval.overrides)
+    if approval.limits:
+        check_standing(approval.overrides)
     if not plan.steps:
         raise UsageError("the plan has no steps, so there is nothing to apply")
     if not approval.reason.strip():

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.errors import Blocked
-from toolkit.operate.approval import Approval
 from toolkit.operate.reconcile_runs import Unseen
 from toolkit.plan import Intent, Plan, Status
+from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
 CUT_OFF_RUN = "cut-off-run"  # the rule by which a plan is stopped until that was looked at

@@ -30,12 +30,12 @@ from toolkit.model import (
     Problem,
     TopicPartition,
 )
+from toolkit.model.times import parse_duration
 from toolkit.operate.keeper_handle import Tie, start_keeper, wait_until_held
 from toolkit.operate.steps import OnStep, not_tried
 from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
 from toolkit.planning.guardrails.registry import Case
 from toolkit.planning.selection.scope import scopes_of
-from toolkit.planning.times import parse_duration
 from toolkit.storage.audit import Run
 from toolkit.storage.hold_files import (
     HoldRecord,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import Seen
-from toolkit.planning.guardrails.limits import Limits
 from toolkit.storage.sightings import empty_groups, unsubscribed_topics
 
 

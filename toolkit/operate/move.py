@@ -18,10 +18,10 @@ from toolkit.errors import Blocked
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Prefer, Snapshot
 from toolkit.operate.apply import apply_tied, check_approval
-from toolkit.operate.approval import Approval
 from toolkit.operate.keeper_handle import Tie
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import PlannedMove, is_holdable
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.guardrails.registry import blocking

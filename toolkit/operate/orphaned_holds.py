@@ -17,8 +17,8 @@ from typing import NamedTuple
 from toolkit.errors import Blocked, RecordFailed
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
-from toolkit.operate.hold_end_record import record_end
 from toolkit.operate.hold_steps import read_paused
 from toolkit.storage.hold_files import (
     HoldRecord,

@@ -14,9 +14,9 @@ from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Member, Snapshot, TopicPartition
 from toolkit.operate.apply import apply_plan, check_plan
-from toolkit.operate.approval import Approval
 from toolkit.operate.background import read_background
 from toolkit.plan import Outcome, Plan
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.guardrails.registry import blocking
 from toolkit.planning.holds.hold_context import HoldTerms

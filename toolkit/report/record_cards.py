@@ -7,8 +7,8 @@ from datetime import datetime
 from itertools import groupby
 
 from toolkit.model import TopicPartition
+from toolkit.model.records import Record
 from toolkit.planning.diagnosis.record_text import Decoded, Form, Place, decode, indented, places
-from toolkit.record import Record
 from toolkit.report.browser_libraries import style
 from toolkit.report.display import Role, is_headless, put
 from toolkit.report.names import in_html, visible

@@ -11,7 +11,7 @@ from typing import Self
 import yaml
 
 from toolkit.errors import RunbookError, ToolkitError
-from toolkit.planning.times import parse_duration
+from toolkit.model.times import parse_duration
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 
 

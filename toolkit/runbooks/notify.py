@@ -14,9 +14,9 @@ from http.client import HTTPException
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
+from toolkit.model.secrets import resolved
 from toolkit.runbooks.fan_out import Ended, exit_code
 from toolkit.runbooks.runbook_page import Notice, Runbook
-from toolkit.secrets import resolved
 
 WEBHOOK_TIMEOUT_S = 15
 COMMAND_TIMEOUT_S = 60

@@ -33,12 +33,12 @@ from pathlib import Path
 import yaml
 
 from toolkit.errors import RunbookError, ToolkitError
-from toolkit.planning.guardrails.limits import Limits
+from toolkit.model.secrets import REFERENCE
+from toolkit.plan.approvals import Limits
 from toolkit.runbooks.front_matter import FrontMatter
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import Parameter, parse_parameters, read_parameters
 from toolkit.runner.time_limits import TimeLimits
-from toolkit.secrets import REFERENCE
 
 REQUIRED = ("title", "when", "back_out", "notebook", "may_change")
 OPTIONAL = (

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import ParameterError, UsageError
+from toolkit.model.secrets import SECRET_NAME, looks_secret
 from toolkit.runner.values import ValueType, read_type
-from toolkit.secrets import SECRET_NAME, looks_secret
 from toolkit.storage.formats.yaml_nodes import YamlFile
 
 

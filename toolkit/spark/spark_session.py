@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from toolkit.errors import PrerequisiteMissing
-from toolkit.java import java_home
+from toolkit.spark.java import java_home
 
 EMBEDDED = "local[*]"
 

@@ -30,7 +30,7 @@ import yaml
 
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
-from toolkit.secrets import REFERENCE, SECRET_SETTINGS
+from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 

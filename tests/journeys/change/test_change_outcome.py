@@ -14,8 +14,8 @@ from desks import BRIEFLY, Desk
 from toolkit.journeys.change.change_outcome import apply_decided, leave_plan, run_command
 from toolkit.journeys.change.decision import Decision
 from toolkit.model import TopicPartition
-from toolkit.operate.approval import Approval
 from toolkit.plan import Position
+from toolkit.plan.approvals import Approval
 from toolkit.runner.conclusion import FILE_VARIABLE
 from toolkit.runner.parameters import parse_parameters, read_parameters
 from toolkit.storage.plan_files import read_plan

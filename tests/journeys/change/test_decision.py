@@ -9,9 +9,8 @@ import pytest
 from toolkit.errors import UsageError
 from toolkit.journeys.change.decision import Consent
 from toolkit.model import GroupState, GroupType, TopicPartition
-from toolkit.operate.approval import Approval
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.guardrails.limits import Limits
+from toolkit.plan.approvals import Approval, Limits
 from toolkit.runner.conclusion import Ending
 
 CHANGE = Change(TopicPartition("orders", 0), Position(7), Position(0))

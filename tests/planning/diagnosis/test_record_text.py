@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import TopicPartition
+from toolkit.model.records import Excerpt, Header, Record
 from toolkit.planning.diagnosis.record_text import (
     MOST_CHARACTERS,
     MOST_HEX_BYTES,
@@ -19,7 +20,6 @@ from toolkit.planning.diagnosis.record_text import (
     places,
     records_frame,
 )
-from toolkit.record import Excerpt, Header, Record
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 AT = datetime(2026, 3, 1, tzinfo=UTC)

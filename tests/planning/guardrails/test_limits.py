@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import Policy
-from toolkit.planning.guardrails.limits import Limits
+from toolkit.plan.approvals import Limits
 
 NEEDED = ["max_groups=1", "max_partitions=2"]
 

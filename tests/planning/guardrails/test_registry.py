@@ -28,8 +28,8 @@ from guardrail_cases import (
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem, Snapshot
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Finding, Intent, Severity
+from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import Seen
-from toolkit.planning.guardrails.limits import Limits
 from toolkit.planning.guardrails.registry import (
     FINAL,
     OVERRIDABLE,

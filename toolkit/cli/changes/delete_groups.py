@@ -20,8 +20,8 @@ OPTIONS = (
 def make(asked: Asked, *, empty_for: str | None) -> Planned:
     """Plan to delete groups; with an age, what is seen now is kept for later calls."""
     from toolkit.cli.change_flow import state_folder
+    from toolkit.model.times import parse_duration
     from toolkit.planning.changes.delete_groups import plan_delete_groups
-    from toolkit.planning.times import parse_duration
     from toolkit.storage.sightings import empty_groups
 
     groups = required_groups(asked)

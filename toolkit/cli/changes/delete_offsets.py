@@ -69,8 +69,8 @@ def _unsubscribed(asked: Asked, *, left_for: str | None, in_runs: int) -> Planne
     """Plan to delete what live groups left behind, and keep what is seen now for later calls."""
     from toolkit.cli.change_flow import state_folder
     from toolkit.journeys.delete_offsets import record_unsubscribed
+    from toolkit.model.times import parse_duration
     from toolkit.planning.changes.delete_offsets import plan_delete_unsubscribed
-    from toolkit.planning.times import parse_duration
 
     length = parse_duration(left_for) if left_for is not None else None
     cluster = choose_cluster(asked)

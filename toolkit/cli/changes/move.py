@@ -17,7 +17,7 @@ from toolkit.errors import UsageError
 from toolkit.model import Prefer
 
 if TYPE_CHECKING:
-    from toolkit.operate.approval import Approval
+    from toolkit.plan.approvals import Approval
     from toolkit.planning.changes.move import PlannedMove
 
 

@@ -64,8 +64,8 @@ def command(  # noqa: PLR0913 - one a flag
     if help_columns:
         _show_columns(show, output)
         return
+    from toolkit.model.times import parse_duration
     from toolkit.planning.lag.status_rules import StatusRules
-    from toolkit.planning.times import parse_duration
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
     from toolkit.spark.spark_session import start_session
     from toolkit.storage.fleet_file import choose_clusters, load_fleet

@@ -11,10 +11,10 @@ from toolkit.errors import UsageError
 from toolkit.journeys.change.change_outcome import apply_decided
 from toolkit.journeys.change.decision import Decision
 from toolkit.model import Cluster
-from toolkit.operate.approval import Approval
 from toolkit.operate.interrupts import stopped_by
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Outcome
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import PlannedMove
 
 

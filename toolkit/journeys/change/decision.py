@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.operate.approval import Approval
 from toolkit.plan import Finding, Plan
-from toolkit.planning.guardrails.limits import Limits
-from toolkit.planning.guardrails.registry import blocking, check_overrides
+from toolkit.plan.approvals import Approval, Limits
+from toolkit.planning.guardrails.registry import blocking, check_overrides, check_standing
 from toolkit.runner.conclusion import Ending
 
 WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
@@ -85,5 +84,6 @@ class Consent:
         overrides = tuple(self.overrides)
         if self.approve == WITHIN_LIMITS:
             limits = Limits.parse(self.limits)
-            return Approval.standing(plan, reason=self.reason, limits=limits, overrides=overrides)
+            check_standing(overrides)
+            return Approval(plan.fingerprint, self.reason, overrides, limits=limits)
         return Approval(self.approve, self.reason, overrides)

@@ -11,10 +11,9 @@ import os
 import re
 from typing import Any
 
-from toolkit import secrets
 from toolkit.errors import FleetFileError
-from toolkit.model import Cluster
-from toolkit.secrets import REFERENCE, SECRET_SETTINGS
+from toolkit.model import Cluster, secrets
+from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
 
 # fleet file and librdkafka -> kafka-python
 ADMIN_NAMES = {

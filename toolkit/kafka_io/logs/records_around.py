@@ -31,7 +31,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
-from toolkit.record import Excerpt, Header, Record
+from toolkit.model.records import Excerpt, Header, Record
 
 SILENCE_S = 5.0  # no partition is waited for longer than this
 IN_ALL_S = 30.0

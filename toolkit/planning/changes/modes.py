@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from toolkit.errors import UsageError
+from toolkit.model.times import parse_duration, parse_time
 from toolkit.planning.changes.by_time import PastEnd, ToDatetime
 from toolkit.planning.changes.targets import (
     ShiftBy,
@@ -16,7 +17,6 @@ from toolkit.planning.changes.targets import (
     ToLatest,
     ToOffset,
 )
-from toolkit.planning.times import parse_duration, parse_time
 
 WITHOUT_VALUE: dict[str, Callable[[], Target]] = {
     "to-earliest": ToEarliest,

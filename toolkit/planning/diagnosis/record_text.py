@@ -16,7 +16,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.model import TopicPartition
-from toolkit.record import Excerpt, Header, Record
+from toolkit.model.records import Excerpt, Header, Record
 
 MOST_CHARACTERS = 2_000
 MOST_HEX_BYTES = 256

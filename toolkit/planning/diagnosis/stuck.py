@@ -31,9 +31,9 @@ from typing import Any
 import pandas as pd
 
 from toolkit.model import Group, GroupState, Member, Snapshot, TopicPartition
+from toolkit.model.times import short_duration
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, with_lag
-from toolkit.planning.times import short_duration
 
 STUCK_COLUMNS = (
     *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "moved"),

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.plan import Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.limits import Limits
+from toolkit.plan.approvals import WATCH, Limits
 from toolkit.planning.selection.unused_since import Sighting
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
 AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
-WATCH = timedelta(seconds=6)  # longer than the 5 s in which clients commit by default
 SHOWN_UNKNOWN = 3
 
 

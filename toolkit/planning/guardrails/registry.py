@@ -14,7 +14,7 @@ from functools import partial
 from toolkit.errors import UsageError
 from toolkit.plan import Finding, Severity
 from toolkit.planning.guardrails import group_rules, loss_rules, policy_rules, standing_rules
-from toolkit.planning.guardrails.check_context import WATCH, CannotTell, Case, Rule
+from toolkit.planning.guardrails.check_context import CannotTell, Case, Rule
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
@@ -25,11 +25,11 @@ __all__ = [
     "OVERRIDABLE",
     "QUIET_AFTER",
     "RULES",
-    "WATCH",
     "Case",
     "blocking",
     "check",
     "check_overrides",
+    "check_standing",
 ]
 
 RULES: dict[str, Rule] = {
@@ -139,3 +139,12 @@ def check_overrides(overrides: Iterable[str]) -> None:
                 f"rule {name!r} {'cannot be overridden' if final else 'does not exist'}",
                 hint=f"those that can be overridden are {', '.join(sorted(OVERRIDABLE))}",
             )
+
+
+def check_standing(overrides: Iterable[str]) -> None:
+    """Raise UsageError where a standing approval would override what its limits are about."""
+    if lifted := sorted(LIMITING & set(overrides)):
+        raise UsageError(
+            f"a standing approval cannot override {', '.join(lifted)}",
+            hint="set the limits to what is meant",
+        )

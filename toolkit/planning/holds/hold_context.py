@@ -11,9 +11,9 @@ from typing import Self
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupType, Member, Prefer, Snapshot, TopicPartition
+from toolkit.model.times import parse_duration, short_duration
 from toolkit.plan import Plan
 from toolkit.planning.selection.index import Index
-from toolkit.planning.times import parse_duration, short_duration
 
 COOPERATIVE = "cooperative-sticky"
 STREAMS = "stream"  # what Kafka Streams calls its assignor on the classic protocol

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from toolkit.model.times import short_duration
 from toolkit.planning.lag.commit_series import Flags
 from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.status_facts import StatusFacts
@@ -43,7 +44,6 @@ from toolkit.planning.lag.status_rules import (
     WARN,
     StatusRules,
 )
-from toolkit.planning.times import short_duration
 
 __all__ = ["StatusRules", "status_by_group", "with_status"]
 

@@ -1,26 +1,14 @@
-"""
-The facts about a cluster, as frozen records.
-
-Kafka's -1, -2 and "" for "nothing" become `None` or an enum member before they get here, and times
-are aware UTC datetimes. Every name (group, topic, client id, metadata) came from a cluster and is
-hostile until escaped.
-"""
+"""Groups of every type and their members."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
-
-class TopicPartition(NamedTuple):
-    """One partition of one topic."""
-
-    topic: str
-    partition: int
+from toolkit.model.offsets import TopicPartition
 
 
 class GroupType(StrEnum):
@@ -179,122 +167,3 @@ def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[
         chosen.update((match, by_name[match]) for match in sorted(names))
         missing += [] if names else [name]
     return list(chosen.values()), missing
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One committed offset: the next record that the group would read."""
-
-    group_id: str
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int | None = None
-    metadata: str = ""
-    committed_at: datetime | None = None  # only the offsets topic tells, not the Admin protocol
-    pending: bool = False  # an open transaction is about to change it
-
-
-class EpochEnd(NamedTuple):
-    """Where the records that one leader epoch wrote end in a log."""
-
-    leader_epoch: int
-    end_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class LogOffsets:
-    """Where one partition's log begins and ends; `None` where the broker could not say."""
-
-    log_start: int | None
-    log_end: int | None
-    last_stable: int | None = None  # below log_end while a transaction is open
-    epochs: tuple[EpochEnd, ...] = ()  # the newest ones, oldest first; () where not asked for
-
-    def holds(self, offset: int) -> bool:
-        """Whether there is a record at an offset, or one was there that compaction removed."""
-        start, end = self.log_start, self.log_end
-        return start is not None and end is not None and start <= offset < end
-
-
-class TimedOffset(NamedTuple):
-    """The first record at or after an instant."""
-
-    offset: int
-    timestamp: datetime
-
-
-UNREAD_OFFSETS_TOPIC = "commit times"  # what a problem is about when that topic was not read
-HELD_PARTITIONS = "held partitions"  # what a problem is about when a hold is hidden
-NO_SUCH_GROUP = "group"  # what a problem is about when a group was named that does not exist
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that could not be read: what, and why. It takes the place of the missing rows."""
-
-    what: str
-    why: str
-    group_id: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """
-    The facts about one cluster at about one instant.
-
-    Commits are read before log ends, so a lag made from them may be a little too high on a busy
-    partition but is never negative because of the reading order.
-    """
-
-    cluster: str  # its name in the fleet file
-    cluster_id: str
-    taken_at: datetime
-    groups: tuple[Group, ...]
-    commits: tuple[Commit, ...]
-    logs: Mapping[TopicPartition, LogOffsets]
-    problems: tuple[Problem, ...] = ()
-    # Where logs stood at an instant, where that was asked for: None for a partition in which no
-    # record is as young as that.
-    at: datetime | None = None
-    at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
-    # By the name of a topic, what tells it from an earlier one of that name; only plans need it.
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def why_unlisted(self) -> str:
-        """Why a group that is not in it may exist all the same; "" where all could be listed."""
-        return next(
-            (
-                f"{problem.what}: {problem.why}"
-                for problem in self.problems
-                if problem.group_id is None and problem.what.startswith("groups")
-            ),
-            "",
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """What may be changed on a cluster, and how much at once without an override."""
-
-    read_only: bool = False
-    protected_groups: tuple[str, ...] = ()  # names and shell patterns
-    max_groups: int = 100
-    max_partitions: int = 10_000
-    max_records_skipped: int = 1_000_000
-    max_records_repeated: int = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """One entry of the fleet file: a name, how to connect, and what may be changed."""
-
-    name: str
-    bootstrap_servers: str
-    settings: Mapping[str, str] = field(
-        default_factory=dict
-    )  # secrets are references, never values
-    policy: Policy = Policy()

@@ -1,20 +1,18 @@
-"""
-How far a standing approval goes: which groups, how many, how far, and how long left alone.
-
-The rules that hold a plan against them are in `toolkit.planning.guardrails.standing_rules`.
-"""
+"""Consent to a plan: to exactly one, or to whatever stays within limits."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Self
 
 from toolkit.errors import UsageError
 from toolkit.model import Policy
 
+WATCH = timedelta(seconds=6)  # longer than the 5 s in which clients commit by default
 REQUIRED = ("max_groups", "max_partitions")
 _COUNTED = (*REQUIRED, "max_records_skipped", "max_records_repeated")
 _NUMBER = re.compile(r"0|[1-9][0-9_]*")
@@ -84,3 +82,20 @@ def _number(text: str, value: str) -> int:
     if not _NUMBER.fullmatch(value):
         raise UsageError(f"limit {text!r} must be a whole number from 0")
     return int(value.replace("_", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """
+    Consent to exactly one plan: its fingerprint, why, and past which rules.
+
+    `watch` is how far apart two looks at an idle group must be that committed lately: a consumer
+    without a membership (assign()) is noticed only by what it commits in between. `limits` make it
+    a standing approval; they can only be stricter than what the fleet file allows.
+    """
+
+    fingerprint: str
+    reason: str
+    overrides: Collection[str] = ()
+    watch: timedelta = WATCH
+    limits: Limits | None = None

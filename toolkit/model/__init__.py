@@ -1,0 +1,54 @@
+"""
+The facts about a cluster, as frozen records.
+
+Kafka's -1, -2 and "" for "nothing" become `None` or an enum member before they get here, and times
+are aware UTC datetimes. Every name (group, topic, client id, metadata) came from a cluster and is
+hostile until escaped.
+"""
+
+from toolkit.model.cluster import Cluster, Policy
+from toolkit.model.groups import (
+    HOLDER,
+    UNPARSED,
+    Group,
+    GroupState,
+    GroupType,
+    HoldNote,
+    Member,
+    Prefer,
+    Subscription,
+    select_groups,
+)
+from toolkit.model.offsets import Commit, EpochEnd, LogOffsets, TimedOffset, TopicPartition
+from toolkit.model.snapshot import (
+    HELD_PARTITIONS,
+    NO_SUCH_GROUP,
+    UNREAD_OFFSETS_TOPIC,
+    Problem,
+    Snapshot,
+)
+
+__all__ = [
+    "HELD_PARTITIONS",
+    "HOLDER",
+    "NO_SUCH_GROUP",
+    "UNPARSED",
+    "UNREAD_OFFSETS_TOPIC",
+    "Cluster",
+    "Commit",
+    "EpochEnd",
+    "Group",
+    "GroupState",
+    "GroupType",
+    "HoldNote",
+    "LogOffsets",
+    "Member",
+    "Policy",
+    "Prefer",
+    "Problem",
+    "Snapshot",
+    "Subscription",
+    "TimedOffset",
+    "TopicPartition",
+    "select_groups",
+]

@@ -5,16 +5,16 @@ A widget is handed data and callables and holds no logic about Kafka and no secr
 HTML as well, for reports and wherever nobody can click.
 """
 
-from widgets.background import Background
+from widgets.background import BackgroundRun
 from widgets.charts import expiry_timeline, lag_chart
 from widgets.group_picker import group_picker
-from widgets.pause_board import Wish, pause_board
+from widgets.pause_board import BoardSelection, pause_board
 from widgets.plan_review import Asked, plan_review
 
 __all__ = [
     "Asked",
-    "Background",
-    "Wish",
+    "BackgroundRun",
+    "BoardSelection",
     "expiry_timeline",
     "group_picker",
     "lag_chart",

@@ -11,13 +11,13 @@ import ipywidgets
 from traitlets import Unicode
 
 from widgets.fragments import in_html
-from widgets.live_or_static import Shown
+from widgets.live_or_static import LiveOrStatic
 
 TICK_S = 0.5
 IDLE, RUNNING, DONE, FAILED = "idle", "running", "done", "failed"
 
 
-class Job:
+class RunningJob:
     """What the action is told, and what it tells meanwhile."""
 
     def __init__(self) -> None:
@@ -35,10 +35,10 @@ class Job:
         return "stopped by the cancel button" if self.asked_to_stop.is_set() else ""
 
 
-Work = Callable[[Job], Any]
+Work = Callable[[RunningJob], Any]
 
 
-class Background(Shown):
+class BackgroundRun(LiveOrStatic):
     """
     Runs one action at a time; `state` is idle, running, done or failed.
 
@@ -54,7 +54,7 @@ class Background(Shown):
         super().__init__()
         self.doing, self.lasting = doing, lasting
         self.result: Any = None
-        self.job = Job()
+        self.job = RunningJob()
         self._ended = threading.Event()
         self._ended.set()
         self._begun = 0.0
@@ -71,7 +71,7 @@ class Background(Shown):
             if not self._ended.is_set():
                 return False
             self._ended.clear()
-        self.job, self.result, self._begun = Job(), None, time.monotonic()
+        self.job, self.result, self._begun = RunningJob(), None, time.monotonic()
         self.say_error(None)
         self.set_trait("state", RUNNING)
         self._paint()

@@ -10,13 +10,13 @@ from typing import Any
 import ipywidgets
 import pandas as pd
 
-from toolkit.planning.expiry.expiry_forecast import Expiring
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.report.display import collected
 from toolkit.report.expiry_chart import show_expiry_timeline
 from toolkit.report.lag_charts import show_lag_chart, show_partition_lag_chart
 from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet
-from widgets.live_or_static import Shown
+from widgets.live_or_static import LiveOrStatic
 
 NO_LAG = "No records are known to wait."
 NO_EXPIRY = "No committed offset expires within the time that is looked ahead."
@@ -37,7 +37,7 @@ def lag_chart(rows: pd.DataFrame, *, most: int = 20) -> Chart:
     return Chart(rows, by, lambda some: show_lag_chart(_by_group(some), most=most), NO_LAG)
 
 
-def expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> Chart:
+def expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30) -> Chart:
     """Return when the offsets of all groups, or of one, expire; takes what `expiring` returned."""
 
     def show(rows: pd.DataFrame) -> None:
@@ -50,7 +50,7 @@ def expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> Chart:
     return Chart(both, "group", show, NO_EXPIRY)
 
 
-class Chart(Shown):
+class Chart(LiveOrStatic):
     """A figure over a choice; the figure is that of the reports."""
 
     def __init__(

@@ -11,7 +11,7 @@ from traitlets import Tuple
 
 from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet, table
-from widgets.live_or_static import Shown
+from widgets.live_or_static import LiveOrStatic
 from widgets.rows import matching, texts
 
 MOST = 200
@@ -37,7 +37,7 @@ def group_picker(
     return GroupPicker(groups, only_one=only_one, on_pick=on_pick)
 
 
-class GroupPicker(Shown):
+class GroupPicker(LiveOrStatic):
     """A list to choose groups from; `picked` are the names that are chosen, in order."""
 
     picked = Tuple(read_only=True)

@@ -22,7 +22,7 @@ window.offsetbookOwnKeys ??= document.addEventListener("focusin", ({ target }) =
 </script>"""
 
 
-class Shown(HasTraits):
+class LiveOrStatic(HasTraits):
     """
     Something that is shown by its name at the end of a cell.
 

@@ -16,9 +16,9 @@ from toolkit.model import TopicPartition
 from toolkit.planning.holds.tiles import LAGGING_FROM, Tile
 from toolkit.planning.selection.scope import scopes_of
 from toolkit.report.names import visible
-from widgets.background import Background
+from widgets.background import BackgroundRun
 from widgets.fragments import in_html, sheet
-from widgets.live_or_static import Shown
+from widgets.live_or_static import LiveOrStatic
 
 PAUSE, RESUME = "pause", "resume"
 MOST = 200
@@ -26,7 +26,7 @@ EVERY_S, LIVE_FOR_S = 5, 600
 NEXT = "Now run the cells below: they show what it costs, and ask for approval."
 
 
-class Wish(NamedTuple):
+class BoardSelection(NamedTuple):
     """What was chosen: to pause or resume which partitions, as in `topic:0-2,5`."""
 
     action: str
@@ -37,7 +37,7 @@ def pause_board(
     look: Callable[[], pd.DataFrame],
     *,
     title: str,
-    on_plan: Callable[[Wish], object] = lambda _: None,
+    on_plan: Callable[[BoardSelection], object] = lambda _: None,
 ) -> PauseBoard:
     """
     Return a board of the partitions of one group.
@@ -48,20 +48,23 @@ def pause_board(
     return PauseBoard(look, title, on_plan)
 
 
-class PauseBoard(Shown):
+class PauseBoard(LiveOrStatic):
     """Tiles to choose partitions by; `wish` is what to do with them, None until that was said."""
 
     wish = AnyTrait(None, allow_none=True, read_only=True)
 
     def __init__(
-        self, look: Callable[[], pd.DataFrame], title: str, on_plan: Callable[[Wish], object]
+        self,
+        look: Callable[[], pd.DataFrame],
+        title: str,
+        on_plan: Callable[[BoardSelection], object],
     ) -> None:
         """Look for the first time."""
         super().__init__()
         self.look, self.title, self.on_plan = look, title, on_plan
         self.frame = look()
         self.tiles: dict[TopicPartition, ipywidgets.ToggleButton] = {}
-        self.background = Background("Looking", cancellable=False, lasting=False)
+        self.background = BackgroundRun("Looking", cancellable=False, lasting=False)
         self._end_live = threading.Event()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
@@ -135,7 +138,7 @@ class PauseBoard(Shown):
         if not topics:
             self.said.value = f"<p>No partition is chosen that could be {action}d.</p>"
             return
-        self.set_trait("wish", Wish(action, topics))
+        self.set_trait("wish", BoardSelection(action, topics))
         self.on_plan(self.wish)
         words = in_html(", ".join(topics))
         self.said.value = f"<p><b>To be {action}d: {words}.</b> {NEXT}</p>"

@@ -15,9 +15,9 @@ from toolkit.plan import Action, Finding, Outcome, Plan
 from toolkit.planning.frames.review_frame import review_frame, summary
 from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.names import visible
-from widgets.background import Background, Job
+from widgets.background import BackgroundRun, RunningJob
 from widgets.fragments import notice
-from widgets.live_or_static import Shown
+from widgets.live_or_static import LiveOrStatic
 from widgets.outcome import outcome_html
 from widgets.review_html import findings_html, head_html, static_review, wanted_html
 from widgets.rows import Rows
@@ -62,7 +62,7 @@ def plan_review(
     return PlanReview(plan, tuple(findings), apply, asked, shown)
 
 
-class PlanReview(Shown):
+class PlanReview(LiveOrStatic):
     """
     A plan to look at, approve and apply.
 
@@ -87,7 +87,7 @@ class PlanReview(Shown):
         self.rows = Rows(_telling(changes), caption="Every change")
         # One approval, one run: taken in Python, because a button that looks disabled still fires.
         self._token = threading.Semaphore(1)
-        self.background = Background("Applying", cancellable=bool(apply and apply.cancellable))
+        self.background = BackgroundRun("Applying", cancellable=bool(apply and apply.cancellable))
 
     @property
     def wanted(self) -> str:
@@ -183,7 +183,7 @@ class PlanReview(Shown):
         self.background.start(self._work, then=self._tell)
         self.head.value = head_html(self)
 
-    def _work(self, job: Job) -> Outcome | None:
+    def _work(self, job: RunningJob) -> Outcome | None:
         """Apply it and count the steps."""
         if self.apply is None:
             return None

@@ -8,7 +8,7 @@ import ipywidgets
 import pandas as pd
 
 from widgets.fragments import sheet, table
-from widgets.live_or_static import Shown
+from widgets.live_or_static import LiveOrStatic
 
 AS_PLANNED = "as planned"
 
@@ -29,7 +29,7 @@ def matching(searched: pd.Series[str], wanted: str) -> pd.Series[bool]:
     return found
 
 
-class Rows(Shown):
+class Rows(LiveOrStatic):
     """A table of which the first rows are shown, with a filter and an order over all of them."""
 
     def __init__(self, frame: pd.DataFrame, *, caption: str = "", most: int = 50) -> None:

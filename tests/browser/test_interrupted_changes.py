@@ -15,7 +15,7 @@ from lab import Lab, Open, open_notebook
 from playwright.sync_api import BrowserContext, expect
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
@@ -127,7 +127,7 @@ def bulk(bare_cluster: Cluster, unique_name: Callable[[str], str]) -> Bulk:
         writer = GroupWriter(connection)
         writer.look_up(groups)
         for group in groups:
-            assert Answered() == writer.commit(group, {partition: Position(THERE)})
+            assert WriteResult() == writer.commit(group, {partition: Position(THERE)})
     return Bulk(cluster, groups)
 
 

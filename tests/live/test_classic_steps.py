@@ -21,9 +21,9 @@ from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
+    ClassicHeartbeat,
     ClassicMember,
     DescribeClassic,
-    Heartbeat,
     Join,
     Joined,
     Leave,
@@ -126,7 +126,7 @@ class Coordinator:
                 answer = self.sync(request)
             case Leave(ids):
                 answer = self.leave(ids)
-            case Heartbeat(member_id):
+            case ClassicHeartbeat(member_id):
                 known = self.beats.pop(0) if self.beats else 0
                 answer = Failed(known if member_id in self.ours else 25)
             case _:
@@ -390,7 +390,7 @@ def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(protocol: s
     with pytest.raises(HoldLost):
         carry_out(hold.keep(), answers)
 
-    assert [Heartbeat] == [type(one) for one in answers.asked]
+    assert [ClassicHeartbeat] == [type(one) for one in answers.asked]
 
 
 @both

@@ -16,11 +16,11 @@ from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    Beat,
-    Beaten,
     ConsumerFacts,
+    ConsumerHeartbeat,
     ConsumerMember,
     DescribeConsumer,
+    HeartbeatResult,
     IdPartition,
 )
 from toolkit.kafka_io.membership.group_config import (
@@ -117,28 +117,28 @@ class Answers:
                 self.own.pop(name, None)
                 self.own |= {} if value is None else {name: value}
                 answer = ConfigChanged(0)
-            case Beat():
+            case ConsumerHeartbeat():
                 answer = self.beat(request)
             case _:
                 raise AssertionError(request)
         return answer
 
-    def beat(self, beat: Beat) -> Beaten:
+    def beat(self, beat: ConsumerHeartbeat) -> HeartbeatResult:
         """Let a member join, stay or leave."""
         if beat.epoch == LEAVE_EPOCH:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
-            return Beaten(0 if self.ours.pop(beat.member_id, None) is not None else 25)
+            return HeartbeatResult(0 if self.ours.pop(beat.member_id, None) is not None else 25)
         if beat.epoch == JOIN_EPOCH:
             if self.full:
-                return Beaten(81, "full")
+                return HeartbeatResult(81, "full")
             self.ours[beat.member_id] = ()
         if self.refusing:
-            return Beaten(self.refusing, "not allowed")
+            return HeartbeatResult(self.refusing, "not allowed")
         if beat.member_id not in self.ours:
-            return Beaten(25, "unknown")
+            return HeartbeatResult(25, "unknown")
         if beat.topics is not None:
             self.ours[beat.member_id] = beat.topics
-        return Beaten(0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000)
+        return HeartbeatResult(0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000)
 
     def assigned(self, member_id: str) -> frozenset[IdPartition]:
         """Return what the assignors give to ours, which sort first."""
@@ -161,7 +161,9 @@ class Answers:
     @property
     def joined(self) -> bool:
         """Whether anybody of ours was ever a member."""
-        return any(isinstance(one, Beat) and one.epoch == JOIN_EPOCH for one in self.asked)
+        return any(
+            isinstance(one, ConsumerHeartbeat) and one.epoch == JOIN_EPOCH for one in self.asked
+        )
 
 
 def carry_out(
@@ -283,7 +285,9 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
     with pytest.raises(NotCaptured):
         carry_out(hold.capture(orders(4)), answers)
 
-    assert 2 < sum(isinstance(one, Beat) and one.member_id == holder for one in answers.asked)
+    assert 2 < sum(
+        isinstance(one, ConsumerHeartbeat) and one.member_id == holder for one in answers.asked
+    )
 
 
 def held_elsewhere(*numbers: int) -> ConsumerMember:
@@ -412,7 +416,11 @@ def test_the_flood_has_most_votes() -> None:
     """More of ours ask for the range assignor than there are members that may ask for another."""
     answers = Answers(readers=[reader(f"r{number}", number) for number in range(6)] * 2)
     carry_out(ConsumerHold().capture(orders(1)), answers)
-    votes = [one for one in answers.asked if isinstance(one, Beat) and one.assignor == "range"]
+    votes = [
+        one
+        for one in answers.asked
+        if isinstance(one, ConsumerHeartbeat) and one.assignor == "range"
+    ]
 
     assert len(votes) == len(answers.readers) + 1
 
@@ -421,7 +429,11 @@ def test_static_members_are_sorted_behind_ours() -> None:
     """Where a member has an instance id, ours have one that sorts before it."""
     answers = Answers(readers=[reader("a", 0, 1, 2), reader("b", 3, 4, 5, instance_id="b")])
     carry_out(ConsumerHold().capture(orders(1)), answers)
-    joins = [one for one in answers.asked if isinstance(one, Beat) and one.epoch == JOIN_EPOCH]
+    joins = [
+        one
+        for one in answers.asked
+        if isinstance(one, ConsumerHeartbeat) and one.epoch == JOIN_EPOCH
+    ]
     names = [join.build("g").instance_id for join in joins]
 
     assert 6 == len(names)
@@ -435,7 +447,7 @@ def test_the_assignor_of_the_group_is_left_as_it_was() -> None:
     votes = {
         one.member_id: one.assignor
         for one in answers.asked
-        if isinstance(one, Beat) and one.assignor
+        if isinstance(one, ConsumerHeartbeat) and one.assignor
     }
 
     assert ["own", "own"] == [votes[member_id] for member_id in answers.ours]
@@ -448,7 +460,7 @@ def test_what_is_set_free_is_not_given_to_a_holder(
     """One holder settles when all others have left; several settle before any of them leaves."""
     answers = Answers()
     carry_out(ConsumerHold().capture(wanted), answers)
-    settling = [one for one in answers.asked if isinstance(one, Beat)][-6:]
+    settling = [one for one in answers.asked if isinstance(one, ConsumerHeartbeat)][-6:]
 
     assert places == {at for at, one in enumerate(settling) if one.epoch != LEAVE_EPOCH}
 
@@ -461,7 +473,7 @@ def test_a_note_says_how_long_the_hold_survives_and_changes_with_it() -> None:
         return [
             read_note(one.rack_id).note
             for one in answers.asked
-            if isinstance(one, Beat) and one.rack_id
+            if isinstance(one, ConsumerHeartbeat) and one.rack_id
         ]
 
     carry_out(hold.capture(orders(1)), answers)

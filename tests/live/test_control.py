@@ -10,19 +10,19 @@ from collections.abc import Iterator
 import pytest
 
 from toolkit.errors import HoldLost
-from toolkit.live.keeper_socket import Answer, Control, Request, ask_keeper
+from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket, ask_keeper
 
 
 @pytest.fixture
-def control() -> Iterator[Control]:
+def control() -> Iterator[KeeperSocket]:
     """Return a keeper's end that answers whatever it is asked, until the test is over."""
     asked: list[str] = []
 
-    def echo(request: Request) -> Answer:
+    def echo(request: KeeperRequest) -> KeeperReply:
         asked.append(request["do"])
         return {"ok": True, "words": request["do"]}
 
-    with Control() as control:
+    with KeeperSocket() as control:
 
         def serve() -> None:
             while "bye" not in asked:
@@ -35,17 +35,17 @@ def control() -> Iterator[Control]:
         server.join()
 
 
-def test_what_is_asked_is_answered(control: Control) -> None:
+def test_what_is_asked_is_answered(control: KeeperSocket) -> None:
     """A request gets its answer."""
     assert {"ok": True, "words": "status"} == ask_keeper(str(control.path), {"do": "status"})
 
 
-def test_only_its_user_can_open_the_socket(control: Control) -> None:
+def test_only_its_user_can_open_the_socket(control: KeeperSocket) -> None:
     """The folder that the socket is in lets nobody else in."""
     assert 0o700 == stat.S_IMODE(control.path.parent.stat().st_mode)
 
 
-def test_nonsense_is_refused_and_does_no_harm(control: Control) -> None:
+def test_nonsense_is_refused_and_does_no_harm(control: KeeperSocket) -> None:
     """Whoever talks nonsense is told so, who hangs up is forgotten, and the next one is heard."""
     for nonsense in (b"hello\n", b""):
         with socket.socket(socket.AF_UNIX) as connection:
@@ -59,7 +59,7 @@ def test_nonsense_is_refused_and_does_no_harm(control: Control) -> None:
 
 def test_nobody_at_the_socket_is_said() -> None:
     """Once the keeper is gone, so is its socket, and asking it is an error that says so."""
-    with Control() as control:
+    with KeeperSocket() as control:
         path = control.path
     assert not path.parent.exists()
 

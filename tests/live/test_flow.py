@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ClusterUnreachable, Interrupted
-from toolkit.kafka_io.membership.classic import Heartbeat, Leave
-from toolkit.kafka_io.membership.request import Request
+from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Leave
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.flow import Aside, Flow, Together, Wait, run
 
@@ -19,11 +19,11 @@ from toolkit.live.flow import Aside, Flow, Together, Wait, run
 class Broker:
     """Answers each request with its place in the order of all, and remembers them."""
 
-    heard: list[Request] = field(default_factory=list)
-    started: list[Request] = field(default_factory=list)
+    heard: list[MemberRequest] = field(default_factory=list)
+    started: list[MemberRequest] = field(default_factory=list)
     silent_after: int = 1000
 
-    def ask_together(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+    def ask_together(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
         """Take several requests."""
         if len(self.heard) >= self.silent_after:
             self.silent_after = 1000
@@ -31,12 +31,12 @@ class Broker:
         self.heard += requests
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
-    def start(self, request: Request) -> None:
+    def start(self, request: MemberRequest) -> None:
         """Take one that waits."""
         self.started.append(request)
 
 
-BEAT, LEAVE = Heartbeat("m", 1), Leave(("m",))
+BEAT, LEAVE = ClassicHeartbeat("m", 1), Leave(("m",))
 
 
 def recipe() -> Flow[list[Any]]:

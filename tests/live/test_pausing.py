@@ -27,7 +27,7 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import HOLDER, Cluster, Group, TopicPartition
-from toolkit.operate.keeper_handle import Tie
+from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import settle_holds
 from toolkit.plan import Action, Intent, Outcome, Status
@@ -35,7 +35,7 @@ from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
-from toolkit.planning.holds.hold_context import Background, HoldTerms
+from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.storage.audit import Event
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
 from toolkit.storage.undo_records import read_undo_record
@@ -91,7 +91,7 @@ class Holder:
                 group=self.live.group,
                 topics=[wanted],
                 terms=terms or HoldTerms(),
-                beside=Background(left_behind=left),
+                beside=HoldFacts(left_behind=left),
             )
             return self.desk.apply(plan)
 
@@ -309,13 +309,13 @@ def test_a_capture_that_is_interrupted_holds_nothing(
     holder: Callable[[str], Holder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while partitions are being captured leaves the group consuming, and says so."""
-    one, is_cut, cut = holder("librdkafka-range"), threading.Event(), Tie.cut
+    one, is_cut, cut = holder("librdkafka-range"), threading.Event(), KeeperHandle.cut
 
-    def cutting(tie: Tie) -> None:
+    def cutting(tie: KeeperHandle) -> None:
         cut(tie)
         is_cut.set()
 
-    monkeypatch.setattr(Tie, "cut", cutting)
+    monkeypatch.setattr(KeeperHandle, "cut", cutting)
     with (
         GroupChannel(one.desk.cluster, one.live.group) as channel,
         ThreadPoolExecutor() as pool,

@@ -25,7 +25,7 @@ from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Leave
-from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.live.flow import Flow, Together, Wait, Yielded, run
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import HOLDER, Cluster, Group, HoldNote, Snapshot, TopicPartition
@@ -155,7 +155,7 @@ def test_pause_move_resume(topics: int, held: Callable[..., Any]) -> None:
         assert (NOTE.who, NOTE.reason) == (note.who, note.reason)
         with Connection(app.cluster) as connection:
             writer = GroupWriter(connection)
-            assert Answered() == writer.move(app.group, {one: Position(7) for one in places})
+            assert WriteResult() == writer.move(app.group, {one: Position(7) for one in places})
         resumed = holder.release(*PAUSED)
         app.until_delivered([*places], since=resumed)
         app.until_running()

@@ -8,7 +8,14 @@ from dataclasses import replace
 import pytest
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership.classic import ClassicMember, Heartbeat, Join, Joined, Sync, Synced
+from toolkit.kafka_io.membership.classic import (
+    ClassicHeartbeat,
+    ClassicMember,
+    Join,
+    Joined,
+    Sync,
+    Synced,
+)
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
     int16,
     int32,
@@ -229,7 +236,7 @@ def test_what_is_added_is_waited_for() -> None:
     assert isinstance(steps.send(joined(1, 3, 5)), Sync)
     assert Wait(0) == steps.send(Synced(0))
     assert isinstance(steps.send(0.0), Wait)
-    assert isinstance(steps.send(0.1), Heartbeat)
+    assert isinstance(steps.send(0.1), ClassicHeartbeat)
     assert isinstance(steps.send(Failed(27)), Join)
     sync = steps.send(joined(3, 5))
     given = {one: data for one, data in sync.assignments.items() if one != "ours"}

@@ -189,7 +189,7 @@ def log(tmp_path: Path) -> Path:
     now = datetime.now(UTC)
     plan = Plan(Intent.DELETE_OFFSETS, "delete offsets", "eu", "c1", now, (step,))
     for name, overrides in (("run-1", ("last-offsets",)), ("run-2", ())):
-        run = audit.Run(name, "alice", "desk", f"why {name}", overrides)
+        run = audit.RunInfo(name, "alice", "desk", f"why {name}", overrides)
         audit.append(tmp_path, audit.intent_entry(plan, run, now))
     return tmp_path
 

@@ -13,7 +13,7 @@ from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, read_group_setti
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPartition
 from toolkit.operate.background import read_background, settings_of
-from toolkit.planning.holds.hold_context import HoldCase, HoldTerms, Settings
+from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.index import Index
 from toolkit.storage.operator import Operator
@@ -32,12 +32,12 @@ DAY = timedelta(days=1)
 @pytest.mark.parametrize(
     ("kind", "read", "expected"),
     [
-        (GroupType.CONSUMER, READ, Settings(8.0, survives_s=45.0, max_size=500, retention=DAY)),
-        (GroupType.CLASSIC, READ, Settings(max_size=200, retention=DAY)),
-        (GroupType.CONSUMER, {}, Settings()),
+        (GroupType.CONSUMER, READ, HoldSettings(8.0, survives_s=45.0, max_size=500, retention=DAY)),
+        (GroupType.CLASSIC, READ, HoldSettings(max_size=200, retention=DAY)),
+        (GroupType.CONSUMER, {}, HoldSettings()),
     ],
 )
-def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: Settings) -> None:
+def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: HoldSettings) -> None:
     """A group's own setting counts more than its brokers'; what is not known stays open."""
     assert expected == settings_of(Group("g", kind, GroupState.STABLE), read)
 
@@ -59,7 +59,7 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     facts = read_plan_facts(bare_cluster, groups=[live.group])
     (group,) = facts.groups
     place = TopicPartition(live.topics[0], 1)
-    case = HoldCase(Index.of(facts), group, (place,), HoldTerms(Prefer.QUIET), beside)
+    case = HoldContext(Index.of(facts), group, (place,), HoldTerms(Prefer.QUIET), beside)
 
     assert Operator.here() == beside.by
     assert case.recipe

@@ -9,7 +9,7 @@ from facts import NOON, snapshot
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
-from toolkit.planning.guardrails.registry import Case, check
+from toolkit.planning.guardrails.registry import CheckContext, check
 
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
@@ -64,17 +64,19 @@ def facts(*groups: Group, commits: tuple[Commit, ...] = (commit(),), **fields: o
     return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
 
 
-def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object) -> Case:
+def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object) -> CheckContext:
     """Return the case of applying a plan at noon, with a reason, within default limits."""
-    kept = Case(made or plan(step(change())), now or facts(), Policy(), NOON, "why", applying=True)
+    kept = CheckContext(
+        made or plan(step(change())), now or facts(), Policy(), NOON, "why", applying=True
+    )
     return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
 
 
-def found(rule: str, about: Case) -> list[Finding]:
+def found(rule: str, about: CheckContext) -> list[Finding]:
     """Return what is found by one rule."""
     return [finding for finding in check(about) if finding.rule == rule]
 
 
-def rules(about: Case) -> list[str]:
+def rules(about: CheckContext) -> list[str]:
     """Return the rules that block."""
     return [finding.rule for finding in check(about) if finding.severity is Severity.BLOCK]

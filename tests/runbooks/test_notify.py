@@ -14,7 +14,7 @@ import pytest
 
 from toolkit.runbooks.fan_out import Ended, exit_code
 from toolkit.runbooks.notify import notify
-from toolkit.runbooks.runbook_page import Notice, Runbook
+from toolkit.runbooks.runbook_page import NotifyRule, Runbook
 
 PAGE = Runbook(Path("try.md"), "Try", "Now", "Not", Path("20.ipynb"), (), may_change=False)
 HOSTILE = "<!channel> & <http://x|y>"
@@ -75,7 +75,7 @@ def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
     inbox.server.server_close()
 
 
-def told(*notices: Notice, runs: tuple[Ended, ...] = (LOOKED,)) -> list[str]:
+def told(*notices: NotifyRule, runs: tuple[Ended, ...] = (LOOKED,)) -> list[str]:
     """Give notices of some runs, and return what went wrong."""
     return notify(replace(PAGE, notify=notices), runs)
 
@@ -90,7 +90,7 @@ def told(*notices: Notice, runs: tuple[Ended, ...] = (LOOKED,)) -> list[str]:
 )
 def test_when_somebody_is_told(inbox: Inbox, on: str, due: list[bool]) -> None:
     """Always, when anything was changed, or when not all went well: once for all clusters."""
-    hook = Notice(on, "${env:HOOK}")
+    hook = NotifyRule(on, "${env:HOOK}")
 
     for wanted, runs in zip(
         due, [(LOOKED,), (LOOKED, CHANGED), (LOOKED, FAILED), (CHANGED, FAILED)], strict=True
@@ -102,7 +102,7 @@ def test_when_somebody_is_told(inbox: Inbox, on: str, due: list[bool]) -> None:
 
 def test_what_programs_are_told(inbox: Inbox) -> None:
     """All that result.json has of each run, and a text for people."""
-    told(Notice("always", "${env:HOOK}"), runs=(CHANGED, FAILED))
+    told(NotifyRule("always", "${env:HOOK}"), runs=(CHANGED, FAILED))
 
     (content,) = inbox.got
     assert ("try", "Try", 3) == (content["runbook"], content["title"], content["exit_code"])
@@ -117,7 +117,7 @@ def test_what_programs_are_told(inbox: Inbox) -> None:
 
 def test_what_slack_is_told(inbox: Inbox) -> None:
     """One text in which no name of a group can call a channel or be a link."""
-    told(Notice("always", "${env:HOOK}", "slack"), runs=(ended(summary=HOSTILE),))
+    told(NotifyRule("always", "${env:HOOK}", "slack"), runs=(ended(summary=HOSTILE),))
 
     (content,) = inbox.got
     assert {"text"} == content.keys()
@@ -126,7 +126,7 @@ def test_what_slack_is_told(inbox: Inbox) -> None:
 
 def test_a_webhook_that_fails(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """Why is told, by the name of the reference: the address may be a secret."""
-    hook = Notice("always", "${env:HOOK}")
+    hook = NotifyRule("always", "${env:HOOK}")
     inbox.answer = 403
     problems = told(hook)
     monkeypatch.setenv("HOOK", "http://127.0.0.1:1/hunter2")
@@ -151,7 +151,7 @@ def test_a_command_of_their_own(tmp_path: Path) -> None:
     target = tmp_path / "got"
     script = f"cat > {target}; echo $OFFSETBOOK_RUNBOOK $OFFSETBOOK_EXIT_CODE >> {target}"
 
-    assert [] == told(Notice("always", command=("sh", "-c", script)), runs=(CHANGED, FAILED))
+    assert [] == told(NotifyRule("always", command=("sh", "-c", script)), runs=(CHANGED, FAILED))
 
     content, last = target.read_text().rsplit("}", 1)
     assert "try" == json.loads(content + "}")["runbook"]
@@ -161,8 +161,8 @@ def test_a_command_of_their_own(tmp_path: Path) -> None:
 def test_a_command_that_fails() -> None:
     """Its exit code and last words are told, or that it could not be started."""
     problems = told(
-        Notice("always", command=("sh", "-c", "echo no mail >&2; exit 7")),
-        Notice("always", command=("/no/such/program",)),
+        NotifyRule("always", command=("sh", "-c", "echo no mail >&2; exit 7")),
+        NotifyRule("always", command=("/no/such/program",)),
     )
 
     assert ["notice by command sh failed: exit 7: no mail"] == problems[:1]

@@ -12,7 +12,7 @@ import pytest
 from toolkit.errors import RunbookError, ToolkitError, UsageError
 from toolkit.runbooks.catalogue import find_runbook, folder_of_runbooks, read_all, readme_of
 from toolkit.runbooks.run_inputs import runs_of, values_of
-from toolkit.runbooks.runbook_page import Notice, Runbook, read_runbook
+from toolkit.runbooks.runbook_page import NotifyRule, Runbook, read_runbook
 from toolkit.runner.time_limits import TimeLimits
 
 PARAMETERS = """\
@@ -91,8 +91,8 @@ def test_all_that_a_page_can_say(make_page: MakePage) -> None:
     assert TimeLimits(1800.0, 7200.0) == page.times
     assert ("max_groups=1", "max_partitions=2", "groups=pay*", "groups=007") == page.limits
     assert (
-        Notice("failure", "${env:HOOK}", "slack"),
-        Notice("change", command=("logger", "-t", "offsetbook")),
+        NotifyRule("failure", "${env:HOOK}", "slack"),
+        NotifyRule("change", command=("logger", "-t", "offsetbook")),
     ) == page.notify
 
 

@@ -20,10 +20,10 @@ from toolkit.errors import ParameterError
 from toolkit.runner import execution
 from toolkit.runner.conclusion import COUNTS
 from toolkit.runner.executed import Executed
-from toolkit.runner.execution import Step
+from toolkit.runner.execution import CellStep
 from toolkit.runner.kernel import Interruption
-from toolkit.runner.result import RunResult, Status
-from toolkit.runner.run_notebook import Terms, _new_folder, run_notebook
+from toolkit.runner.result import RunResult, RunStatus
+from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits
 
 pytestmark = pytest.mark.starts("kernels")
@@ -61,7 +61,7 @@ def run(tmp_path: Path) -> Run:
     def run_one(
         notebook: Path,
         *,
-        on_step: Callable[[Step], None] = lambda _step: None,
+        on_step: Callable[[CellStep], None] = lambda _step: None,
         **parameters: object,
     ) -> RunResult:
         return run_notebook(
@@ -77,7 +77,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
     notebook = make_notebook(
         "# Look", past_jupyter, CONCLUDE, parameters='cluster: str = "eu"\ndays: int = 7'
     )
-    steps: list[Step] = []
+    steps: list[CellStep] = []
 
     result = run(notebook, on_step=steps.append, days=9)
 
@@ -130,7 +130,7 @@ def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -
 
     result = run(make_notebook(source))
 
-    assert (result.status, result.exit_code) == (Status.BLOCKED, 3)
+    assert (result.status, result.exit_code) == (RunStatus.BLOCKED, 3)
     assert result.counts == {"planned": 9, "changed": 0}
 
 
@@ -176,7 +176,7 @@ def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
 
     result = run(make_notebook("## Look", "1 + 1", source, "never = True", CONCLUDE))
 
-    assert (result.status, result.exit_code) == (Status.FAILED, 2)
+    assert (result.status, result.exit_code) == (RunStatus.FAILED, 2)
     assert result.error.reason == "No cluster xx. Try: eu"
     assert result.error.step == "Look"
     assert "No cluster xx" in (result.folder / "report.html").read_text()
@@ -188,7 +188,7 @@ def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:
     """Any other exception is a failed run, named in one line, with a result.json as of any run."""
     result = run(make_notebook("# Look", "1 / 0"))
 
-    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert (result.status, result.exit_code) == (RunStatus.FAILED, 1)
     assert result.error.reason == "ZeroDivisionError: division by zero"
     jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
 
@@ -198,7 +198,7 @@ def test_sys_exit(make_notebook: MakeNotebook, run: Run, code: str) -> None:
     """A notebook that leaves through sys.exit did not reach its end, whatever the code."""
     result = run(make_notebook(f"import sys; sys.exit({code})", CONCLUDE))
 
-    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert (result.status, result.exit_code) == (RunStatus.FAILED, 1)
     assert result.error.cell is not None
 
 
@@ -206,7 +206,7 @@ def test_kernel_death(make_notebook: MakeNotebook, run: Run) -> None:
     """A kernel that dies is told from a cell that fails, and there is a result and a report."""
     result = run(make_notebook("## Apply", "import os; os._exit(9)", CONCLUDE))
 
-    assert (result.status, result.exit_code) == (Status.KERNEL_DIED, 1)
+    assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
     assert result.error.step == "Apply"
     assert (result.folder / "report.html").exists()
 
@@ -239,7 +239,7 @@ def test_signal_lets_the_cell_clean_up(
     handler = signal.getsignal(number)
     result = run(make_notebook("## Wait", source, "never = True"))
 
-    assert (result.status, result.exit_code) == (Status.INTERRUPTED, 1)
+    assert (result.status, result.exit_code) == (RunStatus.INTERRUPTED, 1)
     assert cleaned.exists()
     assert result.error.step == "Wait"
     assert number.name in result.error.reason
@@ -249,14 +249,14 @@ def test_signal_lets_the_cell_clean_up(
 def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:
     """A caller with an event loop of its own, such as a notebook, is not left waiting."""
 
-    def stop(step: Step) -> None:
+    def stop(step: CellStep) -> None:
         if step.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
     async def run_inside() -> RunResult:
         return run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
 
-    assert asyncio.run(run_inside()).status == Status.INTERRUPTED
+    assert asyncio.run(run_inside()).status == RunStatus.INTERRUPTED
 
 
 def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
@@ -267,20 +267,20 @@ def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run, tmp_
         make_notebook(SWALLOW.format(started=str(started)), "raise RuntimeError('went on')")
     )
 
-    assert result.status == Status.INTERRUPTED
+    assert result.status == RunStatus.INTERRUPTED
     assert "went on" not in result.error.reason
 
 
 def test_signal_between_cells(make_notebook: MakeNotebook, run: Run) -> None:
     """A signal that comes before a cell is sent stops the run before that cell."""
 
-    def stop(step: Step) -> None:
+    def stop(step: CellStep) -> None:
         if step.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
     result = run(make_notebook("1", "raise RuntimeError('went on')"), on_step=stop)
 
-    assert result.status == Status.INTERRUPTED
+    assert result.status == RunStatus.INTERRUPTED
     assert "went on" not in result.error.reason
 
 
@@ -330,7 +330,7 @@ def test_report_that_fails(
 
     result = run(make_notebook(CONCLUDE))
 
-    assert (result.status, result.exit_code, result.report) == (Status.FAILED, 1, None)
+    assert (result.status, result.exit_code, result.report) == (RunStatus.FAILED, 1, None)
     assert "No space left on device" in result.error.reason
     assert result.summary == "2 leftovers <b>found</b>"
     assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
@@ -359,7 +359,7 @@ def test_what_could_not_be_read_makes_a_run_incomplete(
     source = "from toolkit.runner import conclude\nconclude('1 cluster is down', problems=1)"
     result = run(make_notebook(source))
 
-    assert (result.status, result.exit_code) == (Status.INCOMPLETE, 4)
+    assert (result.status, result.exit_code) == (RunStatus.INCOMPLETE, 4)
     assert "Incomplete" in (result.folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -399,10 +399,10 @@ def test_a_time_limit_lets_the_cell_clean_up(
     source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
     notebook = make_notebook("## Wait", source, "never = True")
 
-    terms = Terms(limits=limits)
+    terms = RunTerms(limits=limits)
     result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
-    assert (result.status, result.exit_code) == (Status.TIMED_OUT, 1)
+    assert (result.status, result.exit_code) == (RunStatus.TIMED_OUT, 1)
     assert cleaned.exists()
     assert result.error.step == "Wait"
     assert "the time limit of" in result.error.reason
@@ -412,12 +412,12 @@ def test_a_kernel_that_does_not_heed_a_time_limit(
     make_notebook: MakeNotebook, tmp_path: Path, started: Path
 ) -> None:
     """It is killed when its time to clean up is over, and the result says so."""
-    terms = Terms(limits=TimeLimits(step_s=1, grace_s=1))
+    terms = RunTerms(limits=TimeLimits(step_s=1, grace_s=1))
     notebook = make_notebook("## Wait", STUBBORN.format(started=str(started)))
 
     result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
-    assert (result.status, result.exit_code) == (Status.KERNEL_DIED, 1)
+    assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
     assert "the time limit of a step, 1 s, was over, and the kernel had to be killed" in (
         result.error.reason
     )
@@ -448,7 +448,7 @@ def test_a_disk_that_is_full_does_not_stop_a_step(
 
     monkeypatch.setattr(Executed, "write", write_and_tell)
 
-    def lock(step: Step) -> None:
+    def lock(step: CellStep) -> None:
         if step.number == 1:
             # A folder in the way of the file: a write fails as it does on a full disk.
             (executed,) = (tmp_path / "runs").glob("*")
@@ -458,7 +458,7 @@ def test_a_disk_that_is_full_does_not_stop_a_step(
     result = run(make_notebook("# Apply", source), on_step=lock)
 
     assert (tmp_path / "went on").exists()
-    assert (result.status, result.exit_code) == (Status.FAILED, 1)
+    assert (result.status, result.exit_code) == (RunStatus.FAILED, 1)
     assert "the executed notebook could not be written" in result.error.reason
 
 
@@ -468,5 +468,5 @@ def test_the_schema_of_a_result_says_what_there_is() -> None:
 
     assert {field.name for field in fields(RunResult)} == properties.keys()
     assert properties.keys() == set(SCHEMA["required"])
-    assert {str(status) for status in Status} == set(properties["status"]["enum"])
+    assert {str(status) for status in RunStatus} == set(properties["status"]["enum"])
     assert set(COUNTS) == properties["counts"]["properties"].keys()

@@ -28,7 +28,7 @@ from toolkit.plan import (
     StepOutcome,
 )
 from toolkit.storage import audit
-from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, Run
+from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, RunInfo
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -53,7 +53,7 @@ PLAN = Plan(
     ),
     allows=frozenset({"new-topics"}),
 )
-RUN = Run("20260301T120000Z-1a2b", "ada", "ops-1", "INC-7: poison record", ("too-many-groups",))
+RUN = RunInfo("20260301T120000Z-1a2b", "ada", "ops-1", "INC-7: poison record", ("too-many-groups",))
 INTENT = audit.intent_entry(PLAN, RUN, NOON)
 OUTCOME = audit.outcome_entry(
     INTENT,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import threading
 
-from widgets.background import Background, Job
+from widgets.background import BackgroundRun, RunningJob
 
 
 def test_what_it_returns_and_what_it_raises_is_kept() -> None:
     """A result is on the object, and so is an error, which is shown in place and escaped."""
-    action = Background("Reading")
+    action = BackgroundRun("Reading")
     assert action.start(lambda _: 7)
     assert action.wait(10)
     assert (7, "done", None) == (action.result, action.state, action.error)
 
-    def fail(_: Job) -> None:
+    def fail(_: RunningJob) -> None:
         raise ValueError("<img src=x>")
 
     assert action.start(fail)
@@ -26,7 +26,7 @@ def test_what_it_returns_and_what_it_raises_is_kept() -> None:
 
 def test_an_error_at_the_end_is_not_swallowed() -> None:
     """What is done with the result may fail too, and that is seen."""
-    action = Background("Reading")
+    action = BackgroundRun("Reading")
 
     def fail() -> None:
         raise KeyError("afterwards")
@@ -39,9 +39,9 @@ def test_an_error_at_the_end_is_not_swallowed() -> None:
 
 def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
     """While it runs nothing else begins; it says how far it is, and stops when it is told to."""
-    action, begun = Background("Applying"), threading.Event()
+    action, begun = BackgroundRun("Applying"), threading.Event()
 
-    def work(job: Job) -> str:
+    def work(job: RunningJob) -> str:
         job.say(done=2, total=5)
         begun.set()
         assert job.asked_to_stop.wait(10)
@@ -61,7 +61,7 @@ def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
 
 def test_what_cannot_be_cancelled_has_no_button() -> None:
     """A button that would do nothing is not shown."""
-    action, go_on = Background("Moving", cancellable=False), threading.Event()
+    action, go_on = BackgroundRun("Moving", cancellable=False), threading.Event()
     action.start(lambda _: go_on.wait(10))
     assert "none" == action.button.layout.display
     go_on.set()

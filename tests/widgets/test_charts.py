@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from expiry_facts import CLASSIC, EMPTY, KIP848, READS, T0, frame
 
-from toolkit.planning.expiry.expiry_forecast import Expiring, expiring
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiring
 from toolkit.planning.expiry.with_expiry import with_expiry
 from widgets.charts import Chart, expiry_timeline, lag_chart
 
@@ -42,7 +42,7 @@ NOW = T0 + timedelta(hours=1)
 SHORT = {"retention_s": 24 * HOUR_S, "check_interval_s": 600}
 
 
-def forecast(*rows: dict[str, Any]) -> Expiring:
+def forecast(*rows: dict[str, Any]) -> ExpiryForecast:
     """Return what vanishes of some offsets within two days, and what is at risk."""
     numbered = [{"partition": number, **SHORT, **row} for number, row in enumerate(rows)]
     judged = with_expiry(frame(*numbered), now=NOW)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from toolkit.errors import ClusterUnreachable
-from widgets.pause_board import MOST, PauseBoard, Wish, pause_board
+from widgets.pause_board import MOST, BoardSelection, PauseBoard, pause_board
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -31,9 +31,9 @@ def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
     return pd.DataFrame(rows | columns)
 
 
-def opened(*states: str) -> tuple[PauseBoard, list[Wish]]:
+def opened(*states: str) -> tuple[PauseBoard, list[BoardSelection]]:
     """Return a live board and what it was told to plan."""
-    wishes: list[Wish] = []
+    wishes: list[BoardSelection] = []
     board = pause_board(lambda: tiles(*states), title="payments", on_plan=wishes.append)
     assert board.view
     return board, wishes
@@ -52,10 +52,13 @@ def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
     assert "Plan to pause 2 partitions" == board.pause.description
 
     board.pause.click()
-    assert Wish("pause", ["orders:0-1"]) == board.wish
+    assert BoardSelection("pause", ["orders:0-1"]) == board.wish
     board.resume.click()
 
-    assert [Wish("pause", ["orders:0-1"]), Wish("resume", ["orders:2"])] == wishes
+    assert [
+        BoardSelection("pause", ["orders:0-1"]),
+        BoardSelection("resume", ["orders:2"]),
+    ] == wishes
     assert board.error is None
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CommandTarget:
     """Which cluster and groups a command is about, and how it answers."""
 
     fleet: Path | None
@@ -50,7 +50,7 @@ class Planned:
     cluster: Cluster
     facts: Snapshot
     # Applies it, tells the outcome and returns the exit code; None: as any other plan.
-    carry_out: Callable[[Planned, Asked, Approval], int] | None = None
+    carry_out: Callable[[Planned, CommandTarget, Approval], int] | None = None
     overrides: tuple[str, ...] = ()  # rules that its own options override
 
 
@@ -121,9 +121,9 @@ def change_command(planner: Planner) -> click.Command:
     return _command(planner, run, (*planner.asked, *planner.options, *APPROVAL))
 
 
-def _asked(given: dict[str, Any]) -> tuple[Asked, dict[str, Any]]:
+def _asked(given: dict[str, Any]) -> tuple[CommandTarget, dict[str, Any]]:
     own = dict(given)
-    return Asked(
+    return CommandTarget(
         *(own.pop(name) for name in ("fleet", "cluster", "groups", "output", "quiet"))
     ), own
 

@@ -18,9 +18,9 @@ from toolkit.errors import Blocked, ToolkitError
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from toolkit.cli.change_command import Asked, Planned
+    from toolkit.cli.change_command import CommandTarget, Planned
     from toolkit.model import Cluster, TopicPartition
-    from toolkit.operate.orphaned_holds import LeftBehind
+    from toolkit.operate.orphaned_holds import OrphanedHold
     from toolkit.plan import Finding, Outcome, Plan, StepOutcome
     from toolkit.plan.approvals import Approval
 
@@ -42,7 +42,7 @@ class Consent:
     OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
 
 
-def change(planned: Planned, asked: Asked, consent: Consent) -> None:
+def change(planned: Planned, asked: CommandTarget, consent: Consent) -> None:
     """Show a plan, get it approved, apply it, and exit with what became of it."""
     from toolkit.planning.guardrails.registry import blocking, check_overrides
 
@@ -71,18 +71,20 @@ def change(planned: Planned, asked: Asked, consent: Consent) -> None:
     sys.exit(carry_out(planned, asked, approval))
 
 
-def _apply_and_tell(planned: Planned, asked: Asked, approval: Approval) -> int:
+def _apply_and_tell(planned: Planned, asked: CommandTarget, approval: Approval) -> int:
     return tell(apply_approved(planned, asked, approval), asked)
 
 
-def apply_approved(planned: Planned, asked: Asked, approval: Approval) -> Outcome:
+def apply_approved(planned: Planned, asked: CommandTarget, approval: Approval) -> Outcome:
     """Apply an approved plan with progress, and return what became of it."""
     from toolkit.operate.apply import apply_plan
 
     return with_progress(partial(apply_plan, planned.plan), planned, asked, approval)
 
 
-def with_progress(apply: Callable[..., T], planned: Planned, asked: Asked, approval: Approval) -> T:
+def with_progress(
+    apply: Callable[..., T], planned: Planned, asked: CommandTarget, approval: Approval
+) -> T:
     """Call what applies an approved plan to a cluster, and show how far it has come."""
     progress = ProgressLine(planned.cluster.name, visible=_is_visible(asked))
     total = len(planned.plan.steps)
@@ -102,7 +104,7 @@ def with_progress(apply: Callable[..., T], planned: Planned, asked: Asked, appro
         progress.clear()
 
 
-def tell(outcome: Outcome, asked: Asked) -> int:
+def tell(outcome: Outcome, asked: CommandTarget) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
     from toolkit.planning.frames.outcome_frame import outcome_frame
 
@@ -130,7 +132,7 @@ def tell_outcome(outcome: Outcome) -> int:
     return PARTLY if outcome.changed_anything else FAILED
 
 
-def write_plan(planned: Planned, asked: Asked) -> None:
+def write_plan(planned: Planned, asked: CommandTarget) -> None:
     """Write a plan's changes to stdout; for people, with the times of the records there."""
     from toolkit.planning.frames.review_frame import review_frame
 
@@ -141,13 +143,13 @@ def write_plan(planned: Planned, asked: Asked) -> None:
     write_frame(frame, asked.output)
 
 
-def _with_policy(planned: Planned, asked: Asked) -> Cluster:
+def _with_policy(planned: Planned, asked: CommandTarget) -> Cluster:
     from toolkit.cli.facts import under_fleet_policy
 
     return under_fleet_policy(planned.cluster, planned.facts.cluster_id, asked.fleet)
 
 
-def tell_findings(planned: Planned, asked: Asked) -> tuple[Finding, ...]:
+def tell_findings(planned: Planned, asked: CommandTarget) -> tuple[Finding, ...]:
     """Say on stderr what is to be known about a plan, and return it."""
     from toolkit.operate.apply import check_plan
     from toolkit.planning.frames.review_frame import summary
@@ -221,7 +223,7 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None:
+def write_plan_file(planned: Planned, asked: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
     from toolkit.planning.guardrails.registry import OVERRIDABLE, blocking
     from toolkit.storage import plan_files
@@ -242,7 +244,7 @@ def write_plan_file(planned: Planned, asked: Asked, *, out: Path | None) -> None
     click.echo(words, err=True)
 
 
-def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
+def tell_cut_off(cluster: Cluster, asked: CommandTarget) -> None:
     """Say what a run did that was cut off on this cluster, once."""
     from toolkit.operate.apply import in_words
     from toolkit.operate.orphaned_holds import settle_holds
@@ -266,13 +268,13 @@ def tell_cut_off(cluster: Cluster, asked: Asked) -> None:
         )
 
 
-def tell_left_behind(found: Iterable[LeftBehind]) -> None:
+def tell_left_behind(found: Iterable[OrphanedHold]) -> None:
     """Say what became of holds whose process is gone."""
     for left in found:
         click.echo(_left_behind_line(left), err=True)
 
 
-def _left_behind_line(left: LeftBehind) -> str:
+def _left_behind_line(left: OrphanedHold) -> str:
     from toolkit.planning.selection.scope import scopes_of
 
     record = left.record
@@ -283,12 +285,12 @@ def _left_behind_line(left: LeftBehind) -> str:
     return f"{begun} has ended: its process was gone, and its partitions are read again"
 
 
-def state_folder(asked: Asked) -> Path:
+def state_folder(asked: CommandTarget) -> Path:
     """Return the folder of undo records and the audit log."""
     from toolkit.storage.state_folder import state_dir
 
     return state_dir(asked.fleet)
 
 
-def _is_visible(asked: Asked) -> bool:
+def _is_visible(asked: CommandTarget) -> bool:
     return not asked.quiet and sys.stderr.isatty()

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.cli.change_command import Asked
+from toolkit.cli.change_command import CommandTarget
 from toolkit.cli.reading import ProgressLine
 from toolkit.errors import Blocked, FleetFileError, ToolkitError, UsageError
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolkit.model import Cluster, Snapshot
 
 
-def choose_cluster(asked: Asked, name: str | None = None) -> Cluster:
+def choose_cluster(asked: CommandTarget, name: str | None = None) -> Cluster:
     """
     Return the one cluster that is meant; raises UsageError where that is not clear.
 
@@ -90,7 +90,7 @@ def _servers(text: str) -> set[str]:
 
 
 def read_facts(
-    asked: Asked,
+    asked: CommandTarget,
     cluster: Cluster,
     *,
     groups: Sequence[str] | None = None,
@@ -108,7 +108,7 @@ def read_facts(
         progress.clear()
 
 
-def required_groups(asked: Asked) -> tuple[str, ...]:
+def required_groups(asked: CommandTarget) -> tuple[str, ...]:
     """Return the groups that were asked for; raises UsageError where there are none."""
     if not asked.groups:
         raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")

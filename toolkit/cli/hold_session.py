@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned
+from toolkit.cli.change_command import CommandTarget, Planned
 from toolkit.cli.change_flow import (
     FAILED,
     apply_approved,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 CTRL_C = "Ctrl-C while it was held in the foreground"
 
 
-def only_group(asked: Asked) -> str:
+def only_group(asked: CommandTarget) -> str:
     """Return the one group that is named; raises UsageError."""
     if len(set(asked.groups)) != 1:
         hint = "--group NAME, one call for each group"
@@ -35,7 +35,7 @@ def only_group(asked: Asked) -> str:
     return asked.groups[0]
 
 
-def hold(planned: Planned, asked: Asked, approval: Approval, *, detach: bool) -> int:
+def hold(planned: Planned, asked: CommandTarget, approval: Approval, *, detach: bool) -> int:
     """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
     from toolkit.operate.apply import apply_tied
 
@@ -58,7 +58,7 @@ def hold(planned: Planned, asked: Asked, approval: Approval, *, detach: bool) ->
             tie.cut()
 
 
-def _stay(planned: Planned, asked: Asked) -> int:
+def _stay(planned: Planned, asked: CommandTarget) -> int:
     """Tell how the hold stands until it has ended; return the exit code."""
     from toolkit.operate.keeper_handle import follow
     from toolkit.storage.hold_files import HoldStatus
@@ -109,7 +109,7 @@ def _how_long(planned: Planned) -> str:
     return HoldTerms.of(planned.plan).words
 
 
-def _resume(planned: Planned, asked: Asked) -> int:
+def _resume(planned: Planned, asked: CommandTarget) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
     from toolkit.plan.approvals import Approval
     from toolkit.planning.changes.pause import plan_resume
@@ -129,7 +129,7 @@ def _resume(planned: Planned, asked: Asked) -> int:
     return tell(apply_approved(again, asked, Approval(resume.fingerprint, CTRL_C)), asked)
 
 
-def _hold_file(planned: Planned, asked: Asked) -> Path:
+def _hold_file(planned: Planned, asked: CommandTarget) -> Path:
     from toolkit.storage.hold_files import hold_path
 
     (group_id,) = planned.plan.group_ids

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolkit.model import Snapshot
 
 
-class Reading(NamedTuple):
+class FleetReading(NamedTuple):
     """What could be read of some clusters, and what could not."""
 
     snapshots: list[Snapshot]
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
         return 4 if self.errors or self.missing or unread else 0
 
 
-def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = False) -> Reading:
+def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = False) -> FleetReading:
     """
     Read the chosen clusters one after the other; say on stderr which one failed and why.
 
@@ -43,7 +43,7 @@ def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = Fal
     from toolkit.kafka_io.read_snapshot import read_snapshot
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-    reading = Reading([], [], [])
+    reading = FleetReading([], [], [])
     groups = () if whole else scope.groups
     for cluster in choose_clusters(load_fleet(scope.fleet), scope.clusters):
         progress = ProgressLine(cluster.name, visible=not scope.quiet and sys.stderr.isatty())
@@ -62,7 +62,7 @@ def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = Fal
     return reading
 
 
-def _note_missing(reading: Reading, names: Sequence[str]) -> None:
+def _note_missing(reading: FleetReading, names: Sequence[str]) -> None:
     lists = [select_groups(snapshot.groups, names)[1] for snapshot in reading.snapshots]
     reading.missing.extend(name for name in names if lists and all(name in li for li in lists))
     where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)

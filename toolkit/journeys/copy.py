@@ -18,7 +18,7 @@ from toolkit.planning.changes.copy import plan_copy
 from toolkit.planning.changes.copy_to_mirror import (
     ByOffset,
     ByTime,
-    Pair,
+    MirrorPair,
     instants,
     plan_copy_between,
     records_to_date,
@@ -101,7 +101,7 @@ def plan_group_copy(
 
 
 def _to_mirror(clusters: tuple[Cluster, Cluster], wish: CopyWish, read: ReadFacts) -> PlannedCopy:
-    pair = Pair(wish.group, wish.to_group or wish.group, wish.topic_prefix)
+    pair = MirrorPair(wish.group, wish.to_group or wish.group, wish.topic_prefix)
     # The source first: what it commits in between only makes the mirror's group start earlier.
     here = read(clusters[0], groups=[pair.source])
     mirrored = sorted({pair.mirrored(partition).topic for partition in here.logs})
@@ -112,7 +112,7 @@ def _to_mirror(clusters: tuple[Cluster, Cluster], wish: CopyWish, read: ReadFact
 
 
 def _by_time(
-    clusters: tuple[Cluster, Cluster], wish: CopyWish, pair: Pair, here: Snapshot
+    clusters: tuple[Cluster, Cluster], wish: CopyWish, pair: MirrorPair, here: Snapshot
 ) -> ByTime:
     """Look up when the records at the commits were written, and where the mirror was then."""
     wanted = records_to_date(here, pair.source, topics=wish.topics)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_outcome import NOTHING, run_command
-from toolkit.journeys.paused import Watch
+from toolkit.journeys.paused import PauseBoardSource
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot
@@ -55,9 +55,9 @@ class HoldRequest:
         HoldTerms.read(self.prefer, self.hold_for)
         parse_topics(self.topics)
 
-    def watch(self, cluster: Cluster, *, state: Path) -> Watch:
+    def watch(self, cluster: Cluster, *, state: Path) -> PauseBoardSource:
         """Return what looks at the group's partitions, each time that it is called."""
-        return Watch(cluster, self.group, state)
+        return PauseBoardSource(cluster, self.group, state)
 
 
 class HoldPlan(NamedTuple):

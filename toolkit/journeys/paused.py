@@ -18,7 +18,7 @@ from toolkit.storage.operator import Operator
 
 
 @dataclass
-class Watch:
+class PauseBoardSource:
     """Looks at one group whenever it is called, and remembers the look before."""
 
     cluster: Cluster

@@ -40,7 +40,7 @@ TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.LEFT_OVER)
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLook:
+class FirstSample:
     """
     One look at one group.
 
@@ -120,7 +120,7 @@ def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
     return groups_frame(facts).merge(lags, how="left", on="group")
 
 
-def look_at_group(cluster: Cluster, group: str) -> FirstLook:
+def look_at_group(cluster: Cluster, group: str) -> FirstSample:
     """
     Look at a group once, which takes no longer than reading it does.
 
@@ -130,7 +130,7 @@ def look_at_group(cluster: Cluster, group: str) -> FirstLook:
         raise UsageError("no group is named", hint="choose one, or set the parameter group")
     began_s = time.monotonic()
     facts, found = read_one_group(cluster, group, commit_times=True)
-    return FirstLook(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
+    return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
 
 
 def examine_group(
@@ -139,7 +139,7 @@ def examine_group(
     *,
     look_for: str = "10s",
     patience: str = "60s",
-    first: FirstLook | None = None,
+    first: FirstSample | None = None,
 ) -> Examination:
     """
     Look at a group twice, `look_for` apart, and say which of its partitions stand still.

@@ -16,8 +16,8 @@ from toolkit.kafka_io.membership.group_config import AllTopics
 from toolkit.kafka_io.membership.topics_and_commits import Topic
 from toolkit.live.consumer_flood import exactly, holders_of
 from toolkit.live.flow import Flow, Wait
-from toolkit.live.group_view import Sight
-from toolkit.live.member_pool import Crew, Holder, Sentinel, leave, together
+from toolkit.live.group_view import GroupView
+from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.model import TopicPartition
 
 UNIFORM = "uniform"
@@ -30,7 +30,7 @@ AGAIN_AFTER_S = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class WeightTopic:
     """How many members of ours are loaded with how many partitions each, and of which topic."""
 
     members: int
@@ -40,7 +40,7 @@ class Load:
 
 
 def weigh(
-    sight: Sight, wanted: frozenset[TopicPartition], crew: Crew, *, patience_s: float
+    sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
     Have the wanted partitions, [] where it did not come out exactly.
@@ -61,7 +61,7 @@ def weigh(
     return holders_of(sight, found)
 
 
-def _load(sight: Sight, wanted: frozenset[TopicPartition]) -> Flow[Load]:
+def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopic]:
     if sight.assignor != UNIFORM:
         raise NotCaptured(
             f"only the assignor {UNIFORM} can be used quietly, and the group's is {sight.assignor}",
@@ -71,19 +71,19 @@ def _load(sight: Sight, wanted: frozenset[TopicPartition]) -> Flow[Load]:
     needed = sum(len(owner.target) for owner in sight.owners(wanted))
     each = max(len(member.target) for member in sight.readers) - 1
     if not each:
-        return Load(needed, 0)
+        return WeightTopic(needed, 0)
     others = (yield AllTopics()).topics
     for name, topic in sorted(others.items(), key=lambda item: item[1].partitions):
         members, rest = divmod(topic.partitions, each)
         if name not in sight.read_topics and members >= needed and not rest:
-            return Load(members, each, name, topic)
+            return WeightTopic(members, each, name, topic)
     raise NotCaptured(
         f"there is no topic of {needed * each} partitions that nobody in the group reads",
         hint="create one, which may stay empty, or the lossless way",
     )
 
 
-def _loaded(sight: Sight, load: Load, crew: Crew, patience_s: float) -> Flow[bool]:
+def _loaded(sight: GroupView, load: WeightTopic, crew: MemberPool, patience_s: float) -> Flow[bool]:
     hired = crew.hire(load.members, static=False)
     yield from crew.join([(one, ()) for one in hired], None)
     topics = (*sorted(sight.read_topics), *([load.name] if load.topic else ()))
@@ -102,7 +102,7 @@ def _loaded(sight: Sight, load: Load, crew: Crew, patience_s: float) -> Flow[boo
     return False
 
 
-def _as_meant(hired: list[Sentinel], load: Load) -> bool:
+def _as_meant(hired: list[Sentinel], load: WeightTopic) -> bool:
     topic_id = load.topic.topic_id if load.topic else None
     return all(
         len(one.owned) == load.each and {place.topic_id for place in one.owned} <= {topic_id}

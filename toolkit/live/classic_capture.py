@@ -22,7 +22,7 @@ from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, J
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
-from toolkit.live.classic_member import OurMember, draw_id, draw_ids
+from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
 from toolkit.live.flow import Aside, Flow, Together, Wait
 from toolkit.model import HOLDER, TopicPartition
 
@@ -37,13 +37,13 @@ COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
-def lead_eager(member: OurMember, ours: list[str]) -> Flow[Joined]:
+def lead_eager(member: SentinelMember, ours: list[str]) -> Flow[Joined]:
     """
     Join as the leader of a Stable group whose members let go of everything when they rebalance.
 
     Ids of ours that may be in the group are put on `ours`.
     """
-    blocker = OurMember(member.protocol)
+    blocker = SentinelMember(member.protocol)
     member.member_id, blocker.member_id = yield from draw_ids(blocker, ours, 2)
     # While an id is out with which nobody has joined, the rebalance does not end.
     yield Aside(member.join_quietly())
@@ -56,7 +56,7 @@ def lead_eager(member: OurMember, ours: list[str]) -> Flow[Joined]:
 
 
 def lead_cooperative(
-    member: OurMember, owned: Mapping[str, frozenset[TopicPartition]], ours: list[str]
+    member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]], ours: list[str]
 ) -> Flow[Joined]:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
@@ -64,11 +64,11 @@ def lead_cooperative(
     `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
     second member of ours waits for. Then that one keeps the rebalance from ending.
     """
-    blocker = OurMember(member.protocol)
+    blocker = SentinelMember(member.protocol)
     # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
     blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
     leader = yield from _await_commit(blocker, owned)
-    member.member_id = yield from draw_id(OurMember(member.protocol), ours, len(owned) + 1)
+    member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
     yield Aside(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
     listed = yield from _waiting(member, ours)
@@ -81,7 +81,7 @@ def lead_cooperative(
     return (yield from _let_it_end(member, blocker))
 
 
-def _waiting(member: OurMember, ours: Collection[str]) -> Flow[list[str]]:
+def _waiting(member: SentinelMember, ours: Collection[str]) -> Flow[list[str]]:
     """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
@@ -94,7 +94,7 @@ def _waiting(member: OurMember, ours: Collection[str]) -> Flow[list[str]]:
     return ids
 
 
-def _let_it_end(member: OurMember, blocker: OurMember) -> Flow[Joined]:
+def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> Flow[Joined]:
     """End the rebalance that `member` waits in; ask for the answer that it got, unheard."""
     _, joined = yield Together((Leave((blocker.member_id,)), member.join()))
     if joined.error:
@@ -103,14 +103,14 @@ def _let_it_end(member: OurMember, blocker: OurMember) -> Flow[Joined]:
     return found
 
 
-class Leader(NamedTuple):
+class GroupLeader(NamedTuple):
     """Who leads, and when it last told everybody what they get."""
 
     member_id: str
     assigned_at: float
 
 
-def _join_quietly(member: OurMember) -> Flow[Leader]:
+def _join_quietly(member: SentinelMember) -> Flow[GroupLeader]:
     """Join as one that wants nothing, once more until the group is at rest."""
     code = REBALANCE_IN_PROGRESS
     while code == REBALANCE_IN_PROGRESS:
@@ -119,12 +119,12 @@ def _join_quietly(member: OurMember) -> Flow[Leader]:
             raise NotCaptured(f"our member was refused: {reason(joined.error)}", hint="try again")
         member.generation = joined.generation
         code = (yield member.sync({})).error
-    return Leader(joined.leader, (yield Wait(0)))
+    return GroupLeader(joined.leader, (yield Wait(0)))
 
 
 def _await_commit(
-    member: OurMember, owned: Mapping[str, frozenset[TopicPartition]]
-) -> Flow[Leader]:
+    member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]]
+) -> Flow[GroupLeader]:
     """Be a member that wants nothing until the leader has committed; return who leads."""
     leader = yield from _join_quietly(member)
     before = (yield FetchCommits()).offsets
@@ -144,7 +144,7 @@ def _await_commit(
     return leader
 
 
-def _until_they_wait(member: OurMember, leader: Leader) -> Flow[None]:
+def _until_they_wait(member: SentinelMember, leader: GroupLeader) -> Flow[None]:
     """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
     now = yield Wait(0)
     heard_at = _next_beat(leader, now)
@@ -153,12 +153,14 @@ def _until_they_wait(member: OurMember, leader: Leader) -> Flow[None]:
         yield member.heartbeat()
 
 
-def _next_beat(leader: Leader, now: float) -> float:
+def _next_beat(leader: GroupLeader, now: float) -> float:
     """Return when members send their next heartbeat: they count from when they were assigned."""
     return leader.assigned_at + ((now - leader.assigned_at) // HEARTBEAT_S + 1) * HEARTBEAT_S
 
 
-def _until_back(members: int, patience_s: float, ours: Collection[OurMember] = ()) -> Flow[None]:
+def _until_back(
+    members: int, patience_s: float, ours: Collection[SentinelMember] = ()
+) -> Flow[None]:
     """Wait until the group has as many members as before, for a while; ours stay members."""
     now = yield Wait(0)
     give_up_at = now + patience_s

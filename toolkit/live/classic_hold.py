@@ -30,10 +30,10 @@ from toolkit.kafka_io.membership.request import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import TopicFacts, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
-from toolkit.live.classic_member import OurMember
+from toolkit.live.classic_member import SentinelMember
 from toolkit.live.flow import Flow, Wait
 from toolkit.model import HoldNote, TopicPartition
-from toolkit.planning.holds.assignment import Assignment, Shares, Subscriber, assign
+from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
 
 FORGOTTEN = (
     "the group no longer knows the member that held its partitions: somebody resumed them, or "
@@ -59,7 +59,7 @@ class ClassicHold:
         self.note = note
         self.survives_s = session_timeout_s
         self.held: frozenset[TopicPartition] = frozenset()
-        self._member: OurMember | None = None
+        self._member: SentinelMember | None = None
         self._shares: Shares = {}
         self._unreleased: frozenset[TopicPartition] = frozenset()
         self._counts: dict[str, int] = {}
@@ -141,7 +141,7 @@ class ClassicHold:
     def from_state(cls, state: Mapping[str, Any], *, note: HoldNote) -> Self:
         """Return a hold that another process began."""
         hold = cls(note=note, session_timeout_s=state["session_timeout_s"])
-        hold._member = OurMember(
+        hold._member = SentinelMember(
             protocol_named(state["protocol"]),
             round(hold.survives_s * 1000),
             state["member_id"],
@@ -153,7 +153,7 @@ class ClassicHold:
         hold._shares = {one: _places(share) for one, share in state["shares"].items()}
         return hold
 
-    def _leading(self) -> OurMember:
+    def _leading(self) -> SentinelMember:
         if self._member is None:
             raise HoldLost("nothing is held any more")
         return self._member
@@ -166,7 +166,7 @@ class ClassicHold:
         topics = frozenset(topic for one in wanted if one for topic in one.topics)
         # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
         self._counts = yield from self._count(topics)
-        member = OurMember(protocol, round(self.survives_s * 1000), topics=topics)
+        member = SentinelMember(protocol, round(self.survives_s * 1000), topics=topics)
         self._shares = {
             one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
         }
@@ -225,7 +225,7 @@ class ClassicHold:
         note = write_note(replace(self.note, survives_s=self.survives_s), self.held)
         return assignments | {member.member_id: assignment_with_note(note)}
 
-    def _patience_s(self, found: Assignment) -> float:
+    def _patience_s(self, found: CutAssignment) -> float:
         """
         Return after what time members are asked to join once more, should none do so by itself.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
-from toolkit.kafka_io.membership.classic import Heartbeat, Join, Leave, Sync
+from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
 from toolkit.live.flow import Flow, Together
@@ -19,7 +19,7 @@ DRAWN = 64  # ids among which one is chosen
 
 
 @dataclass(slots=True)
-class OurMember:
+class SentinelMember:
     """One member of ours, as far as it has come."""
 
     protocol: ClassicProtocol
@@ -47,12 +47,12 @@ class OurMember:
         """Return the end of a rebalance, in which a leader says what everybody gets."""
         return Sync(self.member_id, self.generation, self.protocol.name, assignments)
 
-    def heartbeat(self) -> Heartbeat:
+    def heartbeat(self) -> ClassicHeartbeat:
         """Return a heartbeat."""
-        return Heartbeat(self.member_id, self.generation)
+        return ClassicHeartbeat(self.member_id, self.generation)
 
 
-def draw_ids(member: OurMember, ours: list[str], count: int) -> Flow[list[str]]:
+def draw_ids(member: SentinelMember, ours: list[str], count: int) -> Flow[list[str]]:
     """
     Return ids for members like one that has none; each is put on `ours`.
 
@@ -70,7 +70,7 @@ def draw_ids(member: OurMember, ours: list[str], count: int) -> Flow[list[str]]:
 
 
 def draw_id(
-    member: OurMember, ours: list[str], group_size: int, *, last: bool = False
+    member: SentinelMember, ours: list[str], group_size: int, *, last: bool = False
 ) -> Flow[str]:
     """
     Return an id that comes before those of most others, or after them, in a table of members.

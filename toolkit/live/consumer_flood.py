@@ -20,8 +20,8 @@ from toolkit.kafka_io.membership.group_config import (
     GroupConfig,
 )
 from toolkit.live.flow import Flow, Wait
-from toolkit.live.group_view import Sight, is_being_captured, still_with
-from toolkit.live.member_pool import Crew, Holder, Sentinel, leave
+from toolkit.live.group_view import GroupView, is_being_captured, still_with
+from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave
 from toolkit.model import TopicPartition
 
 RANGE = "range"
@@ -31,7 +31,7 @@ LOOK_EVERY_S = 1.0
 
 
 def flood(
-    sight: Sight, wanted: frozenset[TopicPartition], crew: Crew, *, patience_s: float
+    sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
     Have every wanted partition handed over to a member of ours that is to hold it.
@@ -62,7 +62,10 @@ def flood(
 
 
 def _wait(
-    sight: Sight, waiting: Mapping[TopicPartition, Sentinel], crew: Crew, patience_s: float
+    sight: GroupView,
+    waiting: Mapping[TopicPartition, Sentinel],
+    crew: MemberPool,
+    patience_s: float,
 ) -> Flow[None]:
     begun = yield Wait(0)
     all_at, look_at = begun + ALL_BEAT_EVERY_S, begun + LOOK_EVERY_S
@@ -82,7 +85,7 @@ def _wait(
 
 
 def _give_up_if_needed(
-    facts: ConsumerFacts, missing: frozenset[TopicPartition], crew: Crew, *, late: bool
+    facts: ConsumerFacts, missing: frozenset[TopicPartition], crew: MemberPool, *, late: bool
 ) -> None:
     ours = frozenset(crew.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
@@ -94,7 +97,7 @@ def _give_up_if_needed(
 
 
 def stroke(
-    sight: Sight, wanted: frozenset[TopicPartition], crew: Crew, *, patience_s: float
+    sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
     Evict the owners and take what they had, before they are back, with nothing in between.
@@ -124,7 +127,7 @@ def stroke(
     return holders_of(sight, found)
 
 
-def _no_interval(crew: Crew) -> Flow[None]:
+def _no_interval(crew: MemberPool) -> Flow[None]:
     name = ASSIGNMENT_INTERVAL_MS
     found: ConfigFound = yield GroupConfig((name,))
     if found.error:
@@ -140,7 +143,7 @@ def _no_interval(crew: Crew) -> Flow[None]:
 
 
 def exactly(
-    sight: Sight,
+    sight: GroupView,
     wanted: frozenset[TopicPartition],
     members: Iterable[Sentinel],
     *,
@@ -161,7 +164,7 @@ def exactly(
     return {place: owners[own] for place, own in ids.items()}
 
 
-def holders_of(sight: Sight, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
+def holders_of(sight: GroupView, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
     """Return the members that stay, and which partition each of them holds."""
     return [
         Holder(one.member_id, one.epoch, place, sight.topics[place.topic].topic_id)

@@ -27,8 +27,8 @@ from toolkit.kafka_io.membership.request import (
 from toolkit.live.capture_quiet import weigh
 from toolkit.live.consumer_flood import flood, stroke
 from toolkit.live.flow import Flow
-from toolkit.live.group_view import Sight, look
-from toolkit.live.member_pool import Crew, Holder, leave, together
+from toolkit.live.group_view import GroupView, look
+from toolkit.live.member_pool import Holder, MemberPool, leave, together
 from toolkit.model import HoldNote, Prefer, TopicPartition
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
@@ -79,7 +79,7 @@ class ConsumerHold:
         new = frozenset(wanted) - self.held
         if not new:
             return
-        crew = Crew(holding=list(self._holders.values()))
+        crew = MemberPool(holding=list(self._holders.values()))
         try:
             holders = yield from self._capture(new, crew)
         except GeneratorExit:
@@ -91,7 +91,7 @@ class ConsumerHold:
             raise
         self._holders |= {holder.place: holder for holder in holders}
 
-    def _capture(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[list[Holder]]:
+    def _capture(self, wanted: frozenset[TopicPartition], crew: MemberPool) -> Flow[list[Holder]]:
         self.survives_s = yield from _session_s()
         text = self._note_text()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
@@ -105,7 +105,7 @@ class ConsumerHold:
             yield from crew.leave()
         raise NotCaptured("other members came between", hint="again")
 
-    def _look(self, wanted: frozenset[TopicPartition], crew: Crew) -> Flow[Sight]:
+    def _look(self, wanted: frozenset[TopicPartition], crew: MemberPool) -> Flow[GroupView]:
         yield from crew.beat(())
         sight = yield from look(wanted, frozenset(one.member_id for one in crew.holding))
         yield from crew.beat(())

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.membership.request import Request
+from toolkit.kafka_io.membership.request import MemberRequest
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
     """Requests that go to the coordinator in one go; the answer is a tuple in their order."""
 
-    requests: tuple[Request, ...]
+    requests: tuple[MemberRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Aside:
     """A request that is left waiting on a connection of its own; there is no answer."""
 
-    request: Request
+    request: MemberRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +38,23 @@ class Wait:
 
 
 T = TypeVar("T")
-Yielded: TypeAlias = Request | Together | Aside | Wait
+Yielded: TypeAlias = MemberRequest | Together | Aside | Wait
 Flow: TypeAlias = Generator[Yielded, Any, T]
 
 
-class Channel(Protocol):
+class RequestChannel(Protocol):
     """What a recipe's requests are sent through."""
 
-    def ask_together(self, requests: tuple[Request, ...]) -> tuple[Any, ...]:
+    def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
         """Return the answers to some requests, in their order."""
 
-    def start(self, request: Request) -> None:
+    def start(self, request: MemberRequest) -> None:
         """Send a request whose answer nobody reads."""
 
 
 def run(
     flow: Flow[T],
-    channel: Channel,
+    channel: RequestChannel,
     *,
     check: Callable[[], None] = lambda: None,
     sleep: Callable[[float], None] = time.sleep,
@@ -83,7 +83,7 @@ def run(
             orderly, error = False, exc
 
 
-def _take(step: Yielded, channel: Channel, sleep: Callable[[float], None]) -> Any:
+def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]) -> Any:
     match step:
         case Wait(seconds):
             sleep(seconds)

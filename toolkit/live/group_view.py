@@ -27,7 +27,7 @@ LOOK_EVERY_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class GroupView:
     """The group as it was when all its members had what they are meant to have."""
 
     assignor: str
@@ -58,7 +58,7 @@ class Sight:
         return IdPartition(self.topics[place.topic].topic_id, place.partition)
 
 
-def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[Sight]:
+def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupView]:
     """
     Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
 
@@ -74,7 +74,7 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[Sight]
     ]
     if missing:
         raise NotCaptured(f"there is no partition {', '.join(missing)}")
-    sight = Sight(facts.assignor, facts.members, topics)
+    sight = GroupView(facts.assignor, facts.members, topics)
     unread = [name for name in names if name not in sight.read_topics]
     if unread:
         raise NotCaptured(f"no member of the group reads topic {', '.join(unread)}")

@@ -37,7 +37,7 @@ def record_end(path: Path, record: HoldRecord, words: str, at: datetime) -> None
         ),
     )
     run_id = new_run_id(at, plan.fingerprint)
-    run = audit.Run(run_id, record.note.who, record.note.host, words)
+    run = audit.RunInfo(run_id, record.note.who, record.note.host, words)
     intent = audit.intent_entry(plan, run, at)
     audit.append(state, intent)
     results = tuple(Result(partition, Status.DONE) for partition in record.held)

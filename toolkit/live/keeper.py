@@ -36,7 +36,7 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.live.flow import Flow, run
 from toolkit.live.hold import new_hold, taken_over
 from toolkit.live.hold_end_record import record_end
-from toolkit.live.keeper_socket import Answer, Control, Request
+from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
 from toolkit.model import TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeping, read_hold, write_hold
 
@@ -65,7 +65,7 @@ class Keeper:
             self.hold = taken_over(*kind, record.members, note=record.note)
         else:
             self.hold = new_hold(*kind, prefer=record.prefer, note=record.note)
-        self.control = Control()
+        self.control = KeeperSocket()
         self.channel = GroupChannel(record.cluster, record.group_id, check=self.check)
 
     def run(self) -> None:
@@ -167,7 +167,7 @@ class Keeper:
             self.is_ending = True  # what puts things in order is not interrupted
             raise Interrupted(why)
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: KeeperRequest) -> KeeperReply:
         """Do what somebody asks for through the socket, and say what came of it."""
         try:
             some = _partitions(request.get("partitions"), self.hold.held)

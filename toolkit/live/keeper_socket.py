@@ -28,8 +28,8 @@ LONGEST_LINE = 10_000_000
 PATIENCE_S = 5.0  # for whoever connects and says nothing
 ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
 
-Request = Mapping[str, Any]
-Answer = dict[str, Any]
+KeeperRequest = Mapping[str, Any]
+KeeperReply = dict[str, Any]
 
 
 def _short_folder() -> str:
@@ -38,7 +38,7 @@ def _short_folder() -> str:
     return folder if len(os.fsencode(folder)) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
 
 
-class Control:
+class KeeperSocket:
     """A keeper's end: a socket in a folder of its own, gone when the keeper ends."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Control:
         """Return what `select` waits for."""
         return self._listener.fileno()
 
-    def serve(self, answer: Callable[[Request], Answer]) -> None:
+    def serve(self, answer: Callable[[KeeperRequest], KeeperReply]) -> None:
         """Hear one request and answer it; whoever breaks off or talks nonsense is let go."""
         connection, _ = self._listener.accept()
         with connection, suppress(OSError):
@@ -85,7 +85,9 @@ class Control:
             connection.sendall(json.dumps(heard).encode() + b"\n")
 
 
-def ask_keeper(path: str, request: Request, *, within_s: float = ANSWER_WITHIN_S) -> Answer:
+def ask_keeper(
+    path: str, request: KeeperRequest, *, within_s: float = ANSWER_WITHIN_S
+) -> KeeperReply:
     """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
     if not path:
         raise HoldLost("the process that holds the partitions is only starting", hint="again")
@@ -95,7 +97,7 @@ def ask_keeper(path: str, request: Request, *, within_s: float = ANSWER_WITHIN_S
             connection.connect(path)
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile("rb") as incoming:
-                answer: Answer = json.loads(incoming.readline())
+                answer: KeeperReply = json.loads(incoming.readline())
                 return answer
     except (OSError, ValueError) as exc:
         raise HoldLost(
@@ -104,5 +106,5 @@ def ask_keeper(path: str, request: Request, *, within_s: float = ANSWER_WITHIN_S
         ) from exc
 
 
-def _refusal(words: str) -> Answer:
+def _refusal(words: str) -> KeeperReply:
     return {"ok": False, "words": words}

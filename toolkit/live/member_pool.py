@@ -17,10 +17,10 @@ from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    Beat,
-    Beaten,
+    ConsumerHeartbeat,
+    HeartbeatResult,
     IdPartition,
-    StaticBeat,
+    StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig, ConfigChanged
 from toolkit.live.flow import Flow, Together
@@ -42,18 +42,18 @@ class Sentinel:
     epoch: int = JOIN_EPOCH
     owned: frozenset[IdPartition] = frozenset()
 
-    def join(self, topics: Sequence[str], assignor: str | None) -> Beat:
+    def join(self, topics: Sequence[str], assignor: str | None) -> ConsumerHeartbeat:
         """Become a member."""
         said: dict[str, Any] = {"topics": tuple(topics), "assignor": assignor}
         if self.instance_id is None:
-            return Beat(self.member_id, JOIN_EPOCH, **said)
-        return StaticBeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
+            return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, **said)
+        return StaticHeartbeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
 
-    def beat(self, **said: Any) -> Beat:
+    def beat(self, **said: Any) -> ConsumerHeartbeat:
         """Say that it has what it was told to have, and whatever is new."""
-        return Beat(self.member_id, self.epoch, owned=self.owned, **said)
+        return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
 
-    def hear(self, answer: Beaten) -> None:
+    def hear(self, answer: HeartbeatResult) -> None:
         """Take in an answer; raises NotCaptured for an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
@@ -77,27 +77,27 @@ class Holder:
     place: TopicPartition
     topic_id: UUID
 
-    def beat(self, rack_id: str | None = None, **said: Any) -> Beat:
+    def beat(self, rack_id: str | None = None, **said: Any) -> ConsumerHeartbeat:
         """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
         owned = frozenset({self._id})
-        return Beat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
+        return ConsumerHeartbeat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
 
     @property
     def _id(self) -> IdPartition:
         return IdPartition(self.topic_id, self.place.partition)
 
-    def is_given_more(self, answer: Beaten) -> bool:
+    def is_given_more(self, answer: HeartbeatResult) -> bool:
         """Whether it was given what it is not to hold, which nobody would read then."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
-    def hear(self, answer: Beaten) -> None:
+    def hear(self, answer: HeartbeatResult) -> None:
         """Take in the epoch; what is wrong comes up again with the next heartbeat."""
         if not answer.error:
             self.epoch = answer.epoch
 
 
 @dataclass(slots=True)
-class Crew:
+class MemberPool:
     """All members of ours that one capture needs, and whatever else it has to take back."""
 
     members: dict[str, Sentinel] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Crew:
         some: Sequence[tuple[Sentinel, Sequence[str]]],
         *,
         assignor: str | None = None,
-        before: Sequence[Beat] = (),
+        before: Sequence[ConsumerHeartbeat] = (),
     ) -> Flow[None]:
         """Have members ask for topics, in the same go as what has to be said just `before`."""
         asked = [one.beat(topics=tuple(topics), assignor=assignor) for one, topics in some]
@@ -199,14 +199,14 @@ class Crew:
         return "; ".join(words)
 
 
-def leave(member_id: str) -> Beat:
+def leave(member_id: str) -> ConsumerHeartbeat:
     """Have a member leave, be it ours or not: a coordinator does not ask who says so."""
-    return Beat(member_id, LEAVE_EPOCH)
+    return ConsumerHeartbeat(member_id, LEAVE_EPOCH)
 
 
-def together(requests: Sequence[Beat]) -> Flow[list[Beaten]]:
+def together(requests: Sequence[ConsumerHeartbeat]) -> Flow[list[HeartbeatResult]]:
     """Send heartbeats in as few goes as the connection takes; return the answers in order."""
-    answers: list[Beaten] = []
+    answers: list[HeartbeatResult] = []
     for some in in_chunks(requests, MOST_AT_ONCE):
         answers += yield Together(tuple(some))
     return answers

@@ -17,8 +17,8 @@ from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
+    ClassicHeartbeat,
     DescribeClassic,
-    Heartbeat,
     Join,
     Joined,
     Leave,
@@ -97,7 +97,7 @@ class StreamsHold:
     def keep(self) -> Flow[None]:
         """Stay the leader, and say who has what again when members come and go."""
         self._leading()
-        answer = yield Heartbeat(self._member_id, self._generation)
+        answer = yield ClassicHeartbeat(self._member_id, self._generation)
         if answer.error == UNKNOWN_MEMBER_ID:
             raise self._lost()
         if answer.error not in {NO_ERROR, *COME_AGAIN}:

@@ -39,7 +39,7 @@ from toolkit.operate.earlier_runs import (
 from toolkit.operate.expiry_clocks import with_clocks_checked
 from toolkit.operate.hold_steps import HOLDS, Holds
 from toolkit.operate.interrupts import held_back
-from toolkit.operate.keeper_handle import Tie
+from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
@@ -49,7 +49,7 @@ from toolkit.planning.guardrails.registry import (
     FINAL,
     OF_APPROVALS,
     QUIET_AFTER,
-    Case,
+    CheckContext,
     blocking,
     check,
     check_overrides,
@@ -66,7 +66,7 @@ LASTING = frozenset({"read-only", "protected-group", "wrong-cluster"})  # a new 
 
 def check_plan(plan: Plan, facts: Snapshot, cluster: Cluster) -> tuple[Finding, ...]:
     """Return what is to be known about a plan before it is approved, what blocks it first."""
-    return check(Case(plan, facts, cluster.policy, now=datetime.now(UTC)))
+    return check(CheckContext(plan, facts, cluster.policy, now=datetime.now(UTC)))
 
 
 def apply_plan(
@@ -100,7 +100,7 @@ def apply_tied(
     *,
     state: Path,
     on_step: OnStep = lambda _: None,
-) -> tuple[Outcome, list[Tie]]:
+) -> tuple[Outcome, list[KeeperHandle]]:
     """Do as `apply_plan` does, and return what ties the holds that begin to this process."""
     check_approval(plan, approval)
     operator = Operator.here()
@@ -115,7 +115,7 @@ def apply_tied(
             raise _blocked(stopping)
         run_id = new_run_id(case.now, plan.fingerprint)
         overrides = tuple(sorted(approval.overrides))
-        run = audit.Run(run_id, *operator, approval.reason, overrides)
+        run = audit.RunInfo(run_id, *operator, approval.reason, overrides)
         try:
             here = _Here(cluster, state, on_step)
             outcome = _carry_out_on_record(case, run, here)
@@ -141,7 +141,7 @@ class _Here:
     cluster: Cluster
     state: Path
     on_step: OnStep
-    ties: list[Tie] = field(default_factory=list)
+    ties: list[KeeperHandle] = field(default_factory=list)
 
 
 def check_approval(plan: Plan, approval: Approval) -> None:
@@ -161,7 +161,7 @@ def check_approval(plan: Plan, approval: Approval) -> None:
         )
 
 
-def _carry_out_on_record(case: Case, run: audit.Run, here: _Here) -> Outcome:
+def _carry_out_on_record(case: CheckContext, run: audit.RunInfo, here: _Here) -> Outcome:
     """Carry a plan out between its undo record and intent and the outcome in the audit log."""
     plan = case.plan
     with held_back() as stopped:
@@ -183,7 +183,7 @@ def _carry_out_on_record(case: Case, run: audit.Run, here: _Here) -> Outcome:
 
 def look_again(
     plan: Plan, cluster: Cluster, approval: Approval, *, state: Path, finishing: bool = False
-) -> Case:
+) -> CheckContext:
     """Read the facts of now for the rules, not before an idle group can have been watched."""
     early = plan.made_at + approval.watch - datetime.now(UTC)
     watched = "keeps-committing" in approval.overrides or early <= timedelta(0)
@@ -192,7 +192,7 @@ def look_again(
     # A topic that a group has not committed yet is not among the facts about the group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
-    return Case(
+    return CheckContext(
         plan=plan,
         facts=read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics)),
         policy=limits.narrow(cluster.policy) if limits else cluster.policy,
@@ -222,7 +222,7 @@ def in_words(outcome: Outcome) -> str:
 
 
 def _with_clocks(
-    steps: tuple[StepOutcome, ...], case: Case, cluster: Cluster
+    steps: tuple[StepOutcome, ...], case: CheckContext, cluster: Cluster
 ) -> tuple[StepOutcome, ...]:
     after = case.facts
     with suppress(ToolkitError):  # clocks that cannot be read stand still, which is a failure

@@ -11,7 +11,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
 from toolkit.model import Cluster, Group, GroupType, Prefer
-from toolkit.planning.holds.hold_context import EAGER, Background, Settings
+from toolkit.planning.holds.hold_context import EAGER, HoldFacts, HoldSettings
 from toolkit.storage.operator import Operator
 
 APART_S = 2.0  # two looks tell how fast records come
@@ -24,7 +24,7 @@ def read_background(
     *,
     prefer: str = Prefer.LOSSLESS,
     on_progress: OnProgress = lambda _: None,
-) -> Background:
+) -> HoldFacts:
     """
     Read what is to be known of one group beside the facts, which are to be read after this.
 
@@ -35,14 +35,14 @@ def read_background(
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with Connection(cluster) as connection:
         settings = settings_of(known, read_group_settings(connection, group))
-    beside = Background(settings, by=Operator.here())
+    beside = HoldFacts(settings, by=Operator.here())
     if known is None or not _may_repeat(known, prefer):
         return beside
     time.sleep(APART_S)
     return replace(beside, earlier=earlier)
 
 
-def settings_of(group: Group | None, read: Mapping[str, str]) -> Settings:
+def settings_of(group: Group | None, read: Mapping[str, str]) -> HoldSettings:
     """Return what settings, by Kafka's names, say about holding a group's partitions."""
     is_consumer = group is not None and group.type is GroupType.CONSUMER
 
@@ -52,12 +52,12 @@ def settings_of(group: Group | None, read: Mapping[str, str]) -> Settings:
     minutes = number("offsets.retention.minutes")
     retention = None if minutes is None else timedelta(minutes=minutes)
     if not is_consumer:  # a classic member chooses its time-outs itself
-        return Settings(max_size=number("group.max.size"), retention=retention)
+        return HoldSettings(max_size=number("group.max.size"), retention=retention)
     beat = number("consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms")
     session = number("consumer.session.timeout.ms", "group.consumer.session.timeout.ms")
-    return Settings(
+    return HoldSettings(
         heartbeat_s=beat / MS if beat else None,
-        survives_s=session / MS if session else Settings().survives_s,
+        survives_s=session / MS if session else HoldSettings().survives_s,
         max_size=number("group.consumer.max.size"),
         retention=retention,
     )

@@ -18,7 +18,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Leave
-from toolkit.kafka_io.membership.consumer import Beat
+from toolkit.kafka_io.membership.consumer import ConsumerHeartbeat
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import (
     Cluster,
@@ -31,12 +31,12 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.model.times import parse_duration
-from toolkit.operate.keeper_handle import Tie, start_keeper, wait_until_held
+from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
 from toolkit.operate.steps import OnStep, not_tried
 from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
-from toolkit.planning.guardrails.registry import Case
+from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.selection.scope import scopes_of
-from toolkit.storage.audit import Run
+from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -60,7 +60,13 @@ class Holds:
     """Takes the steps of one plan."""
 
     def __init__(
-        self, case: Case, cluster: Cluster, run: Run, *, state: Path, stopped: Callable[[], str]
+        self,
+        case: CheckContext,
+        cluster: Cluster,
+        run: RunInfo,
+        *,
+        state: Path,
+        stopped: Callable[[], str],
     ) -> None:
         """Prepare to hold and let go as the case's plan says."""
         self.case = case
@@ -68,9 +74,11 @@ class Holds:
         self.run = run
         self.state = state
         self.stopped = stopped
-        self.ties: list[Tie] = []
+        self.ties: list[KeeperHandle] = []
 
-    def carry_out(self, on_step: OnStep, ties: list[Tie]) -> tuple[tuple[StepOutcome, ...], str]:
+    def carry_out(
+        self, on_step: OnStep, ties: list[KeeperHandle]
+    ) -> tuple[tuple[StepOutcome, ...], str]:
         """
         Return what became of every step, and why it ended early ("" where it did not).
 
@@ -216,7 +224,7 @@ class Holds:
         """Make holders leave whose keeper is gone or somebody else's; coordinators let anybody."""
         with GroupChannel(self.cluster, step.group_id) as channel:
             if step.type is GroupType.CONSUMER:
-                beats = [Beat(member_id, LEAVE_EPOCH) for member_id in sorted(holders)]
+                beats = [ConsumerHeartbeat(member_id, LEAVE_EPOCH) for member_id in sorted(holders)]
                 refused = [answer.why for answer in channel.ask_together(beats) if answer.error]
             else:
                 left = channel.ask(Leave(tuple(sorted(holders))))

@@ -20,7 +20,7 @@ LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
 
 
 @dataclass(slots=True)
-class Tie:
+class KeeperHandle:
     """
     What ties a keeper to its starter: when the starter ends, so does the hold.
 
@@ -50,7 +50,7 @@ class Tie:
         return bool(poll.poll(0))
 
 
-def start_keeper(path: Path, record: HoldRecord) -> Tie:
+def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     """
     Write a hold file and start the process that carries it out, whose log is beside the file.
 
@@ -71,7 +71,7 @@ def start_keeper(path: Path, record: HoldRecord) -> Tie:
                 start_new_session=True,
                 check=True,  # it forks and leaves the keeper behind, which is nobody's child
             )
-        tie, ours = Tie(ours), None
+        tie, ours = KeeperHandle(ours), None
     except OSError as exc:
         raise not_written(log, exc) from exc
     except subprocess.CalledProcessError as exc:
@@ -83,7 +83,7 @@ def start_keeper(path: Path, record: HoldRecord) -> Tie:
     return tie
 
 
-def wait_until_held(path: Path, tie: Tie, stopped: Callable[[], str]) -> HoldRecord:
+def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -> HoldRecord:
     """
     Return the record of a hold once everything is held.
 

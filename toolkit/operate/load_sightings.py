@@ -5,17 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.plan.approvals import Limits
-from toolkit.planning.guardrails.check_context import Seen
+from toolkit.planning.guardrails.check_context import EarlierSightings
 from toolkit.storage.sightings import empty_groups, unsubscribed_topics
 
 
-def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> Seen:
+def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> EarlierSightings:
     """Return the sightings that limits ask for; raises RecordFailed where they cannot be read."""
     if limits is None:
-        return Seen()
+        return EarlierSightings()
     by_age = limits.empty_for_days is not None
     by_topic = (limits.unsubscribed_for_days, limits.unsubscribed_in_runs) != (None, None)
-    return Seen(
+    return EarlierSightings(
         empty=empty_groups.empty_since(state, cluster_id) if by_age else {},
         unsubscribed=unsubscribed_topics.since(state, cluster_id) if by_topic else {},
     )

@@ -18,7 +18,7 @@ from toolkit.errors import Blocked
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Prefer, Snapshot
 from toolkit.operate.apply import apply_tied, check_approval
-from toolkit.operate.keeper_handle import Tie
+from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
 from toolkit.plan.approvals import Approval
@@ -77,7 +77,7 @@ class _Mover:
     state: Path
     on_step: OnStep
     outcomes: list[Outcome] = field(default_factory=list)
-    ties: list[Tie] = field(default_factory=list)
+    ties: list[KeeperHandle] = field(default_factory=list)
 
     @property
     def plan(self) -> Plan:

@@ -33,7 +33,7 @@ from toolkit.storage.hold_files import (
 ENDED_ALONE = "its keeper was gone, and the broker let its partitions go when its session was over"
 
 
-class LeftBehind(NamedTuple):
+class OrphanedHold(NamedTuple):
     """A hold without a keeper, and what of it the broker still withholds."""
 
     record: HoldRecord
@@ -44,13 +44,13 @@ class LeftBehind(NamedTuple):
         return self.still_held if self.record.group_id == group_id else frozenset()
 
 
-def settle_holds(cluster: Cluster, state: Path) -> list[LeftBehind]:
+def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     """
     Return the holds on a cluster that were left behind; one that is over is recorded and told once.
 
     One that cannot be seen now is left for later. Raises ClusterUnreachable.
     """
-    found: list[LeftBehind] = []
+    found: list[OrphanedHold] = []
     for path in list_holds(state):
         with suppress(Blocked, RecordFailed):  # the broker does not mind a damaged file
             if is_kept(path):
@@ -65,7 +65,7 @@ def _may_be_left(record: HoldRecord, cluster: Cluster) -> bool:
     return record.status is HoldStatus.HELD and record.cluster.name == cluster.name
 
 
-def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBehind]:
+def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[OrphanedHold]:
     with Connection(cluster) as connection:
         if connection.cluster_id != record.cluster_id:
             return  # another cluster has the name now, which says nothing about this hold
@@ -80,7 +80,7 @@ def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[LeftBe
             record_end(path, record, ENDED_ALONE, datetime.now(UTC))
             ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
             write_hold(path, ended)
-    yield LeftBehind(record, held)
+    yield OrphanedHold(record, held)
 
 
 def _paused(connection: Connection, group_id: str) -> frozenset[TopicPartition] | Problem:

@@ -33,7 +33,7 @@ class CutOff(NamedTuple):
     outcome: Outcome
 
 
-class Settled(NamedTuple):
+class ReconciledRuns(NamedTuple):
     """The runs of which it is known now what they did, and those of which it cannot be seen."""
 
     known: list[CutOff]
@@ -47,14 +47,14 @@ class Unseen(NamedTuple):
     why: str
 
 
-def settle(cluster: Cluster, state: Path) -> Settled:
+def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
     """
     Return what every run on a cluster did that was cut off; what is known is told only once.
 
     A run that is still going on is not one of them. Raises ClusterUnreachable and RecordFailed.
     """
     ids = {entry.cluster_id for entry in audit.unfinished(state) if entry.cluster == cluster.name}
-    settled = Settled([], [])
+    settled = ReconciledRuns([], [])
     for cluster_id in sorted(ids):
         try:
             with locked(state, cluster_id, Operator.here().who):
@@ -66,10 +66,10 @@ def settle(cluster: Cluster, state: Path) -> Settled:
     return settled
 
 
-def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Settled:
+def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> ReconciledRuns:
     """Settle the runs on the cluster whose lock the caller holds."""
     intents = [entry for entry in audit.unfinished(state) if entry.cluster_id == cluster_id]
-    settled = Settled([], [])
+    settled = ReconciledRuns([], [])
     if not intents:
         return settled
     with Connection(cluster) as connection:

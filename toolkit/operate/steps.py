@@ -8,12 +8,12 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, Usag
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.rejoin import rejoin
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.operate.move_unheld import move_unheld
 from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
-from toolkit.planning.guardrails.registry import Case
+from toolkit.planning.guardrails.registry import CheckContext
 
 Held = Mapping[TopicPartition, Position]  # what a group has committed
 OnStep = Callable[[StepOutcome], None]
@@ -22,7 +22,7 @@ LARGEST_BATCH = 64
 
 
 def carry_out(
-    case: Case, cluster: Cluster, *, stopped: Callable[[], str], on_step: OnStep
+    case: CheckContext, cluster: Cluster, *, stopped: Callable[[], str], on_step: OnStep
 ) -> tuple[tuple[StepOutcome, ...], str]:
     """
     Return what became of every step, and why it ended early ("" where it did not).
@@ -72,7 +72,9 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
 class _Worker:
     """Takes the steps of one plan over one connection."""
 
-    def __init__(self, connection: Connection, case: Case, stopped: Callable[[], str]) -> None:
+    def __init__(
+        self, connection: Connection, case: CheckContext, stopped: Callable[[], str]
+    ) -> None:
         self.connection = connection
         self.writer = GroupWriter(connection)
         self.case = case
@@ -88,7 +90,7 @@ class _Worker:
         if all(isinstance(held, str) for held in before.values()):
             self.ended = self.ended or str(next(iter(before.values())))
         answers = {step.group_id: self._answer(step, before) for step in steps}
-        tried = [step for step in steps if isinstance(answers[step.group_id], Answered)]
+        tried = [step for step in steps if isinstance(answers[step.group_id], WriteResult)]
         after, there = self._held(tried), self._there(tried)
         outcomes = []
         for step in steps:
@@ -101,7 +103,7 @@ class _Worker:
         self.unfinished |= {o.group_id for o in outcomes if o.status is not Status.DONE}
         return outcomes
 
-    def _answer(self, step: Step, before: Mapping[str, Held | str]) -> Answered | StepOutcome:
+    def _answer(self, step: Step, before: Mapping[str, Held | str]) -> WriteResult | StepOutcome:
         """Send a step's request and return its answer, or why it was not sent."""
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
@@ -119,9 +121,9 @@ class _Worker:
                 step, "an open transaction is about to commit here since it was checked"
             )
         todo = [c for c in step.changes if not (self.finishing and _is_made(c, held))]
-        return self._write(step, todo) if todo or not step.changes else Answered()
+        return self._write(step, todo) if todo or not step.changes else WriteResult()
 
-    def _write(self, step: Step, changes: Sequence[Change]) -> Answered:
+    def _write(self, step: Step, changes: Sequence[Change]) -> WriteResult:
         """Send the step's request; an answer that never came is an answer to be read back."""
         try:
             match step.action:
@@ -137,12 +139,12 @@ class _Worker:
                     return self.writer.delete_group(step.group_id, [c.partition for c in changes])
                 case Action.REJOIN:
                     rejoin(self.connection, self._listed(step.group_id))
-                    return Answered()
+                    return WriteResult()
                 case Action.HOLD | Action.RELEASE:
                     raise UsageError(f"{step.action} is for toolkit.operate.hold_steps")
         except ToolkitError as exc:
             self._note(exc)
-            return Answered(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
+            return WriteResult(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
 
     def _held(self, steps: Sequence[Step]) -> dict[str, Held | str]:
         """Return what each group has committed, or why that could not be read."""
@@ -192,7 +194,7 @@ class _Worker:
 
 
 def _read_back(
-    step: Step, answered: Answered, before: Held | str, held: Held | str, *, is_there: bool
+    step: Step, answered: WriteResult, before: Held | str, held: Held | str, *, is_there: bool
 ) -> StepOutcome:
     if isinstance(held, str) or isinstance(before, str):
         why = f"{answered.error or 'the broker took it'}; it could not be read back: {held}"
@@ -227,7 +229,7 @@ def _is_made(change: Change, held: Held) -> bool:
     return change.before != change.after and held.get(change.partition) == change.after
 
 
-def _result(change: Change, before: Held, held: Held, answered: Answered) -> Result:
+def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> Result:
     found = held.get(change.partition)
     why = answered.error or answered.partitions.get(change.partition, "")
     if found == change.after and not (why and change.before == change.after):
@@ -239,7 +241,7 @@ def _result(change: Change, before: Held, held: Held, answered: Answered) -> Res
     return Result(change.partition, Status.FAILED, f"{why}; {shown} was read back", found)
 
 
-def _status(results: Sequence[Result], answered: Answered, *, is_so: bool) -> Status:
+def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> Status:
     kinds = {result.status for result in results}
     if kinds <= {Status.DONE} and is_so:
         return Status.DONE

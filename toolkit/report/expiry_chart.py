@@ -8,7 +8,7 @@ from datetime import datetime
 import pandas as pd
 import plotly.graph_objects as go
 
-from toolkit.planning.expiry.expiry_forecast import Expiring
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.planning.expiry.expiry_rules import Confidence
 from toolkit.report.figures import COLOURS, show_figure
 from toolkit.report.names import plain
@@ -26,7 +26,7 @@ VANISHES, BOUND, AT_RISK = (
 )
 
 
-def show_expiry_timeline(found: Expiring, *, now: datetime, most: int = 30) -> None:
+def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30) -> None:
     """
     Show on a line for each group when its offsets expire, and when they would if it stopped.
 

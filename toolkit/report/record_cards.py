@@ -8,16 +8,23 @@ from itertools import groupby
 
 from toolkit.model import TopicPartition
 from toolkit.model.records import Record
-from toolkit.planning.diagnosis.record_text import Decoded, Form, Place, decode, indented, places
+from toolkit.planning.diagnosis.record_text import (
+    Decoded,
+    Form,
+    RecordPlace,
+    decode,
+    indented,
+    places,
+)
 from toolkit.report.browser_libraries import style
 from toolkit.report.display import Role, is_headless, put
 from toolkit.report.names import in_html, visible
 
 HEADER_CHARACTERS = 200
 _PLACES = {
-    Place.BEFORE: "before the committed offset",
-    Place.NEXT: "what the group reads next",
-    Place.AFTER: "after that",
+    RecordPlace.BEFORE: "before the committed offset",
+    RecordPlace.NEXT: "what the group reads next",
+    RecordPlace.AFTER: "after that",
 }
 
 
@@ -59,7 +66,7 @@ def show_record_cards(
         put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
 
 
-Placed = Sequence[tuple[Record, Place]]
+Placed = Sequence[tuple[Record, RecordPlace]]
 
 
 def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> str:
@@ -69,7 +76,7 @@ def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> 
     return f'<section class="ob-record-list">{title}{nothing}{cards}</section>'
 
 
-def _card(record: Record, place: Place) -> str:
+def _card(record: Record, place: RecordPlace) -> str:
     key, value = decode(record.key), decode(record.value)
     headers = "".join(_header(*header) for header in _headers(record))
     fields = _field("Key", key) + _field("Value", value) + headers

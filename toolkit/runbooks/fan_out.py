@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from toolkit.runbooks.one_run import Order
+from toolkit.runbooks.one_run import RunOrder
 
 # What matters most to whoever is woken by it comes first.
 _WORST_FIRST = (1, 2, 4, 3, 0)
@@ -66,10 +66,10 @@ class Ended:
 
 
 _BLOCKED = 3
-OnStep = Callable[[Order, Mapping[str, Any]], None]
+OnStep = Callable[[RunOrder, Mapping[str, Any]], None]
 
 
-def run_all(orders: Sequence[Order], *, at_once: int, on_step: OnStep) -> list[Ended]:
+def run_all(orders: Sequence[RunOrder], *, at_once: int, on_step: OnStep) -> list[Ended]:
     """
     Carry out all orders, at most so many at once, and return how each ended, in their order.
 
@@ -95,7 +95,7 @@ class _Children:
     stopped: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def carry_out(self, order: Order, on_step: OnStep) -> Ended:
+    def carry_out(self, order: RunOrder, on_step: OnStep) -> Ended:
         """Start the process of one order, wait for it, and return how it ended."""
         clusters = tuple(order.clusters)
         with self.lock:
@@ -140,7 +140,7 @@ class _Children:
                 child.send_signal(number)
 
 
-def _listen(child: subprocess.Popen[str], order: Order, on_step: OnStep) -> dict[str, Any]:
+def _listen(child: subprocess.Popen[str], order: RunOrder, on_step: OnStep) -> dict[str, Any]:
     """Give the order, tell of its steps, and return the last that was heard of it."""
     if child.stdin is None or child.stdout is None:
         raise AssertionError

@@ -16,7 +16,7 @@ from urllib.request import Request, urlopen
 
 from toolkit.model.secrets import resolved
 from toolkit.runbooks.fan_out import Ended, exit_code
-from toolkit.runbooks.runbook_page import Notice, Runbook
+from toolkit.runbooks.runbook_page import NotifyRule, Runbook
 
 WEBHOOK_TIMEOUT_S = 15
 COMMAND_TIMEOUT_S = 60
@@ -66,18 +66,18 @@ def content_of(page: Runbook, ended: Sequence[Ended]) -> dict[str, object]:
     }
 
 
-def _is_due(notice: Notice, ended: Sequence[Ended]) -> bool:
+def _is_due(notice: NotifyRule, ended: Sequence[Ended]) -> bool:
     failed = exit_code(ended) != 0
     changed = any(one.changed for one in ended)
     return {"always": True, "failure": failed, "change": changed}[notice.on]
 
 
-def _by(notice: Notice) -> str:
+def _by(notice: NotifyRule) -> str:
     # The reference and not what it stands for: who knows the address may write there.
     return f"webhook {notice.webhook}" if notice.webhook else f"command {notice.command[0]}"
 
 
-def _call(notice: Notice, page: Runbook, ended: Sequence[Ended]) -> str:
+def _call(notice: NotifyRule, page: Runbook, ended: Sequence[Ended]) -> str:
     """Post to a webhook and return why that failed; "" where it did not."""
     try:
         address = resolved(notice.webhook)
@@ -106,7 +106,7 @@ def _for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _run(notice: Notice, page: Runbook, ended: Sequence[Ended]) -> str:
+def _run(notice: NotifyRule, page: Runbook, ended: Sequence[Ended]) -> str:
     """Run a command with the JSON on its stdin; return why that failed, "" where it did not."""
     told = {"OFFSETBOOK_RUNBOOK": page.name, "OFFSETBOOK_EXIT_CODE": str(exit_code(ended))}
     try:

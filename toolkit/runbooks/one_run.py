@@ -21,14 +21,14 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolkit.errors import ToolkitError
-from toolkit.runner.run_notebook import Terms, run_notebook
+from toolkit.runner.run_notebook import RunTerms, run_notebook
 from toolkit.runner.time_limits import TimeLimits
 from toolkit.storage.operator import Operator
 from toolkit.storage.state_folder import locked_run, state_dir
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOrder:
     """What to run: everything that a process must be told."""
 
     runbook: str
@@ -51,7 +51,7 @@ class Order:
 
 def main() -> int:
     """Run what is ordered on stdin; the exit code is that of the run."""
-    order = Order.from_json(sys.stdin.readline())
+    order = RunOrder.from_json(sys.stdin.readline())
     threading.Thread(target=_stop_when_alone, daemon=True).start()
     try:
         return _run(order)
@@ -60,7 +60,7 @@ def main() -> int:
         return exc.exit_code
 
 
-def _run(order: Order) -> int:
+def _run(order: RunOrder) -> int:
     who = Operator.here().who
     with ExitStack() as locks:
         state = _state(order.parameters)
@@ -72,7 +72,7 @@ def _run(order: Order) -> int:
             parameters=order.parameters,
             output_dir=Path(order.output_dir),
             on_step=lambda step: _tell(step=asdict(step)),
-            terms=Terms(order.runbook, order.times),
+            terms=RunTerms(order.runbook, order.times),
         )
     _tell(result=result.as_dict())
     return result.exit_code

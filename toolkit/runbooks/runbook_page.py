@@ -53,7 +53,7 @@ AT_ONCE = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class NotifyRule:
     """Whom to tell, and when: by a webhook, which is a reference to its address, or a command."""
 
     on: str  # one of EVENTS
@@ -77,7 +77,7 @@ class Runbook:
     parameters: Mapping[str, object] = field(default_factory=dict)
     must_give: tuple[str, ...] = ()
     limits: tuple[str, ...] = ()
-    notify: tuple[Notice, ...] = ()
+    notify: tuple[NotifyRule, ...] = ()
     keep_for: timedelta | None = None
     times: TimeLimits = field(default_factory=TimeLimits)
     at_once: int = AT_ONCE
@@ -199,7 +199,7 @@ def _limits(front: FrontMatter) -> tuple[str, ...]:
     return texts
 
 
-def _notices(front: FrontMatter) -> Iterator[Notice]:
+def _notices(front: FrontMatter) -> Iterator[NotifyRule]:
     node = front.entries.get("notify")
     if node is not None and not isinstance(node, yaml.SequenceNode):
         raise front.file.wrong_at(node, "notify must be a list")
@@ -207,14 +207,14 @@ def _notices(front: FrontMatter) -> Iterator[Notice]:
         yield _notice(front, item)
 
 
-def _notice(front: FrontMatter, node: yaml.Node) -> Notice:
+def _notice(front: FrontMatter, node: yaml.Node) -> NotifyRule:
     pairs = front.pairs(node, "notify", ("on", "webhook", "format", "command"))
     said = {name: value for name, (_, value) in pairs.items()}
     if "on" not in said or len({"webhook", "command"} & said.keys()) != 1:
         raise front.file.wrong_at(node, "a notice needs on, and either webhook or command")
     on = front.one_of(said["on"], "on", EVENTS)
     if "command" in said:
-        return Notice(on, command=tuple(front.texts(said["command"], "command")))
+        return NotifyRule(on, command=tuple(front.texts(said["command"], "command")))
     webhook = front.file.text_of(said["webhook"], "webhook")
     if not REFERENCE.fullmatch(webhook):
         raise front.file.wrong_at(
@@ -223,4 +223,4 @@ def _notice(front: FrontMatter, node: yaml.Node) -> Notice:
             "the address may write there",
         )
     form = front.one_of(said["format"], "format", FORMATS) if "format" in said else "json"
-    return Notice(on, webhook, form)
+    return NotifyRule(on, webhook, form)

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import RunFailed, ToolkitError
-from toolkit.runner.result import Status, StepFailed
+from toolkit.runner.result import RunStatus, StepFailed
 from toolkit.runner.run_log import RunLog
 from toolkit.runner.time_limits import TimeLimits
 
-_STATUS_OF_EXIT = {3: Status.BLOCKED, 4: Status.PARTLY_APPLIED}
+_STATUS_OF_EXIT = {3: RunStatus.BLOCKED, 4: RunStatus.PARTLY_APPLIED}
 _AUTOSAVE_S = 5  # how much output of a running cell a killed run may lose
 _LONGEST_REASON = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CellStep:
     """A code cell that is about to run."""
 
     number: int  # from 1
@@ -33,23 +33,23 @@ class Step:
 class Stop:
     """Why the cells stopped running: they all ran, unless there is an error."""
 
-    status: Status = Status.DONE
+    status: RunStatus = RunStatus.DONE
     exit_code: int = 0
     error: StepFailed | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class NotebookJob:
     """What to execute: the notebook, what its kernel is given, and how long it may take."""
 
     notebook: Path
     parameters: Mapping[str, object]
     environment: Mapping[str, str]
     limits: TimeLimits
-    on_step: Callable[[Step], None]
+    on_step: Callable[[CellStep], None]
 
 
-def execute(job: Job, path: Path, log: RunLog) -> Stop:
+def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
     """Execute a notebook cell by cell, saving it at `path` as it grows."""
     # Half a second of imports that a wrong parameter must not cost.
     import papermill  # noqa: PLC0415
@@ -81,12 +81,12 @@ def execute(job: Job, path: Path, log: RunLog) -> Stop:
         stop = _after_error(executed.cells, exc.ename, exc.evalue, asked_by=interruption.asked_by)
     except (KeyboardInterrupt, StoppedBetweenCells):
         reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
-        stop = Stop(Status.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
+        stop = Stop(RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
     except DeadKernelError:
         reason = "the kernel died; how far this step came is not known"
         if interruption.timed_out:
             reason = f"{interruption.asked_by} was over, and the kernel had to be killed: {reason}"
-        stop = Stop(Status.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
+        stop = Stop(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(
             f"{job.notebook.name} could not be started: {exc}",
@@ -94,17 +94,17 @@ def execute(job: Job, path: Path, log: RunLog) -> Stop:
         ) from exc
     else:
         stop = _after_last_cell(executed.cells)
-    if stop.status is Status.INTERRUPTED and interruption.timed_out:
-        stop = replace(stop, status=Status.TIMED_OUT)
+    if stop.status is RunStatus.INTERRUPTED and interruption.timed_out:
+        stop = replace(stop, status=RunStatus.TIMED_OUT)
     if executed.why_not_written and stop.error is None:
-        stop = Stop(Status.FAILED, 1, StepFailed(executed.why_not_written))
+        stop = Stop(RunStatus.FAILED, 1, StepFailed(executed.why_not_written))
     return stop
 
 
 class _Progress:
     """Turns papermill's cell numbers into steps for people, and remembers where the run is."""
 
-    def __init__(self, cells: list[dict[str, Any]], on_step: Callable[[Step], None]) -> None:
+    def __init__(self, cells: list[dict[str, Any]], on_step: Callable[[CellStep], None]) -> None:
         self.index: int | None = None
         self._on_step = on_step
         self._total = sum(_runs(cell) for cell in cells)
@@ -117,7 +117,7 @@ class _Progress:
             self._heading = heading_of(cell) or self._heading
         elif _runs(cell) and not _is_injected(cell):
             self._begun += 1
-            self._on_step(Step(self._begun, self._total, self._heading))
+            self._on_step(CellStep(self._begun, self._total, self._heading))
 
 
 def heading_of(cell: Mapping[str, Any]) -> str:
@@ -159,9 +159,9 @@ def _after_error(
     exit_code = exit_codes.get(name, 1)
     one_line = " ".join(text.split())
     reason = one_line if name in exit_codes and one_line else f"{name}: {one_line}".rstrip(": ")
-    status = _STATUS_OF_EXIT.get(exit_code, Status.FAILED)
+    status = _STATUS_OF_EXIT.get(exit_code, RunStatus.FAILED)
     if exit_code == 1 and (asked_by or name == "KeyboardInterrupt"):
-        status = Status.INTERRUPTED
+        status = RunStatus.INTERRUPTED
         reason = f"{asked_by or 'an interrupt'} stopped this step" + (
             "" if name == "KeyboardInterrupt" else f", which ended with {reason}"
         )
@@ -174,7 +174,9 @@ def _after_last_cell(executed: list[dict[str, Any]]) -> Stop:
     index = _failed_index(executed)
     if index is None:
         return Stop()
-    return Stop(Status.FAILED, 1, _at_cell(executed, index, "sys.exit() ended the notebook early"))
+    return Stop(
+        RunStatus.FAILED, 1, _at_cell(executed, index, "sys.exit() ended the notebook early")
+    )
 
 
 def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:

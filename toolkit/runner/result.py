@@ -15,7 +15,7 @@ from toolkit.errors import RunFailed
 FILE_NAME = "result.json"
 
 
-class Status(StrEnum):
+class RunStatus(StrEnum):
     """How a run ended."""
 
     DONE = "done"  # exit 0; also when there was nothing to do
@@ -70,7 +70,7 @@ class RunResult:
 
     notebook: str
     runbook: str | None
-    status: Status
+    status: RunStatus
     exit_code: int
     summary: str
     counts: Mapping[str, int]

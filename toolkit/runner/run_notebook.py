@@ -16,25 +16,25 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.conclusion import FILE_VARIABLE, Conclusion, Ending, read_conclusion
-from toolkit.runner.execution import Job, Step, Stop, execute
+from toolkit.runner.execution import CellStep, NotebookJob, Stop, execute
 from toolkit.runner.parameters import check_parameters, read_parameters
-from toolkit.runner.result import RunResult, Status, StepFailed
+from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_clusters import cluster_ids, clusters_of
 from toolkit.runner.run_log import RunLog, run_log
 from toolkit.runner.time_limits import TimeLimits
 
 REPORT_NAME = "report.html"
 _ENDINGS = {
-    Ending.DONE: Stop(Status.DONE, 0),
-    Ending.BLOCKED: Stop(Status.BLOCKED, 3),
-    Ending.PARTLY_APPLIED: Stop(Status.PARTLY_APPLIED, 4),
-    Ending.INCOMPLETE: Stop(Status.INCOMPLETE, 4),
+    Ending.DONE: Stop(RunStatus.DONE, 0),
+    Ending.BLOCKED: Stop(RunStatus.BLOCKED, 3),
+    Ending.PARTLY_APPLIED: Stop(RunStatus.PARTLY_APPLIED, 4),
+    Ending.INCOMPLETE: Stop(RunStatus.INCOMPLETE, 4),
 }
 _LONGEST_LABEL = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RunTerms:
     """On whose behalf a notebook is run, and how long it may take."""
 
     runbook: str | None = None
@@ -46,8 +46,8 @@ def run_notebook(
     *,
     parameters: Mapping[str, object],
     output_dir: Path,
-    on_step: Callable[[Step], None] = lambda _step: None,
-    terms: Terms = Terms(),
+    on_step: Callable[[CellStep], None] = lambda _step: None,
+    terms: RunTerms = RunTerms(),
 ) -> RunResult:
     """
     Run a notebook from top to bottom in a new folder of its own.
@@ -74,7 +74,7 @@ def run_notebook(
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
         log.say(f"{notebook.stem} begins, by {_who()} with offsetbook {version('offsetbook')}")
         ids = aside.submit(cluster_ids, values)
-        job = Job(notebook, parameters, environment, terms.limits, _logged(on_step, log))
+        job = NotebookJob(notebook, parameters, environment, terms.limits, _logged(on_step, log))
         stop = execute(job, executed, log)
         conclusion = read_conclusion(handed_over)
         handed_over.unlink(missing_ok=True)
@@ -89,8 +89,8 @@ def run_notebook(
     return result
 
 
-def _logged(on_step: Callable[[Step], None], log: RunLog) -> Callable[[Step], None]:
-    def say(step: Step) -> None:
+def _logged(on_step: Callable[[CellStep], None], log: RunLog) -> Callable[[CellStep], None]:
+    def say(step: CellStep) -> None:
         log.say(f"step {step.number} of {step.total}: {step.heading}")
         on_step(step)
 
@@ -157,7 +157,7 @@ def _with_report(result: RunResult, executed: Path) -> RunResult:
         lost = f"the report could not be written ({type(exc).__name__}: {exc})"
         reason = f"{result.error.reason}; and {lost}" if result.error else lost
         error = replace(result.error or StepFailed(reason), reason=reason)
-        status = Status.FAILED if result.exit_code == 0 else result.status
+        status = RunStatus.FAILED if result.exit_code == 0 else result.status
         return replace(result, status=status, exit_code=result.exit_code or 1, error=error)
     return shown
 

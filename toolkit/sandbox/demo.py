@@ -11,7 +11,7 @@ import pandas as pd
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
-from toolkit.runner.execution import Step
+from toolkit.runner.execution import CellStep
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.result import RunResult
 from toolkit.runner.run_notebook import run_notebook
@@ -66,5 +66,5 @@ def _remove(sandbox: Sandbox, on_step: Callable[[str], None]) -> None:
     shutil.rmtree(sandbox.state_dir, ignore_errors=True)
 
 
-def _words(step: Step) -> str:
+def _words(step: CellStep) -> str:
     return f"  [{step.number}/{step.total}] {step.heading}"

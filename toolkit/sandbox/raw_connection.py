@@ -20,7 +20,7 @@ class Refused(Exception):  # reads as a sentence: the broker refused
     """The broker answered with an error code."""
 
 
-class Connection:
+class RawConnection:
     """One connection to the broker, one request at a time."""
 
     def __init__(self, address: str, *, client_id: str) -> None:
@@ -64,7 +64,7 @@ def checked(answer: Any) -> Any:
 
 
 def log_offsets(
-    broker: Connection,
+    broker: RawConnection,
     topics: Iterable[SeededTopic],
     *,
     timestamp: int = LATEST,

@@ -14,7 +14,7 @@ from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
 
 from toolkit.model import TopicPartition
-from toolkit.sandbox.raw_connection import EARLIEST, Connection, Refused, checked, log_offsets
+from toolkit.sandbox.raw_connection import EARLIEST, RawConnection, Refused, checked, log_offsets
 from toolkit.sandbox.seed import (
     OPEN_TRANSACTION,
     POISON,
@@ -26,7 +26,7 @@ from toolkit.sandbox.seed import (
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class SeedState:
     """What a broker shows of the seeded groups at one moment."""
 
     states: Mapping[str, str]  # by group
@@ -52,7 +52,7 @@ def missing_signs(address: str, version: str) -> dict[str, str]:
     return {group_id: what for group_id, what in missing.items() if what}
 
 
-def _missing(group: SeededGroup, sight: Sight) -> str:
+def _missing(group: SeededGroup, sight: SeedState) -> str:
     state = sight.states.get(group.group_id, "not there")
     if state != group.state:
         return f"state is {state}, not yet {group.state}"
@@ -63,25 +63,25 @@ def _missing(group: SeededGroup, sight: Sight) -> str:
     return "" if shows is None or shows(group, sight) else f"{group.problem}: not yet to be seen"
 
 
-def _lags_in_left_topics(group: SeededGroup, sight: Sight) -> bool:
+def _lags_in_left_topics(group: SeededGroup, sight: SeedState) -> bool:
     return all(sight.lag(group, topic) > 0 for topic in group.left)
 
 
-def _lags(group: SeededGroup, sight: Sight) -> bool:
+def _lags(group: SeededGroup, sight: SeedState) -> bool:
     return all(sight.lag(group, topic) > 0 for topic in group.reads)
 
 
-def _is_stuck(group: SeededGroup, sight: Sight) -> bool:
+def _is_stuck(group: SeededGroup, sight: SeedState) -> bool:
     commits = dict(sight.commits[group.group_id])
     return commits.pop(POISON, None) == POISON_OFFSET and min(commits.values()) > POISON_OFFSET
 
 
-def _lost_records(group: SeededGroup, sight: Sight) -> bool:
+def _lost_records(group: SeededGroup, sight: SeedState) -> bool:
     commits = sight.commits[group.group_id]
     return all(offset < sight.starts[partition] for partition, offset in commits.items())
 
 
-def _is_held_up(group: SeededGroup, sight: Sight) -> bool:
+def _is_held_up(group: SeededGroup, sight: SeedState) -> bool:
     held = sight.stable[OPEN_TRANSACTION]
     return (
         sight.commits[group.group_id].get(OPEN_TRANSACTION) == held < sight.ends[OPEN_TRANSACTION]
@@ -89,7 +89,7 @@ def _is_held_up(group: SeededGroup, sight: Sight) -> bool:
 
 
 # Groups that are not named here show what they are by their state and their commits alone.
-SIGNS: dict[str, Callable[[SeededGroup, Sight], bool]] = {
+SIGNS: dict[str, Callable[[SeededGroup, SeedState], bool]] = {
     "billing": _lags_in_left_topics,
     "billing-v2": _lags_in_left_topics,
     "nightly-export": _lags_in_left_topics,
@@ -100,9 +100,9 @@ SIGNS: dict[str, Callable[[SeededGroup, Sight], bool]] = {
 }
 
 
-def _look(address: str, groups: tuple[SeededGroup, ...]) -> Sight:
-    with Connection(address, client_id="sandbox") as broker:
-        return Sight(
+def _look(address: str, groups: tuple[SeededGroup, ...]) -> SeedState:
+    with RawConnection(address, client_id="sandbox") as broker:
+        return SeedState(
             states=_states(broker),
             commits=_commits(broker, groups),
             starts=log_offsets(broker, TOPICS, timestamp=EARLIEST),
@@ -111,14 +111,14 @@ def _look(address: str, groups: tuple[SeededGroup, ...]) -> Sight:
         )
 
 
-def _states(broker: Connection) -> dict[str, str]:
+def _states(broker: RawConnection) -> dict[str, str]:
     request = ListGroupsRequest(states_filter=[], types_filter=[])
     answer = checked(broker.ask(request, ListGroupsResponse, version=5))
     return {group.group_id: group.group_state for group in answer.groups}
 
 
 def _commits(
-    broker: Connection, groups: tuple[SeededGroup, ...]
+    broker: RawConnection, groups: tuple[SeededGroup, ...]
 ) -> dict[str, dict[TopicPartition, int]]:
     asked = [
         OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group.group_id, topics=None)

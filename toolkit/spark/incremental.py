@@ -35,7 +35,7 @@ from toolkit.spark.read_plan import ResumePoint
 from toolkit.spark.schemas import BLOCK, READ, as_spark, schema
 from toolkit.spark.state_versions import (
     FOLDER,
-    Saved,
+    SavedState,
     Version,
     clean_versions,
     new_name,
@@ -176,7 +176,7 @@ def save_state(
     wanted.write.parquet(files.url(f"{FOLDER}/{name}"))
     sums = _sums(_stored(session, files, name))
     saved = {
-        cluster: Saved(
+        cluster: SavedState(
             *sums.get(cluster, (0, "0")),
             {read.number: read.point for read in reads if read.cluster == cluster},
         )
@@ -191,9 +191,11 @@ def format_of_state() -> str:
     return "2 " + " ".join(f"{field.name}:{field.type}" for field in LATEST)
 
 
-def _chosen(versions: Sequence[Version], clusters: Collection[str]) -> dict[str, dict[str, Saved]]:
+def _chosen(
+    versions: Sequence[Version], clusters: Collection[str]
+) -> dict[str, dict[str, SavedState]]:
     """Return what to use of which version: of each cluster the one that has read furthest."""
-    chosen: dict[str, dict[str, Saved]] = {}
+    chosen: dict[str, dict[str, SavedState]] = {}
     for cluster in clusters:
         having = [version for version in versions if cluster in version.clusters]
         if having:
@@ -206,7 +208,7 @@ def _stored(session: SparkSession, files: Files, version: str) -> DataFrame:
     return session.read.schema(as_spark(STATE)).parquet(files.url(f"{FOLDER}/{version}"))
 
 
-def _wrong(frame: DataFrame, saved: Mapping[str, Saved]) -> dict[str, str]:
+def _wrong(frame: DataFrame, saved: Mapping[str, SavedState]) -> dict[str, str]:
     """Say which clusters' rows are not those that were saved, and why that is known."""
     try:
         sums = _sums(frame.where(F.col("cluster").isin(list(saved))))

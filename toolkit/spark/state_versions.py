@@ -30,7 +30,7 @@ MISUNDERSTOOD = (RecordFailed, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class SavedState:
     """What a version holds of one cluster."""
 
     rows: int
@@ -49,7 +49,7 @@ class Version:
 
     name: str
     format: str
-    clusters: Mapping[str, Saved]
+    clusters: Mapping[str, SavedState]
 
 
 def new_name() -> str:
@@ -132,7 +132,7 @@ def _parse(name: str, text: str) -> Version:
         name,
         str(document["format"]),
         {
-            entry["cluster"]: Saved(
+            entry["cluster"]: SavedState(
                 int(entry["rows"]),
                 str(entry["checksum"]),
                 {int(point["partition"]): _point(point) for point in entry["points"]},

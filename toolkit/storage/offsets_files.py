@@ -19,7 +19,7 @@ from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
 from toolkit.storage.formats.atomic_files import write_whole
-from toolkit.storage.formats.json_codec import Fields, read_document, readable, utc_text
+from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.offsets_csv import csv_text, read_csv
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
 
@@ -158,7 +158,7 @@ def _read_json(path: Path) -> SavedOffsets:
             f"offsets file {path} is not of the form {FORMAT!r}",
             hint="use what 'offsetbook export' wrote, or the CSV of kafka-consumer-groups",
         )
-    fields = Fields.of(document, f"offsets file {path}: file", FILE_FIELDS)
+    fields = JsonFields.of(document, f"offsets file {path}: file", FILE_FIELDS)
     types: dict[str, GroupType] = {}
     commits: dict[tuple[str, TopicPartition], Commit] = {}
     for group in fields.many("groups", GROUP_FIELDS):
@@ -183,7 +183,7 @@ def _read_json(path: Path) -> SavedOffsets:
     )
 
 
-def _commit(group_id: str, fields: Fields) -> Commit:
+def _commit(group_id: str, fields: JsonFields) -> Commit:
     return Commit(
         group_id,
         *read_partition(fields),

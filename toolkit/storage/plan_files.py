@@ -27,7 +27,7 @@ from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.formats.atomic_files import write_whole
-from toolkit.storage.formats.json_codec import Fields, read_document, readable, utc_text
+from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FORMAT = "offsetbook plan"
 VERSION = 1
@@ -72,7 +72,7 @@ def read_plan(path: Path) -> Plan:
     document = read_document(path, "plan file")
     _check_format(document, path)
     terms = {TERMS} & document.keys() if isinstance(document, dict) else set()
-    fields = Fields.of(document, f"plan file {path}: plan", PLAN_FIELDS | terms)
+    fields = JsonFields.of(document, f"plan file {path}: plan", PLAN_FIELDS | terms)
     plan = _plan(fields)
     stated = (fields.text("fingerprint"), fields.text("checksum"))
     if stated != (plan.fingerprint, _checksum(fields.values)):
@@ -94,7 +94,7 @@ def position_content(position: Position | None) -> dict[str, object] | None:
     }
 
 
-def read_position(parent: Fields, name: str) -> Position | None:
+def read_position(parent: JsonFields, name: str) -> Position | None:
     """Return the position in a field; raises UsageError."""
     if parent.values[name] is None:
         return None
@@ -103,7 +103,7 @@ def read_position(parent: Fields, name: str) -> Position | None:
     return Position(fields.count("offset"), epoch, fields.text("metadata"))
 
 
-def read_partition(fields: Fields) -> TopicPartition:
+def read_partition(fields: JsonFields) -> TopicPartition:
     """Return the partition that an object names; raises UsageError."""
     return TopicPartition(fields.text("topic"), fields.count("partition", END_OF_PARTITIONS))
 
@@ -113,7 +113,7 @@ def topic_ids_content(topic_ids: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"topic": topic, "id": topic_id} for topic, topic_id in sorted(topic_ids.items())]
 
 
-def read_topic_ids(parent: Fields) -> dict[str, str]:
+def read_topic_ids(parent: JsonFields) -> dict[str, str]:
     """Return the ids of topics in the field `topic_ids`, by name; raises UsageError."""
     topic_ids: dict[str, str] = {}
     for row in parent.many("topic_ids", TOPIC_ID_FIELDS):
@@ -196,7 +196,7 @@ def _step_content(step: Step) -> dict[str, object]:
     }
 
 
-def _plan(fields: Fields) -> Plan:
+def _plan(fields: JsonFields) -> Plan:
     return Plan(
         intent=fields.choice("intent", Intent),
         request=fields.text("request"),
@@ -214,7 +214,7 @@ def _plan(fields: Fields) -> Plan:
     )
 
 
-def _finding(fields: Fields) -> Finding:
+def _finding(fields: JsonFields) -> Finding:
     return Finding(
         rule=fields.text("rule"),
         severity=fields.choice("severity", Severity),
@@ -225,7 +225,7 @@ def _finding(fields: Fields) -> Finding:
     )
 
 
-def _step(fields: Fields) -> Step:
+def _step(fields: JsonFields) -> Step:
     return Step(
         group_id=fields.text("group"),
         action=fields.choice("action", Action),
@@ -237,7 +237,7 @@ def _step(fields: Fields) -> Step:
     )
 
 
-def _change(fields: Fields) -> Change:
+def _change(fields: JsonFields) -> Change:
     return Change(
         partition=read_partition(fields),
         before=read_position(fields, "before"),

@@ -9,7 +9,7 @@ from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
 from toolkit.kafka_io.groups.group_clocks import read_group_clocks, with_commit_times
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
-from toolkit.sandbox.raw_connection import Connection as RawConnection
+from toolkit.sandbox.raw_connection import RawConnection
 from toolkit.sandbox.raw_members import StreamsInstance
 from toolkit.sandbox.seed import SeededGroup
 

@@ -26,8 +26,8 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_records import (
     ClassicGroup,
-    ClassicMember,
-    ConsumerMember,
+    ClassicMemberRecord,
+    ConsumerMemberRecord,
     CurrentAssignment,
     StreamsGroup,
     Topology,
@@ -236,12 +236,12 @@ PRINTED: dict[int, Callable[[Any], Any]] = {
         data["generation"],
         data["currentStateTimestamp"],
         tuple(
-            ClassicMember(one["memberId"], b64decode(one["subscription"]))
+            ClassicMemberRecord(one["memberId"], b64decode(one["subscription"]))
             for one in data["members"]
         ),
     ),
     3: itemgetter("epoch"),
-    5: lambda data: ConsumerMember(
+    5: lambda data: ConsumerMemberRecord(
         tuple(data["subscribedTopicNames"]), data["subscribedTopicRegex"]
     ),
     6: itemgetter("assignmentEpoch"),

@@ -25,7 +25,7 @@ from offsets_records import (
 from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.group_records import (
     ClassicGroup,
-    ConsumerMember,
+    ConsumerMemberRecord,
     CurrentAssignment,
     GroupKey,
     StreamsGroup,
@@ -104,7 +104,7 @@ def test_classic_round_trip(
 @given(NAMES, st.none() | TEXT, INT32, st.integers(0, 2))
 def test_modern_round_trip(topics: list[str], pattern: str | None, epoch: int, state: int) -> None:
     """Records of KIP-848 and streams groups are read back with what is used of them."""
-    assert decode_consumer_member(member_value(topics, pattern)) == ConsumerMember(
+    assert decode_consumer_member(member_value(topics, pattern)) == ConsumerMemberRecord(
         tuple(topics), pattern
     )
     assert decode_resolved_pattern(pattern_value(topics)) == tuple(topics)

@@ -10,11 +10,11 @@ import pytest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.writes.commit_and_delete import Answered, GroupWriter
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
 
-DONE = Answered()
+DONE = WriteResult()
 
 
 @pytest.fixture

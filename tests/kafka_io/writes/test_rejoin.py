@@ -17,7 +17,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.kafka_io.writes import rejoin as rejoin_module
 from toolkit.kafka_io.writes.rejoin import rejoin
 from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
-from toolkit.sandbox.raw_connection import Connection as RawConnection
+from toolkit.sandbox.raw_connection import RawConnection
 from toolkit.sandbox.raw_members import ConnectWorker
 from toolkit.sandbox.seed import SeededGroup
 

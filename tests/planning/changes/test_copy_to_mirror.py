@@ -27,14 +27,14 @@ from toolkit.plan import Plan, Position, Severity
 from toolkit.planning.changes.copy_to_mirror import (
     ByOffset,
     ByTime,
-    Pair,
+    MirrorPair,
     instants,
     plan_copy_between,
     records_to_date,
 )
 
 ORDERS, MIRRORED = TopicPartition("orders", 0), TopicPartition("eu.orders", 0)
-PAIR = Pair("g", "g", prefix="eu.")
+PAIR = MirrorPair("g", "g", prefix="eu.")
 IDLE = Group("g", GroupType.CONSUMER, GroupState.EMPTY)
 STREAM_TIME = b64encode(b"\x01" + 8 * b"\x02").decode()
 
@@ -209,7 +209,7 @@ def test_what_stands_in_the_way_is_said() -> None:
 
     busy = plan_copy_between(source(40), live_there, pair=PAIR, by=ByOffset())
     absent = plan_copy_between(source(40), not_there, pair=PAIR, by=ByOffset())
-    missing = plan_copy_between(source(40), mirror(), pair=Pair("h", "h"), by=ByOffset())
+    missing = plan_copy_between(source(40), mirror(), pair=MirrorPair("h", "h"), by=ByOffset())
 
     assert [("group-live", Severity.BLOCK)] == rules(busy)
     assert [("new-group", Severity.NOTE), ("unreadable", Severity.BLOCK)] == rules(absent)

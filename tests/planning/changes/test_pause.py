@@ -42,7 +42,7 @@ from toolkit.model import (
 )
 from toolkit.plan import Action, Intent, Plan, Severity
 from toolkit.planning.changes.pause import plan_pause, plan_resume
-from toolkit.planning.holds.hold_context import Background, HoldTerms, Settings
+from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 DAY = timedelta(days=1)
 QUIET = HoldTerms(Prefer.QUIET)
@@ -57,7 +57,7 @@ def pause(
 ) -> Plan:
     """Plan to pause orders:1 of the group, or what else is said."""
     known = facts(about) if isinstance(about, Group) else about
-    background = Background(**beside)  # type: ignore[arg-type] # a test names the fields it means
+    background = HoldFacts(**beside)  # type: ignore[arg-type] # a test names the fields it means
     return plan_pause(
         known, group="g", topics=topics or ("orders:1",), terms=terms, beside=background
     )
@@ -254,24 +254,24 @@ def test_old_commits_are_told_where_they_cost() -> None:
 @pytest.mark.parametrize(
     ("rule", "severity", "about", "terms", "settings"),
     [
-        ("slow-group", Severity.NOTE, group(), HoldTerms(), Settings(heartbeat_s=15)),
-        ("hold-too-long", Severity.BLOCK, group(), HoldTerms(hold_for=25 * DAY), Settings()),
-        ("retention", Severity.NOTE, group(), HoldTerms(), Settings(retention=DAY)),
+        ("slow-group", Severity.NOTE, group(), HoldTerms(), HoldSettings(heartbeat_s=15)),
+        ("hold-too-long", Severity.BLOCK, group(), HoldTerms(hold_for=25 * DAY), HoldSettings()),
+        ("retention", Severity.NOTE, group(), HoldTerms(), HoldSettings(retention=DAY)),
         (
             "retention",
             Severity.BLOCK,
             group(holder(1), state=GroupState.RECONCILING),
             HoldTerms(hold_for=2 * DAY),
-            Settings(retention=DAY),
+            HoldSettings(retention=DAY),
         ),
-        ("group-size", Severity.BLOCK, group(), HoldTerms(), Settings(max_size=6)),
-        ("group-size", Severity.BLOCK, classic(), HoldTerms(), Settings(max_size=3)),
-        ("no-choice", Severity.NOTE, classic(), QUIET, Settings()),
-        ("no-choice", Severity.NOTE, classic(assignor="stream"), HoldTerms(), Settings()),
+        ("group-size", Severity.BLOCK, group(), HoldTerms(), HoldSettings(max_size=6)),
+        ("group-size", Severity.BLOCK, classic(), HoldTerms(), HoldSettings(max_size=3)),
+        ("no-choice", Severity.NOTE, classic(), QUIET, HoldSettings()),
+        ("no-choice", Severity.NOTE, classic(assignor="stream"), HoldTerms(), HoldSettings()),
     ],
 )
 def test_limits(
-    rule: str, severity: Severity, about: Group, terms: HoldTerms, settings: Settings
+    rule: str, severity: Severity, about: Group, terms: HoldTerms, settings: HoldSettings
 ) -> None:
     """Each limit of the group, its brokers or the recipe is found by its rule."""
     plan = pause(about, "orders:0", terms=terms, settings=settings)
@@ -281,17 +281,17 @@ def test_limits(
 @pytest.mark.parametrize(
     ("rule", "about", "terms", "settings"),
     [
-        ("slow-group", group(), HoldTerms(), Settings(heartbeat_s=5)),
-        ("hold-too-long", group(), HoldTerms(hold_for=24 * DAY), Settings()),
-        ("hold-too-long", classic(), HoldTerms(hold_for=25 * DAY), Settings()),
-        ("retention", group(), HoldTerms(hold_for=DAY), Settings(retention=DAY)),
-        ("retention", classic(), HoldTerms(), Settings(retention=DAY)),
-        ("group-size", group(), HoldTerms(), Settings(max_size=7)),
-        ("group-size", classic(), HoldTerms(), Settings(max_size=4)),
-        ("no-choice", group(), QUIET, Settings()),
+        ("slow-group", group(), HoldTerms(), HoldSettings(heartbeat_s=5)),
+        ("hold-too-long", group(), HoldTerms(hold_for=24 * DAY), HoldSettings()),
+        ("hold-too-long", classic(), HoldTerms(hold_for=25 * DAY), HoldSettings()),
+        ("retention", group(), HoldTerms(hold_for=DAY), HoldSettings(retention=DAY)),
+        ("retention", classic(), HoldTerms(), HoldSettings(retention=DAY)),
+        ("group-size", group(), HoldTerms(), HoldSettings(max_size=7)),
+        ("group-size", classic(), HoldTerms(), HoldSettings(max_size=4)),
+        ("no-choice", group(), QUIET, HoldSettings()),
     ],
 )
-def test_within_limits(rule: str, about: Group, terms: HoldTerms, settings: Settings) -> None:
+def test_within_limits(rule: str, about: Group, terms: HoldTerms, settings: HoldSettings) -> None:
     """Right at a limit nothing is said."""
     plan = pause(about, "orders:0", terms=terms, settings=settings)
     assert rule not in [f.rule for f in plan.findings]

@@ -14,7 +14,7 @@ from toolkit.planning.diagnosis.record_text import (
     MOST_CHARACTERS,
     MOST_HEX_BYTES,
     Form,
-    Place,
+    RecordPlace,
     decode,
     indented,
     places,
@@ -150,7 +150,9 @@ def test_places_are_seen_from_the_offset_of_each_partition() -> None:
     """The first record at or after the committed offset is next, also behind a gap."""
     found = [record(3), record(7), record(8), record(1, partition=P1)]
 
-    assert [Place.BEFORE, Place.NEXT, Place.AFTER, Place.NEXT] == places(found, {P0: 5, P1: 1})
+    assert [RecordPlace.BEFORE, RecordPlace.NEXT, RecordPlace.AFTER, RecordPlace.NEXT] == places(
+        found, {P0: 5, P1: 1}
+    )
 
 
 def test_frame_has_a_row_for_each_record() -> None:

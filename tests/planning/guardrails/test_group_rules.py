@@ -33,7 +33,7 @@ from toolkit.model import (
     Problem,
 )
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.registry import FINAL, Case, check
+from toolkit.planning.guardrails.registry import FINAL, CheckContext, check
 
 DEAD = replace(IDLE, state=GroupState.DEAD)
 RESET = plan(step(change()))
@@ -47,7 +47,7 @@ WAY_OUT = ". Pause what is to be changed, or use 'offsetbook move'"
 UNLISTED = Problem("groups coordinated by broker 2", "timed out")
 
 
-def whys(rule: str, about: Case) -> list[tuple[str | None, str]]:
+def whys(rule: str, about: CheckContext) -> list[tuple[str | None, str]]:
     """Return group and reason of what is found by one rule."""
     return [(finding.group_id, finding.why) for finding in found(rule, about)]
 
@@ -246,7 +246,9 @@ def test_many_unknown_facts_are_counted(count: int, named: int, more: str) -> No
     assert f"cannot be judged without knowing: {'; '.join(logs)}{more}" == finding.why
 
 
-def watched(*commits: Commit, seconds: float, group: Group = IDLE, **fields: object) -> Case:
+def watched(
+    *commits: Commit, seconds: float, group: Group = IDLE, **fields: object
+) -> CheckContext:
     """Return the case of a plan of so many seconds ago, for a group with these commits."""
     made = plan(step(change(), **fields), made_at=NOON - seconds * SECOND)
     return case(made, facts(group, commits=commits), watch=6 * SECOND)
@@ -277,7 +279,7 @@ LATELY = {"last_commit_at": NOON - 30 * SECOND}
     ],
 )
 def test_an_idle_group_that_committed_lately_is_looked_at_twice(
-    about: Case, *, blocked: bool
+    about: CheckContext, *, blocked: bool
 ) -> None:
     """Two looks six seconds apart, or a minute without a commit, and none since the plan."""
     assert blocked == bool(found("keeps-committing", about))

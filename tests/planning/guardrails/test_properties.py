@@ -25,7 +25,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.registry import RULES, CannotTell, Case, check
+from toolkit.planning.guardrails.registry import RULES, CannotTell, CheckContext, check
 
 NAMES = ("g", "h")
 TOPICS = ("orders", "bills")
@@ -124,7 +124,7 @@ any_plans = st.builds(
     allows=st.frozensets(st.sampled_from([NEW_GROUP, NEW_TOPICS])),
 )
 any_cases = st.builds(
-    Case,
+    CheckContext,
     any_plans,
     any_facts,
     st.builds(Policy, st.booleans(), max_groups=st.integers(-1, 2)),
@@ -136,7 +136,7 @@ any_cases = st.builds(
 
 
 @given(any_cases)
-def test_a_rule_raises_nothing_but_that_it_cannot_tell(about: Case) -> None:
+def test_a_rule_raises_nothing_but_that_it_cannot_tell(about: CheckContext) -> None:
     """No fact, however odd, makes a rule fail in another way, and no reason is empty."""
     for rule in RULES.values():
         with suppress(CannotTell):
@@ -144,7 +144,7 @@ def test_a_rule_raises_nothing_but_that_it_cannot_tell(about: Case) -> None:
     assert all(finding.rule in RULES for finding in check(about))
 
 
-def held(about: Case, change: Change) -> Position | None:
+def held(about: CheckContext, change: Change) -> Position | None:
     """Return what is committed now where a change is to be made."""
     for commit in about.facts.commits:
         if (commit.group_id, commit.topic, commit.partition) == ("g", *change.partition):
@@ -153,7 +153,7 @@ def held(about: Case, change: Change) -> Position | None:
 
 
 @st.composite
-def cases_of_one_group(draw: st.DrawFn) -> Case:
+def cases_of_one_group(draw: st.DrawFn) -> CheckContext:
     """Return a plan for an idle group, of which some commits may have moved since."""
     changes = draw(changes_of(positions))
     commits = []
@@ -166,12 +166,12 @@ def cases_of_one_group(draw: st.DrawFn) -> Case:
     step = Step("g", Action.COMMIT, changes, GroupType.CLASSIC, GroupState.EMPTY)
     facts = Snapshot("eu", "id", NOON, (IDLE,), tuple(commits), {})
     made = Plan(Intent.UNDO, "as asked", "eu", "id", NOON - 10 * SECOND, (step,))
-    return Case(made, facts, Policy(), NOON, "why", applying=True)
+    return CheckContext(made, facts, Policy(), NOON, "why", applying=True)
 
 
 @given(cases_of_one_group(), st.booleans())
 def test_facts_moved_objects_exactly_where_a_change_does_not_start_from_the_facts(
-    about: Case,
+    about: CheckContext,
     finishing: bool,  # noqa: FBT001 - hypothesis fills it in
 ) -> None:
     """While a run is finished, what is where the plan sends it is all right too."""
@@ -187,7 +187,7 @@ def test_facts_moved_objects_exactly_where_a_change_does_not_start_from_the_fact
 
 
 @st.composite
-def cases_with_logs(draw: st.DrawFn) -> Case:
+def cases_with_logs(draw: st.DrawFn) -> CheckContext:
     """Return a plan for two groups, with logs that have a beginning and an end."""
     steps = tuple(
         Step(name, Action.COMMIT, draw(changes_of(positions)), GroupType.CLASSIC, GroupState.EMPTY)
@@ -198,17 +198,17 @@ def cases_with_logs(draw: st.DrawFn) -> Case:
         start, length = draw(st.integers(0, 6)), draw(st.integers(0, 6))
         logs[place] = LogOffsets(start, start + length)
     made = Plan(draw(intents), "as asked", "eu", "id", NOON, steps)
-    return Case(made, Snapshot("eu", "id", NOON, (), (), logs), Policy(), NOON)
+    return CheckContext(made, Snapshot("eu", "id", NOON, (), (), logs), Policy(), NOON)
 
 
-def records(about: Case, change: Change, *, of: Position | None) -> set[int]:
+def records(about: CheckContext, change: Change, *, of: Position | None) -> set[int]:
     """Return the records that a reader at a position has ahead, of those that are in the log."""
     log = about.facts.logs[change.partition]
     every = set(range(log.log_start or 0, log.log_end or 0))
     return {number for number in every if of is None or number >= of.offset}
 
 
-def skipped(about: Case, change: Change) -> int:
+def skipped(about: CheckContext, change: Change) -> int:
     """Count unread records that are not ahead any more."""
     if change.after is None or (change.before is None and about.plan.intent not in NEW_OFFSETS):
         return 0
@@ -216,7 +216,7 @@ def skipped(about: Case, change: Change) -> int:
     return len(records(about, change, of=change.before) - ahead)
 
 
-def repeated(about: Case, change: Change) -> int:
+def repeated(about: CheckContext, change: Change) -> int:
     """Count records ahead that had been read."""
     if change.after is None or change.before is None:
         return 0
@@ -225,7 +225,7 @@ def repeated(about: Case, change: Change) -> int:
 
 
 @given(cases_with_logs())
-def test_records_are_counted_as_one_by_one(about: Case) -> None:
+def test_records_are_counted_as_one_by_one(about: CheckContext) -> None:
     """What is skipped and repeated are records that exist, counted as sets of their numbers."""
     lost: Counter[str] = Counter()
     again = 0
@@ -246,7 +246,7 @@ def test_records_are_counted_as_one_by_one(about: Case) -> None:
 
 
 @given(cases_with_logs())
-def test_a_target_outside_its_log_is_told(about: Case) -> None:
+def test_a_target_outside_its_log_is_told(about: CheckContext) -> None:
     """Exactly those positions that are aimed at and that no record and no log end has."""
     expected = [
         (step.group_id, *change.partition)

@@ -29,12 +29,12 @@ from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem, Snapshot
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Finding, Intent, Severity
 from toolkit.plan.approvals import Limits
-from toolkit.planning.guardrails.check_context import Seen
+from toolkit.planning.guardrails.check_context import EarlierSightings
 from toolkit.planning.guardrails.registry import (
     FINAL,
     OVERRIDABLE,
     RULES,
-    Case,
+    CheckContext,
     blocking,
     check,
     check_overrides,
@@ -51,11 +51,11 @@ NEWCOMER = step(change(None, 5), state=None, group_id="new", type=GroupType.SIMP
 COPY = plan(NEWCOMER, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
 JUST_NOW = (commit(age=0),)
 DAY = 24 * HOUR
-LEFT = Seen(unsubscribed={("g", "orders"): Sighting(NOON - 14 * DAY, 3, NOON)})
+LEFT = EarlierSightings(unsubscribed={("g", "orders"): Sighting(NOON - 14 * DAY, 3, NOON)})
 TWO_COMMITS = (commit(), commit(at=BILLS))
 
 
-def holding(group: Group) -> Case:
+def holding(group: Group) -> CheckContext:
     """Return the case of pausing a partition of a group."""
     made = plan(step(change(None, None), action=Action.HOLD), intent=Intent.PAUSE)
     return case(made, facts(group))
@@ -67,7 +67,12 @@ def empty_since(days: int) -> Snapshot:
     return facts(replace(IDLE, empty_since=NOON - days * DAY), commits=(old,))
 
 
-def standing(now: Snapshot | None = None, *, seen: Seen = Seen(), **limits: Any) -> Case:  # noqa: B008 - it is frozen
+NEVER_SEEN = EarlierSightings()
+
+
+def standing(
+    now: Snapshot | None = None, *, seen: EarlierSightings = NEVER_SEEN, **limits: Any
+) -> CheckContext:
     """Return the case of an ordinary change under a standing approval with such limits."""
     given = Limits(**{"max_groups": 9, "max_partitions": 9, "max_records_repeated": 99, **limits})
     return case(now=now, limits=given, seen=seen)
@@ -76,13 +81,13 @@ def standing(now: Snapshot | None = None, *, seen: Seen = Seen(), **limits: Any)
 class Example(NamedTuple):
     """Where a rule objects and what it says, and the nearest case in which it says nothing."""
 
-    bad: Case
+    bad: CheckContext
     says: str
-    good: Case
+    good: CheckContext
     about: tuple[str | None, str | None, int | None] = (None, None, None)
 
 
-def limited(**limits: int) -> Case:
+def limited(**limits: int) -> CheckContext:
     """Return the case of skipping 5 records of one partition and repeating 5 of another."""
     made = plan(step(change(after=15), change(after=5, at=BILLS)))
     return case(made, facts(commits=TWO_COMMITS), policy=Policy(**limits))
@@ -484,7 +489,7 @@ def test_what_is_found_twice_is_told_once() -> None:
         ),
     ],
 )
-def test_a_rule_that_lacks_a_fact_blocks(rule: str, about: Case, lacking: str) -> None:
+def test_a_rule_that_lacks_a_fact_blocks(rule: str, about: CheckContext, lacking: str) -> None:
     """What cannot be judged is not let through, and the finding says what is not known."""
     why = f"cannot be judged without knowing: {lacking}"
 
@@ -499,7 +504,7 @@ def test_a_rule_that_lacks_a_fact_blocks(rule: str, about: Case, lacking: str) -
         (standing(unsubscribed_in_runs=1), "since when g does not subscribe to orders"),
     ],
 )
-def test_a_limit_that_cannot_be_judged_blocks(about: Case, says: str) -> None:
+def test_a_limit_that_cannot_be_judged_blocks(about: CheckContext, says: str) -> None:
     """Without a record or a sighting of ours, how long it was so is not known, and it blocks."""
     assert [f"cannot be judged without knowing: {says}"] == [
         finding.why for finding in check(about)
@@ -518,11 +523,11 @@ def test_how_often_it_must_have_been_seen() -> None:
 def test_an_old_sighting_is_no_evidence() -> None:
     """What was seen for weeks, but not again for this plan, may have changed since."""
     old = Sighting(NOON - 14 * DAY, 3, NOON - 2 * HOUR)
-    left = Seen(unsubscribed={("g", "orders"): old})
-    empty = Seen(empty={"g": old})
+    left = EarlierSightings(unsubscribed={("g", "orders"): old})
+    empty = EarlierSightings(empty={"g": old})
 
     assert ["unsubscribed-too-briefly"] == rules(standing(seen=left, unsubscribed_in_runs=1))
     assert ["empty-too-briefly"] == rules(standing(seen=empty, empty_for_days=1))
     again = replace(old, last=NOON)
-    fresh = Seen(empty={"g": again}, unsubscribed={("g", "orders"): again})
+    fresh = EarlierSightings(empty={"g": again}, unsubscribed={("g", "orders"): again})
     assert [] == rules(standing(seen=fresh, unsubscribed_in_runs=1, unsubscribed_for_days=14))

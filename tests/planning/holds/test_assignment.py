@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import TopicPartition
-from toolkit.planning.holds.assignment import Assignment, Subscriber, assign
+from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
 
 TOPICS = ("a", "b", "c")
 counts_ = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9), max_size=3)
@@ -36,7 +36,7 @@ def everything(counts: Mapping[str, int]) -> set[TopicPartition]:
     return {TopicPartition(topic, n) for topic, count in counts.items() for n in range(count)}
 
 
-def rejoined(members: Iterable[Subscriber], assignment: Assignment) -> list[Subscriber]:
+def rejoined(members: Iterable[Subscriber], assignment: CutAssignment) -> list[Subscriber]:
     """Return the members as they come back once they have taken an assignment."""
     return [
         Subscriber(m.member_id, m.topics, assignment.shares[m.member_id], generation=9)

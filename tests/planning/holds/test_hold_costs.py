@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from toolkit.model import Commit, Group, GroupType, Prefer, Snapshot
 from toolkit.plan import Plan
 from toolkit.planning.changes.pause import plan_pause
-from toolkit.planning.holds.hold_context import Background, HoldTerms, Settings
+from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 COSTS = ["stops", "repeats", "disturbs", "survives", "alternatives"]
 TEN_SECONDS = timedelta(seconds=10)
@@ -37,7 +37,7 @@ def pause(
 ) -> Plan:
     """Plan to pause orders:1 where records were written and read at some rate."""
     now = facts(about, end=end)
-    beside = Background(earlier=earlier(now, **rates) if rates else None)
+    beside = HoldFacts(earlier=earlier(now, **rates) if rates else None)
     terms = HoldTerms(prefer, hold_for)
     return plan_pause(now, group="g", topics=["orders:1"], terms=terms, beside=beside)
 
@@ -76,7 +76,7 @@ def test_a_group_that_catches_up_repeats_what_it_reads() -> None:
 def test_an_old_commit_makes_more_repeats() -> None:
     """Everything since the last commit comes twice, however long ago that was."""
     now = facts(group(), age_s=60)
-    beside = Background(earlier=earlier(now, written=100))
+    beside = HoldFacts(earlier=earlier(now, written=100))
     plan = plan_pause(
         now, group="g", topics=["orders:1"], terms=HoldTerms(Prefer.FAST), beside=beside
     )
@@ -116,7 +116,7 @@ def test_what_happens_when_the_holder_dies() -> None:
         facts(classic()),
         group="g",
         topics=["orders:1"],
-        beside=Background(Settings(survives_s=300)),
+        beside=HoldFacts(HoldSettings(survives_s=300)),
     )
     assert "after about 5 min" in told(longer, "survives")
 
@@ -152,7 +152,7 @@ def test_a_partition_without_facts_has_no_rate() -> None:
         group="g",
         topics=["orders:1"],
         terms=HoldTerms(Prefer.FAST),
-        beside=Background(earlier=before),
+        beside=HoldFacts(earlier=before),
     )
     assert "not known" in told(plan, "repeats")
     assert isinstance(now.commits[0], Commit)

@@ -14,7 +14,7 @@ from toolkit.model import Commit, LogOffsets, Problem, Snapshot, TopicPartition
 from toolkit.plan import Severity
 from toolkit.planning.selection.index import Index
 from toolkit.planning.selection.scope import (
-    Chosen,
+    ChosenPartitions,
     TopicScope,
     choose_partitions,
     parse_topic,
@@ -106,17 +106,17 @@ def with_problem(why: str, topic: str, partition: int | None, group: str | None 
     return replace(FACTS, problems=(Problem("it", why, group, topic, partition),))
 
 
-def choose(facts: Snapshot, *topics: str, new_topics: bool = False) -> Chosen:
+def choose(facts: Snapshot, *topics: str, new_topics: bool = False) -> ChosenPartitions:
     """Return what is meant for group g."""
     return choose_partitions(Index.of(facts), "g", parse_topics(topics), new_topics=new_topics)
 
 
-def names(chosen: Chosen) -> list[str]:
+def names(chosen: ChosenPartitions) -> list[str]:
     """Return the partitions chosen, as topic:partition."""
     return [f"{topic}:{partition}" for topic, partition in chosen.partitions]
 
 
-def rules(chosen: Chosen) -> list[tuple[str, str, str | None, int | None]]:
+def rules(chosen: ChosenPartitions) -> list[tuple[str, str, str | None, int | None]]:
     """Return each finding's rule, severity, topic and partition; all are about group g."""
     assert {"g"} >= {finding.group_id for finding in chosen.findings}
     return [(f.rule, str(f.severity), f.topic, f.partition) for f in chosen.findings]
@@ -124,7 +124,7 @@ def rules(chosen: Chosen) -> list[tuple[str, str, str | None, int | None]]:
 
 def test_no_topic_means_what_is_committed() -> None:
     """Without topics, the partitions with a commit are meant, and nothing is to be said."""
-    assert Chosen((("orders", 0), ("orders", 1)), ()) == choose(FACTS)
+    assert ChosenPartitions((("orders", 0), ("orders", 1)), ()) == choose(FACTS)
 
 
 def test_a_group_without_commits_is_a_note() -> None:

@@ -21,7 +21,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from toolkit.errors import RecordFailed, UsageError
 from toolkit.spark.history.files import Files
-from toolkit.spark.history.parts import Run
+from toolkit.spark.history.parts import HistoryRun
 from toolkit.spark.history.store import FOLDER, History, folder_of
 
 DAY = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -118,7 +118,7 @@ def test_a_run_is_kept_once(history: History, run: Any) -> None:
     assert not history.write("one", DAY + HOUR, run("a", "b", lag=3))
 
     assert [("one", "a", 1), ("two", "a", 2)] == rows(history.read("partitions"))
-    assert [Run("one", DAY), Run("two", DAY + HOUR)] == history.runs()
+    assert [HistoryRun("one", DAY), HistoryRun("two", DAY + HOUR)] == history.runs()
 
 
 STEPS = ("move", "remove", "write_once")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.change_command import Asked, approval_options
+from toolkit.cli.change_command import CommandTarget, approval_options
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
 from toolkit.errors import UsageError
 
@@ -33,7 +33,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     from toolkit.storage.plan_files import read_plan
     from toolkit.storage.undo_records import read_undo_record
 
-    asked = Asked(fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet"))
+    asked = CommandTarget(fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet"))
     if (plan_file is None) == (run_id is None):
         raise UsageError("which plan?", hint="name a plan file, or --run RUN")
     if plan_file is not None:

@@ -6,7 +6,7 @@ from functools import partial
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
 from toolkit.cli.options import topics_option
 from toolkit.errors import UsageError
@@ -35,7 +35,7 @@ OPTIONS = (
 
 
 def make(
-    asked: Asked, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
+    asked: CommandTarget, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
 ) -> Planned:
     """Plan a copy within a cluster, or to a mirror."""
     from toolkit.journeys.copy import CopyWish, plan_group_copy
@@ -47,7 +47,7 @@ def make(
     return Planned(plan, other or cluster, read[-1])
 
 
-def make_rename(asked: Asked, *, target: str) -> Planned:
+def make_rename(asked: CommandTarget, *, target: str) -> Planned:
     """Plan to rename a group: copy, verify, delete."""
     from toolkit.planning.changes.copy import plan_rename
 
@@ -57,7 +57,7 @@ def make_rename(asked: Asked, *, target: str) -> Planned:
     return Planned(plan_rename(facts, source=source, target=target), cluster, facts)
 
 
-def _source(asked: Asked) -> str:
+def _source(asked: CommandTarget) -> str:
     groups = required_groups(asked)
     if len(groups) > 1:
         raise UsageError(f"{len(groups)} groups are named", hint="copy them one by one")

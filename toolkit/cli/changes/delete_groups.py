@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
 
 OPTIONS = (
@@ -17,7 +17,7 @@ OPTIONS = (
 )
 
 
-def make(asked: Asked, *, empty_for: str | None) -> Planned:
+def make(asked: CommandTarget, *, empty_for: str | None) -> Planned:
     """Plan to delete groups; with an age, what is seen now is kept for later calls."""
     from toolkit.cli.change_flow import state_folder
     from toolkit.model.times import parse_duration

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
 from toolkit.cli.options import topics_option
 
@@ -39,7 +39,7 @@ OPTIONS = (
 
 
 def make(
-    asked: Asked,
+    asked: CommandTarget,
     *,
     topics: tuple[str, ...],
     all_topics: bool,
@@ -65,7 +65,7 @@ def make(
     return Planned(plan, cluster, facts)
 
 
-def _unsubscribed(asked: Asked, *, left_for: str | None, in_runs: int) -> Planned:
+def _unsubscribed(asked: CommandTarget, *, left_for: str | None, in_runs: int) -> Planned:
     """Plan to delete what live groups left behind, and keep what is seen now for later calls."""
     from toolkit.cli.change_flow import state_folder
     from toolkit.journeys.delete_offsets import record_unsubscribed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.change_flow import tell, with_progress
 from toolkit.cli.changes.pause import PREFER
 from toolkit.cli.changes.reset import FLAGS, SCOPE, wanted_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from toolkit.planning.changes.move import PlannedMove
 
 
-def make(asked: Asked, *, prefer: str, **given: Any) -> Planned:
+def make(asked: CommandTarget, *, prefer: str, **given: Any) -> Planned:
     """Plan a move; of a group without members, an ordinary reset."""
     from toolkit.operate.background import read_background
     from toolkit.planning.changes.move import MoveRequest, plan_move
@@ -51,7 +51,9 @@ def make(asked: Asked, *, prefer: str, **given: Any) -> Planned:
     return Planned(planned.plan, cluster, facts, carry_out=partial(carry_out_move, planned))
 
 
-def carry_out_move(move: PlannedMove, planned: Planned, asked: Asked, approval: Approval) -> int:
+def carry_out_move(
+    move: PlannedMove, planned: Planned, asked: CommandTarget, approval: Approval
+) -> int:
     """Carry out an approved move, tell what became of it, and return the exit code."""
     from toolkit.operate import move as operate
 

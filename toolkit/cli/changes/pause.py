@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts
 from toolkit.cli.hold_session import hold, only_group
 from toolkit.cli.options import topics_option
@@ -40,7 +40,7 @@ OPTIONS = (
 )
 
 
-def make(asked: Asked, **given: object) -> Planned:
+def make(asked: CommandTarget, **given: object) -> Planned:
     """Plan a pause."""
     detach = bool(given.pop("detach"))
     planned = plan_on(choose_cluster(asked), asked, **given)  # type: ignore[arg-type] # click's own
@@ -48,7 +48,7 @@ def make(asked: Asked, **given: object) -> Planned:
 
 
 def plan_on(
-    cluster: Cluster, asked: Asked, *, topics: tuple[str, ...], hold_for: str, prefer: str
+    cluster: Cluster, asked: CommandTarget, *, topics: tuple[str, ...], hold_for: str, prefer: str
 ) -> Planned:
     """Plan a pause of the one group that is named, on a cluster."""
     from toolkit.cli.change_flow import state_folder, tell_left_behind

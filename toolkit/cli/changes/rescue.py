@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
 
 
-def make(asked: Asked) -> Planned:
+def make(asked: CommandTarget) -> Planned:
     """Plan to restart the expiry clocks of idle groups."""
     from toolkit.planning.changes.rescue import plan_rescue
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts, required_groups
 from toolkit.cli.options import topics_option
 from toolkit.errors import NotFound, UsageError
@@ -62,7 +62,7 @@ class Wanted:
     at: datetime | None = None
 
 
-def make(asked: Asked, **given: Any) -> Planned:
+def make(asked: CommandTarget, **given: Any) -> Planned:
     """Plan a reset."""
     from toolkit.planning.changes.reset import plan_reset
     from toolkit.planning.selection.scope import parse_topics
@@ -82,7 +82,7 @@ def make(asked: Asked, **given: Any) -> Planned:
     return Planned(plan, cluster, facts)
 
 
-def wanted_of(asked: Asked, given: Mapping[str, Any]) -> Wanted:
+def wanted_of(asked: CommandTarget, given: Mapping[str, Any]) -> Wanted:
     """Return the one target that the options name; raises UsageError."""
     values = {mode: given[mode.replace("-", "_")] for mode in TARGETS}
     # Not by equality: 0 is an offset to go to, False a flag that was not given.
@@ -99,7 +99,7 @@ def wanted_of(asked: Asked, given: Mapping[str, Any]) -> Wanted:
     return Wanted(target, at=target.at if isinstance(target, ToDatetime) else None)
 
 
-def _from_file(_asked: Asked, path: Path) -> Wanted:
+def _from_file(_asked: CommandTarget, path: Path) -> Wanted:
     from toolkit.planning.changes.from_offsets import from_offsets
     from toolkit.storage.offsets_files import read_offsets
 
@@ -108,7 +108,7 @@ def _from_file(_asked: Asked, path: Path) -> Wanted:
     return Wanted(target, _topics(saved.rows))
 
 
-def _from_group(asked: Asked, name: str) -> Wanted:
+def _from_group(asked: CommandTarget, name: str) -> Wanted:
     from toolkit.planning.changes.from_offsets import from_offsets
 
     facts = read_facts(asked, choose_cluster(asked), groups=[name])
@@ -126,7 +126,7 @@ def _topics(rows: Rows) -> frozenset[str]:
     return frozenset(partition.topic for _, partition in rows)
 
 
-FROM: dict[str, Callable[[Asked, Any], Wanted]] = {
+FROM: dict[str, Callable[[CommandTarget, Any], Wanted]] = {
     "from-file": _from_file,
     "from-group": _from_group,
 }

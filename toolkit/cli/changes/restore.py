@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts
 from toolkit.cli.options import topics_option
 
@@ -19,7 +19,7 @@ OPTIONS = (
 )
 
 
-def make(asked: Asked, *, saved_file: Path, topics: tuple[str, ...], into: str) -> Planned:
+def make(asked: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str) -> Planned:
     """Plan to restore what a JSON file holds."""
     from toolkit.planning.changes.restore import plan_restore
     from toolkit.storage.offsets_files import read_offsets

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.facts import choose_cluster, read_facts
 from toolkit.cli.hold_session import only_group
 from toolkit.cli.options import topics_option
@@ -24,13 +24,13 @@ FORCE = click.option(
 OPTIONS = (topics_option(" Default: all that is paused."), FORCE)
 
 
-def make(asked: Asked, *, topics: tuple[str, ...], force: bool) -> Planned:
+def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> Planned:
     """Plan a resume."""
     planned = plan_on(choose_cluster(asked), asked, topics=topics)
     return replace(planned, overrides=(FORCE_RULE,) if force else ())
 
 
-def plan_on(cluster: Cluster, asked: Asked, *, topics: tuple[str, ...]) -> Planned:
+def plan_on(cluster: Cluster, asked: CommandTarget, *, topics: tuple[str, ...]) -> Planned:
     """Plan a resume in the one group that is named, on a cluster."""
     from toolkit.planning.changes.pause import plan_resume
     from toolkit.planning.selection.scope import parse_topics

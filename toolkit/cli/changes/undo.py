@@ -7,7 +7,7 @@ from functools import partial
 
 import click
 
-from toolkit.cli.change_command import Asked, Planned, Planner, change_command
+from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.changes.move import carry_out_move
 from toolkit.cli.facts import choose_cluster, read_facts
 from toolkit.errors import UsageError
@@ -23,7 +23,7 @@ OPTIONS = (
 )
 
 
-def make(asked: Asked, *, run: str, even_if_moved: bool) -> Planned:
+def make(asked: CommandTarget, *, run: str, even_if_moved: bool) -> Planned:
     """Plan to undo a run, from its undo record and the facts of now."""
     from toolkit.cli.change_flow import state_folder
     from toolkit.planning.changes.move import PlannedMove, move_back, plan_move

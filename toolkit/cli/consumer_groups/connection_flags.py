@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toolkit.cli.change_command import Asked
+from toolkit.cli.change_command import CommandTarget
 from toolkit.cli.facts import choose_cluster, cluster_at
 from toolkit.errors import UsageError
 from toolkit.model import Cluster
@@ -13,9 +13,11 @@ from toolkit.model import Cluster
 MS = 1000
 
 
-def asked_of(given: dict[str, Any]) -> Asked:
+def asked_of(given: dict[str, Any]) -> CommandTarget:
     """Return which fleet file and groups are meant, and how to answer."""
-    return Asked(*(given[name] for name in ("fleet", "cluster", "groups", "output", "quiet")))
+    return CommandTarget(
+        *(given[name] for name in ("fleet", "cluster", "groups", "output", "quiet"))
+    )
 
 
 def cluster_of(given: dict[str, Any]) -> Cluster:

@@ -32,7 +32,7 @@ def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in known]
 
 
-class Chosen(NamedTuple):
+class ToolSelection(NamedTuple):
     """The groups that a change is about, and those that it has to pass over."""
 
     ids: tuple[str, ...]
@@ -41,14 +41,14 @@ class Chosen(NamedTuple):
 
 def choose(
     snapshot: Snapshot, given: dict[str, Any], *, meant: Collection[str] | None = None
-) -> Chosen:
+) -> ToolSelection:
     """
     Return the groups named, or with --all-groups the idle ones, of `meant` where that is given.
 
     Live ones are passed over. Raises NotFound where no idle one is left.
     """
     if not given["all_groups"]:
-        return Chosen(tuple(dict.fromkeys(given["groups"])))
+        return ToolSelection(tuple(dict.fromkeys(given["groups"])))
     groups = [
         group
         for group in snapshot.groups
@@ -57,4 +57,4 @@ def choose(
     idle = tuple(group.group_id for group in groups if not group.is_live)
     if not idle:
         raise NotFound("no group is idle and has what is meant", hint="name groups with --group")
-    return Chosen(idle, tuple(group for group in groups if group.is_live))
+    return ToolSelection(idle, tuple(group for group in groups if group.is_live))

@@ -25,7 +25,7 @@ from toolkit.cli.output import printable, write_frame
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
-    from toolkit.cli.change_command import Asked, Planned
+    from toolkit.cli.change_command import CommandTarget, Planned
     from toolkit.model import Group
     from toolkit.plan import Finding, Outcome
 
@@ -71,7 +71,9 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
     return tell_outcome(outcome) or code
 
 
-def _shows_plan(asked: Asked, *, is_last: bool, is_approved: bool, is_blocked: bool) -> bool:
+def _shows_plan(
+    asked: CommandTarget, *, is_last: bool, is_approved: bool, is_blocked: bool
+) -> bool:
     """Whether the plan is written to stdout, and not only what was done by it."""
     if asked.output != "table":
         return is_last  # for programs one frame: the outcome where there is one
@@ -79,7 +81,7 @@ def _shows_plan(asked: Asked, *, is_last: bool, is_approved: bool, is_blocked: b
     return not is_approved or (is_last and not is_blocked)
 
 
-def _show(carrying: Carrying, asked: Asked, outcome: Outcome | None) -> None:
+def _show(carrying: Carrying, asked: CommandTarget, outcome: Outcome | None) -> None:
     """Write the tool's table, or for programs one frame: the outcome where there is one."""
     from toolkit.planning.frames.outcome_frame import outcome_frame
 

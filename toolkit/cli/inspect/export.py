@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.change_command import Asked
+from toolkit.cli.change_command import CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 
 PARTLY = 4
@@ -36,7 +36,7 @@ def command(*, form: str, out: Path, **given: Any) -> None:
     from toolkit.model import select_groups
     from toolkit.storage.offsets_files import saved_offsets, write_csv, write_json
 
-    asked = Asked(output="table", **given)
+    asked = CommandTarget(output="table", **given)
     groups = required_groups(asked)
     facts = read_facts(asked, choose_cluster(asked))
     chosen, missing = select_groups(facts.groups, groups)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import Asked
+from toolkit.cli.change_command import CommandTarget
 from toolkit.cli.facts import choose_cluster
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, topics_option
 from toolkit.cli.output import printable, write_frame
@@ -53,7 +53,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     from toolkit.kafka_io.logs.records_around import read_records_around
     from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
 
-    asked = Asked(fleet=fleet, cluster=cluster, groups=(group,), output=output, quiet=quiet)
+    asked = CommandTarget(fleet=fleet, cluster=cluster, groups=(group,), output=output, quiet=quiet)
     chosen = choose_cluster(asked)
     positions = _positions(chosen, group, topics, quiet=quiet)
     around = read_records_around(chosen, positions, before=before, after=after)

@@ -14,13 +14,13 @@ from toolkit.cli.output import printable
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolkit.runner.execution import Step
+    from toolkit.runner.execution import CellStep
     from toolkit.runner.parameters import Parameter
     from toolkit.runner.result import RunResult
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """What is to be run, with what, and how it is told."""
 
     name: str
@@ -108,11 +108,11 @@ def command(
     from toolkit.runbooks.catalogue import find_runbook
     from toolkit.runner.parameters import read_texts
 
-    request = Request(**given)  # type: ignore[arg-type] # click hands every option over by name
+    request = RunRequest(**given)  # type: ignore[arg-type] # click hands every option over by name
     if parameters_file:
         named = {name for name, _ in request.parameters}
         kept = [(name, text) for name, text in read_texts(parameters_file) if name not in named]
-        request = Request(**{**given, "parameters": (*kept, *request.parameters)})  # type: ignore[arg-type] # as above
+        request = RunRequest(**{**given, "parameters": (*kept, *request.parameters)})  # type: ignore[arg-type] # as above
     page = find_runbook(request.name)
     if page:
         from toolkit.cli.notebooks.run_runbook import run_runbook, show_parameters
@@ -121,7 +121,7 @@ def command(
     context.exit(_run_notebook(request, help_parameters=help_parameters))
 
 
-def _run_notebook(request: Request, *, help_parameters: bool) -> int:
+def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     from toolkit.runbooks.catalogue import pages_in
     from toolkit.runner.notebooks import find_notebook
     from toolkit.runner.parameters import parse_parameters, read_parameters
@@ -155,11 +155,11 @@ def _run_notebook(request: Request, *, help_parameters: bool) -> int:
     return result.exit_code
 
 
-def _ignore(_step: Step) -> None:
+def _ignore(_step: CellStep) -> None:
     """Print nothing."""
 
 
-def _print_step(step: Step) -> None:
+def _print_step(step: CellStep) -> None:
     click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
 
 

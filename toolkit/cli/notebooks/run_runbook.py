@@ -16,7 +16,7 @@ from toolkit.cli.notebooks.run import print_parameters, refresh
 from toolkit.cli.output import printable
 from toolkit.runbooks.fan_out import Ended, exit_code, run_all
 from toolkit.runbooks.notify import content_of, notify
-from toolkit.runbooks.one_run import Order
+from toolkit.runbooks.one_run import RunOrder
 from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.runner.past_runs import remove_old
@@ -24,7 +24,7 @@ from toolkit.runner.run_log import NAME as LOG_NAME
 from toolkit.runner.run_log import run_log
 
 if TYPE_CHECKING:
-    from toolkit.cli.notebooks.run import Request
+    from toolkit.cli.notebooks.run import RunRequest
 
 
 def show_parameters(path: Path) -> int:
@@ -39,12 +39,12 @@ def show_parameters(path: Path) -> int:
     return 0
 
 
-def run_runbook(path: Path, request: Request) -> int:
+def run_runbook(path: Path, request: RunRequest) -> int:
     """Run a runbook, tell how it ended, and return the exit code."""
     page = read_runbook(path)
     values = values_of(page, request.parameters, dry_run=request.dry_run)
     orders = [
-        Order(
+        RunOrder(
             runbook=page.name,
             notebook=str(page.notebook.resolve()),
             clusters=clusters,
@@ -73,11 +73,11 @@ def _clear_up(page: Runbook, output_dir: Path) -> None:
     refresh(output_dir)
 
 
-def _ignore(_order: Order, _step: Mapping[str, Any]) -> None:
+def _ignore(_order: RunOrder, _step: Mapping[str, Any]) -> None:
     """Print nothing."""
 
 
-def _print_step(order: Order, step: Mapping[str, Any]) -> None:
+def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
     where = f"{', '.join(order.clusters)} " if order.clusters else ""
     line = f"[{where}{step['number']}/{step['total']}] {step['heading']}"
     click.echo(printable(line).rstrip(), err=True)

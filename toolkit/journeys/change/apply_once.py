@@ -37,9 +37,9 @@ class Applying:
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
-    def by_hand(self) -> ByHand | None:
+    def by_hand(self) -> ManualApproval | None:
         """What applies it with an approval by hand; None where there is nothing to approve."""
-        return ByHand(self) if self.decision.wants_approval else None
+        return ManualApproval(self) if self.decision.wants_approval else None
 
     def finish(self) -> Outcome | None:
         """
@@ -73,7 +73,7 @@ class Applying:
 
 
 @dataclass(frozen=True)
-class ByHand:
+class ManualApproval:
     """Applies a plan for whoever approves it by hand, past the rules of the parameters."""
 
     applying: Applying

@@ -51,7 +51,7 @@ class Ask(NamedTuple):
     request: Any
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     """Who answered, what the request was about, and the response or why there is none."""
 
     node_id: int
@@ -133,7 +133,7 @@ class Connection:
                     raise error from exc
         raise AssertionError
 
-    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Answer]:
+    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Response]:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
@@ -141,19 +141,19 @@ class Connection:
         not flood anybody. A request that failed is answered with the error; once a broker has not
         answered, the rest of its sequence is not sent.
         """
-        answers: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[Response] = queue.SimpleQueue()
 
         async def ask_one_broker(node_id: int, sequence: Sequence[Ask]) -> None:
             silent: ToolkitError | None = None
             for about, request in sequence:
                 if silent:
-                    answers.put(Answer(node_id, about, silent))
+                    answers.put(Response(node_id, about, silent))
                     continue
                 try:
-                    answers.put(Answer(node_id, about, await self._answer(request, node_id)))
+                    answers.put(Response(node_id, about, await self._answer(request, node_id)))
                 except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                     error = _request_error(self.cluster, request, exc)
-                    answers.put(Answer(node_id, about, error))
+                    answers.put(Response(node_id, about, error))
                     silent = error if isinstance(exc, NO_ANSWER) else None
 
         for node_id, sequence in asks.items():

@@ -21,7 +21,7 @@ TOPICS_PER_REQUEST = 1000
 UNKNOWN_TOPIC = 3
 
 
-class Leader(NamedTuple):
+class LogLeader(NamedTuple):
     """The broker that leads a partition, and how often leadership has changed until then."""
 
     node_id: int
@@ -55,9 +55,9 @@ def topic_reason(code: int) -> str:
 
 def find_leaders(
     connection: Connection, partitions: Collection[TopicPartition]
-) -> tuple[dict[TopicPartition, Leader], dict[TopicPartition, str]]:
+) -> tuple[dict[TopicPartition, LogLeader], dict[TopicPartition, str]]:
     """Return the leader of each partition that has one, and in words why the others have none."""
-    leaders: dict[TopicPartition, Leader] = {}
+    leaders: dict[TopicPartition, LogLeader] = {}
     without = dict.fromkeys(partitions, "the partition does not exist")
     by_topic: dict[str, list[TopicPartition]] = defaultdict(list)
     for partition in without:
@@ -74,14 +74,14 @@ def find_leaders(
                 if found.leader_id < 0:
                     without[key] = "it has no leader"
                 else:
-                    leaders[key] = Leader(found.leader_id, found.leader_epoch)
+                    leaders[key] = LogLeader(found.leader_id, found.leader_epoch)
                     del without[key]
     return leaders, without
 
 
 def ask_leaders(
     connection: Connection,
-    leaders: Mapping[TopicPartition, Leader],
+    leaders: Mapping[TopicPartition, LogLeader],
     build: Callable[[Sequence[TopicPartition]], Iterable[tuple[Any, Any]]],
 ) -> Iterator[Told]:
     """

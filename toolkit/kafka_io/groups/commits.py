@@ -19,7 +19,7 @@ FIRST_COMMIT = "an open transaction is about to make the first commit here"
 MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
 
 
-class _Held(NamedTuple):
+class _PendingCommit(NamedTuple):
     """The key of a committed offset that an open transaction is about to change."""
 
     group_id: str
@@ -44,13 +44,14 @@ def read_commits(
     """
     everything = dict.fromkeys(group_ids, ())
     rows = list(_read(connection, everything, require_stable=True, on_group=on_group))
-    held = {row for row in rows if isinstance(row, _Held)}
+    held = {row for row in rows if isinstance(row, _PendingCommit)}
     groups = dict.fromkeys((key.group_id for key in held), ())
     again = list(_read(connection, groups, require_stable=False))
     pending = [
         replace(row, pending=True)
         for row in again
-        if isinstance(row, Commit) and _Held(row.group_id, row.topic, row.partition) in held
+        if isinstance(row, Commit)
+        and _PendingCommit(row.group_id, row.topic, row.partition) in held
     ]
     commits = [row for row in rows if isinstance(row, Commit)]
     problems = [row for row in (*rows, *again) if isinstance(row, Problem)]
@@ -68,7 +69,7 @@ def read_first_commits(
     """
     rows = _read(connection, partitions, require_stable=True)
     return [
-        Problem("committed offset", FIRST_COMMIT, *row) if isinstance(row, _Held) else row
+        Problem("committed offset", FIRST_COMMIT, *row) if isinstance(row, _PendingCommit) else row
         for row in rows
         if not isinstance(row, Commit)
     ]
@@ -80,7 +81,7 @@ def _read(
     *,
     require_stable: bool,
     on_group: Callable[[], None] = lambda: None,
-) -> Iterator[Commit | Problem | _Held]:
+) -> Iterator[Commit | Problem | _PendingCommit]:
     def build(chunk: Sequence[str]) -> OffsetFetchRequest:
         groups = [
             OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(wanted[g]))
@@ -109,7 +110,7 @@ def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:
     return [one(name=name, partition_indexes=rows) for name, rows in by_topic.items()] or None
 
 
-def _rows(group: Any) -> Iterator[Commit | Problem | _Held]:
+def _rows(group: Any) -> Iterator[Commit | Problem | _PendingCommit]:
     group_id = group.group_id
     for topic in group.topics:
         name = topic.name
@@ -124,7 +125,7 @@ def _rows(group: Any) -> Iterator[Commit | Problem | _Held]:
                     found.metadata or "",
                 )
             elif found.error_code == UNSTABLE_OFFSET_COMMIT:
-                yield _Held(group_id, name, found.partition_index)
+                yield _PendingCommit(group_id, name, found.partition_index)
             elif found.error_code != NO_ERROR:
                 why = reason(found.error_code)
                 yield Problem("committed offset", why, group_id, name, found.partition_index)

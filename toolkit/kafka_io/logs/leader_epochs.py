@@ -10,7 +10,7 @@ from typing import Any
 from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.leaders import Leader, ask_leaders, find_leaders
+from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, find_leaders
 from toolkit.model import EpochEnd, LogOffsets, Problem, TopicPartition
 
 MAX_ROUNDS = 32  # a partition that has had more leaders keeps its older epochs unknown
@@ -54,7 +54,7 @@ def with_epochs(
 
 def _ask(
     connection: Connection,
-    leaders: Mapping[TopicPartition, Leader],
+    leaders: Mapping[TopicPartition, LogLeader],
     epochs: Mapping[TopicPartition, int],
 ) -> Iterator[tuple[TopicPartition, EpochEnd | str]]:
     def requests(

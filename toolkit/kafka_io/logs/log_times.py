@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.leaders import Leader, ask_leaders, find_leaders
+from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, find_leaders
 from toolkit.kafka_io.client.timestamps import EPOCH, from_ms, to_ms
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.logs.time_probes import FAR, NOTHING, YOUNGEST, Lines, Probe, Search
@@ -131,7 +131,7 @@ class _Asking:
         self._searches = searches
         self.rounds = self.requests = 0
         asked = [partition for partition, search in searches.items() if search.next]
-        self._leaders: dict[TopicPartition, Leader]
+        self._leaders: dict[TopicPartition, LogLeader]
         self._leaders, self.failed = find_leaders(connection, asked)
 
     def left(self) -> Iterator[Search]:

@@ -102,7 +102,7 @@ def read_records_around(
             problems.append(Problem(WHAT, window, None, *partition))
         elif window.start < window.end:
             windows[partition] = window
-    reading = _Reading(windows)
+    reading = _FetchedRecords(windows)
     if windows:
         try:
             settings = {**bulk_settings(cluster), **LOOK}
@@ -135,7 +135,7 @@ def _window(log: LogOffsets, offset: int, before: int, after: int) -> _Window | 
     return _Window(start, log.log_end, offset, before, after)
 
 
-class _Reading:
+class _FetchedRecords:
     """What was read of each partition so far, and which of them are still to come."""
 
     def __init__(self, windows: Mapping[TopicPartition, _Window]) -> None:
@@ -185,7 +185,7 @@ class _Reading:
         return [Problem(WHAT, why, None, *p) for p, why in sorted(self._why.items())]
 
 
-def _read(consumer: Consumer, reading: _Reading) -> None:
+def _read(consumer: Consumer, reading: _FetchedRecords) -> None:
     """Read until every partition has what is wanted, or nothing comes any more."""
     consumer.assign([Assignment(*p, window.start) for p, window in reading.windows.items()])
     stop_at = time.monotonic() + IN_ALL_S

@@ -17,7 +17,7 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.connection import REQUEST_TIMEOUT_S, Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
-from toolkit.kafka_io.membership.request import Request
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.model import HOLDER, Cluster
 
 GIVE_UP_AFTER_S = 30.0
@@ -65,12 +65,12 @@ class GroupChannel:
         self._open.close()
         self._talk = self._join = self._coordinator = None
 
-    def ask(self, request: Request) -> Any:
+    def ask(self, request: MemberRequest) -> Any:
         """Send a request and return its answer, as `request.read` gives it."""
         (answer,) = self.ask_together([request])
         return answer
 
-    def ask_together(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+    def ask_together(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
         """
         Send requests in one go and return their answers in order.
 
@@ -93,12 +93,12 @@ class GroupChannel:
             self.check()
             time.sleep(PAUSE_S)
 
-    def start(self, request: Request) -> None:
+    def start(self, request: MemberRequest) -> None:
         """Send a request on a connection of its own and leave it waiting, unheard."""
         connection = self._connect()
         connection.start(request.build(self.group_id), to=self._find(connection))
 
-    def _ask_once(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+    def _ask_once(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
         waits = any(request.waits for request in requests)
         connection = self._connection(waits=waits)
         if all(request.to_any for request in requests):

@@ -118,7 +118,7 @@ class Sync:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class ClassicHeartbeat:
     """Stay a member; error 27 says that the group is coming together again."""
 
     member_id: str

@@ -27,7 +27,7 @@ class IdPartition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Beaten:
+class HeartbeatResult:
     """The answer to a heartbeat; `assigned` is None where the assignment did not change."""
 
     error: int
@@ -38,7 +38,7 @@ class Beaten:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class ConsumerHeartbeat:
     """A heartbeat: epoch 0 joins, -1 leaves; what is None has not changed since the last one."""
 
     member_id: str
@@ -73,13 +73,13 @@ class Beat:
             min_version=1,
         )
 
-    def read(self, response: Any) -> Beaten:
+    def read(self, response: Any) -> HeartbeatResult:
         """Return what the coordinator says."""
         code = response.error_code
         if code != NO_ERROR:
-            return Beaten(code, reason(code, response.error_message))
+            return HeartbeatResult(code, reason(code, response.error_message))
         assigned = response.assignment
-        return Beaten(
+        return HeartbeatResult(
             NO_ERROR,
             epoch=response.member_epoch,
             assigned=None
@@ -179,13 +179,13 @@ def _by_topic(partitions: Iterable[IdPartition]) -> dict[UUID, list[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class StaticBeat(Beat):
+class StaticHeartbeat(ConsumerHeartbeat):
     """Join as a static member; later heartbeats, and leaving for good, need no instance id."""
 
     instance_id: str = ""
 
     def build(self, group_id: str) -> Any:
         """Return the protocol message."""
-        message = Beat.build(self, group_id)
+        message = ConsumerHeartbeat.build(self, group_id)
         message.instance_id = self.instance_id
         return message

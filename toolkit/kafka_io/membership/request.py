@@ -12,7 +12,7 @@ MEMBER_ID_REQUIRED = 79
 GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 69, 110
 
 
-class Answer(Protocol):
+class MemberResponse(Protocol):
     """What was heard: `error` is the broker's code, 0 where all is well."""
 
     @property
@@ -20,7 +20,7 @@ class Answer(Protocol):
         """The broker's error code."""
 
 
-class Request(Protocol):
+class MemberRequest(Protocol):
     """One request to a group's coordinator, or, where `to_any`, to any broker."""
 
     to_any: ClassVar[bool]
@@ -29,7 +29,7 @@ class Request(Protocol):
     def build(self, group_id: str) -> Any:
         """Return the protocol message."""
 
-    def read(self, response: Any) -> Answer:
+    def read(self, response: Any) -> MemberResponse:
         """Return what the broker's answer says."""
 
 

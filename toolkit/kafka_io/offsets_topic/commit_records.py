@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.offsets_topic.partitions import OFFSET_COMMIT_TYPES, UnknownRecord
-from toolkit.kafka_io.offsets_topic.record_fields import Fields
+from toolkit.kafka_io.offsets_topic.record_fields import FieldReader
 
 NEWEST_VERSION, FLEXIBLE_VERSION = 4, 4
 NO_EPOCH = -1
@@ -50,7 +50,7 @@ class CommitValue(NamedTuple):
 
 def decode_commit_key(key: bytes) -> CommitKey:
     """Decode the key of an offset commit; raises UnknownRecord for any other bytes."""
-    fields = Fields(key, "offset commit key")
+    fields = FieldReader(key, "offset commit key")
     kind = fields.int16()
     if kind not in OFFSET_COMMIT_TYPES:
         raise UnknownRecord(f"record type {kind}")
@@ -63,7 +63,7 @@ def decode_commit_key(key: bytes) -> CommitKey:
 
 def decode_commit_value(value: bytes) -> CommitValue:
     """Decode an OffsetCommitValue of version 0 to 4; raises UnknownRecord for any other bytes."""
-    fields = Fields(value, "offset commit value")
+    fields = FieldReader(value, "offset commit value")
     version = fields.version(NEWEST_VERSION, flexible_from=FLEXIBLE_VERSION)
     offset = fields.int64()
     epoch = fields.int32() if version >= 3 else NO_EPOCH

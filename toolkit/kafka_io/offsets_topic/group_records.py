@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
-from toolkit.kafka_io.offsets_topic.record_fields import Fields
+from toolkit.kafka_io.offsets_topic.record_fields import FieldReader
 
 NEWEST_CLASSIC, FLEXIBLE_CLASSIC = 4, 4
 STABLE_MEMBER = 0  # the state in a current assignment, of KIP-848 and streams members alike
@@ -24,7 +24,7 @@ class GroupKey(NamedTuple):
     member: str | None
 
 
-class ClassicMember(NamedTuple):
+class ClassicMemberRecord(NamedTuple):
     """A member in a classic group's record."""
 
     member_id: str
@@ -37,10 +37,10 @@ class ClassicGroup(NamedTuple):
     protocol_type: str
     generation: int
     changed_ms: int  # currentStateTimestamp
-    members: tuple[ClassicMember, ...]
+    members: tuple[ClassicMemberRecord, ...]
 
 
-class ConsumerMember(NamedTuple):
+class ConsumerMemberRecord(NamedTuple):
     """ConsumerGroupMemberMetadataValue: what a KIP-848 member subscribes to."""
 
     topics: tuple[str, ...]
@@ -74,7 +74,7 @@ class Topology(NamedTuple):
 
 def decode_group_key(key: bytes) -> GroupKey:
     """Decode the key of a group's own record, of any type."""
-    fields = Fields(key, "group key")
+    fields = FieldReader(key, "group key")
     kind = fields.int16()
     member_types = (5, 7, 8, 10, 13, 14, 16, 19, 21, 22)
     found = GroupKey(fields.text(), fields.text() if kind in member_types else None)
@@ -84,10 +84,10 @@ def decode_group_key(key: bytes) -> GroupKey:
 
 def decode_classic_group(value: bytes) -> ClassicGroup:
     """Decode a GroupMetadataValue of version 0 to 4."""
-    fields = Fields(value, "classic group value")
+    fields = FieldReader(value, "classic group value")
     version = fields.version(NEWEST_CLASSIC, flexible_from=FLEXIBLE_CLASSIC)
 
-    def member() -> ClassicMember:
+    def member() -> ClassicMemberRecord:
         member_id = fields.text()
         if version >= 3:
             fields.nullable_text()  # the instance id
@@ -99,7 +99,7 @@ def decode_classic_group(value: bytes) -> ClassicGroup:
         subscription = fields.blob()
         fields.blob()  # the assignment
         fields.tags()
-        return ClassicMember(member_id, subscription)
+        return ClassicMemberRecord(member_id, subscription)
 
     protocol_type, generation = fields.text(), fields.int32()
     fields.nullable_text()  # the protocol
@@ -113,7 +113,7 @@ def decode_classic_group(value: bytes) -> ClassicGroup:
 
 def generation_of(value: bytes) -> int | None:
     """Return the generation in a GroupMetadataValue, of which no more is read; None: unreadable."""
-    fields = Fields(value, "classic group value")
+    fields = FieldReader(value, "classic group value")
     try:
         fields.version(NEWEST_CLASSIC, flexible_from=FLEXIBLE_CLASSIC)
         fields.text()  # the protocol type
@@ -158,7 +158,7 @@ def decode_streams_group(value: bytes) -> StreamsGroup:
     return StreamsGroup(epoch)
 
 
-def decode_consumer_member(value: bytes) -> ConsumerMember:
+def decode_consumer_member(value: bytes) -> ConsumerMemberRecord:
     """Decode a ConsumerGroupMemberMetadataValue."""
     fields = _flexible(value, "member")
     fields.nullable_text()  # instance id
@@ -170,7 +170,7 @@ def decode_consumer_member(value: bytes) -> ConsumerMember:
     fields.nullable_text()  # server assignor
     fields.tags()
     fields.end()
-    return ConsumerMember(tuple(topics), pattern)
+    return ConsumerMemberRecord(tuple(topics), pattern)
 
 
 def decode_current_assignment(value: bytes) -> CurrentAssignment:
@@ -233,8 +233,8 @@ def decode_topology(value: bytes) -> Topology:
     return Topology(epoch, frozenset(topics), tuple(patterns))
 
 
-def _flexible(value: bytes, what: str) -> Fields:
+def _flexible(value: bytes, what: str) -> FieldReader:
     """Begin to read a value of which only version 0 is known, which is flexible."""
-    fields = Fields(value, what)
+    fields = FieldReader(value, what)
     fields.version(0, flexible_from=0)
     return fields

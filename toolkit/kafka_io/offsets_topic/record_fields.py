@@ -21,7 +21,7 @@ VARINT_BYTES = 5
 LONGEST_STRING = 0x7FFF
 
 
-class Fields:
+class FieldReader:
     """A position in some bytes; every read raises UnknownRecord where they do not hold it."""
 
     __slots__ = ("_data", "_flexible", "_position", "_what")

@@ -45,7 +45,7 @@ ABOUT_THE_GROUP = frozenset({14, 15, 16, 22, 24, 25, 27, 30, 69, 82, 110, 113})
 HAS_MEMBERS = 25
 
 
-class Answered(NamedTuple):
+class WriteResult(NamedTuple):
     """
     What a coordinator said: the group's own error, and the errors of single partitions.
 
@@ -72,7 +72,7 @@ class GroupWriter:
                 if found.error_code == NO_ERROR:
                     self._coordinators[found.key] = found.node_id
 
-    def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> Answered:
+    def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
         refused: dict[TopicPartition, str] = {}
         for chunk in _chunks(group_id, positions):
@@ -80,18 +80,18 @@ class GroupWriter:
             codes = _codes(answer)
             group_codes = set(codes.values()) & ABOUT_THE_GROUP
             if group_codes and len(set(codes.values())) == 1:
-                return Answered(_commit_reason(group_codes.pop()), refused)
+                return WriteResult(_commit_reason(group_codes.pop()), refused)
             refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
-        return Answered("", refused)
+        return WriteResult("", refused)
 
-    def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> Answered:
+    def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets of a live group in one transaction; see `transactional_commit`."""
         with OffsetsTransaction(self._connection, group_id) as transaction:
             for chunk in _chunks(group_id, positions):
                 transaction.add(chunk)
             transaction.commit()
         self.wait_for_the_end_of(group_id, positions)
-        return Answered()
+        return WriteResult()
 
     def wait_for_the_end_of(self, group_id: str, moved: Mapping[TopicPartition, Position]) -> None:
         """Wait until a transaction that was ended has reached the group, which takes its marker."""
@@ -103,19 +103,19 @@ class GroupWriter:
                 return
             time.sleep(MARKER_PAUSE_S)
 
-    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> Answered:
+    def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> WriteResult:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""
         refused: dict[TopicPartition, str] = {}
         for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
             request = _delete_request(group_id, chunk)
             answer = self._ask(group_id, request, lambda response: response.error_code)
             if answer.error_code != NO_ERROR:
-                return Answered(reason(answer.error_code), refused)
+                return WriteResult(reason(answer.error_code), refused)
             codes = _codes(answer)
             refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
-        return Answered("", refused)
+        return WriteResult("", refused)
 
-    def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> Answered:
+    def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> WriteResult:
         """
         Delete an idle group with everything it committed (KIP-229), `held`.
 
@@ -129,7 +129,7 @@ class GroupWriter:
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
         code = answer.results[0].error_code
-        return Answered(reason(code) if code != NO_ERROR else "")
+        return WriteResult(reason(code) if code != NO_ERROR else "")
 
     def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""

@@ -73,7 +73,7 @@ def rejoin(connection: Connection, group: Group) -> None:
             f"{group.protocol_type!r}, of which we do not know how not to disturb them",
             hint="start one of its own members for a moment",
         )
-    member = _Member(connection, group)
+    member = _RejoiningMember(connection, group)
     member.check_alone()
     try:
         member.join()
@@ -86,7 +86,7 @@ def rejoin(connection: Connection, group: Group) -> None:
         )
 
 
-class _Member:
+class _RejoiningMember:
     """A member of ours, at the coordinator of one group."""
 
     def __init__(self, connection: Connection, group: Group) -> None:

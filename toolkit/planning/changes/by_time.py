@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from toolkit.model import Group
 from toolkit.plan import Finding, Severity
-from toolkit.planning.changes.targets import Aim, Place, Target, ToLatest
+from toolkit.planning.changes.targets import Aim, Target, TargetPlace, ToLatest
 from toolkit.planning.selection.index import Index
 
 
@@ -39,7 +39,7 @@ class ToDatetime(Target):
         asked = self.asked or f"to-datetime {_utc(self.at)}"
         return f"{asked} (past the end: {self.past_end})"
 
-    def aim(self, place: Place, index: Index) -> Aim:
+    def aim(self, place: TargetPlace, index: Index) -> Aim:
         """Return the offset of the first record that is young enough."""
         facts = index.snapshot
         if self.at > facts.taken_at:
@@ -63,7 +63,7 @@ class ToDatetime(Target):
             why = f"{_utc(self.at)} is still to come: it is {_utc(now)} now"
             yield Finding("in-the-future", Severity.BLOCK, why)
 
-    def _past_end(self, place: Place, index: Index) -> Aim:
+    def _past_end(self, place: TargetPlace, index: Index) -> Aim:
         why = f"no record is as young as {_utc(self.at)}"
         if self.past_end is PastEnd.LATEST:
             end = ToLatest().aim(place, index)

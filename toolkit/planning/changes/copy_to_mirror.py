@@ -40,7 +40,7 @@ MARKERS = 2  # so many transaction markers may lie between a commit and the reco
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class MirrorPair:
     """Which group is copied to which, and what the mirror puts before the names of topics."""
 
     source: str
@@ -122,7 +122,7 @@ def plan_copy_between(
     source: Snapshot,
     mirror: Snapshot,
     *,
-    pair: Pair,
+    pair: MirrorPair,
     by: ByOffset | ByTime,
     topics: Sequence[str] = (),
 ) -> Plan:
@@ -153,7 +153,12 @@ def plan_copy_between(
 
 
 def _copied(
-    here: Facts, there: Facts, *, pair: Pair, by: ByOffset | ByTime, scopes: Sequence[TopicScope]
+    here: Facts,
+    there: Facts,
+    *,
+    pair: MirrorPair,
+    by: ByOffset | ByTime,
+    scopes: Sequence[TopicScope],
 ) -> Iterator[Part]:
     refusals = tuple(why_no_source(here, pair.source))
     yield from refusals
@@ -203,7 +208,7 @@ def records_to_date(
 
 
 def instants(
-    source: Snapshot, pair: Pair, times: Mapping[tuple[TopicPartition, int], datetime]
+    source: Snapshot, pair: MirrorPair, times: Mapping[tuple[TopicPartition, int], datetime]
 ) -> dict[TopicPartition, datetime]:
     """Return at which instant each partition of the mirror is to be looked up."""
     dated = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from toolkit.errors import UsageError
 from toolkit.model import Group, TopicPartition
 from toolkit.plan import Finding, Position, Severity
-from toolkit.planning.changes.targets import Aim, Place, Target
+from toolkit.planning.changes.targets import Aim, Target, TargetPlace
 from toolkit.planning.selection.index import Index
 from toolkit.planning.selection.scope import TopicScope, ranges, scopes_of
 
@@ -38,7 +38,7 @@ class FromOffsets(Target):
         """Return the rows of a group; its own come before those for every group."""
         return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}
 
-    def aim(self, place: Place, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the row's offset."""
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]

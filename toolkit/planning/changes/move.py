@@ -28,11 +28,11 @@ from toolkit.planning.changes.from_offsets import from_offsets
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import Target
-from toolkit.planning.holds.hold_context import Background, HoldTerms
+from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.planning.selection.plan_parts import note
 from toolkit.planning.selection.scope import scopes_of
 
-BACKGROUND = Background()
+BACKGROUND = HoldFacts()
 UNHELD = (
     "its partitions cannot be held (KIP-1071): those that read them are evicted, wait while they "
     "are moved, and read again on all their partitions what they have not committed yet; what they "
@@ -51,7 +51,7 @@ class MoveRequest:
     topics: tuple[str, ...] = ()
     new_topics: bool = False
     prefer: Prefer = Prefer.LOSSLESS
-    beside: Background = field(default_factory=Background)
+    beside: HoldFacts = field(default_factory=HoldFacts)
 
 
 class PlannedMove(NamedTuple):
@@ -108,7 +108,7 @@ def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
     return GroupType.STREAMS not in types
 
 
-def move_back(done: Plan, run_id: str, *, beside: Background = BACKGROUND) -> MoveRequest:
+def move_back(done: Plan, run_id: str, *, beside: HoldFacts = BACKGROUND) -> MoveRequest:
     """Return what puts offsets of a live group back to where a run found them."""
     (group,) = done.group_ids
     before: dict[tuple[str | None, TopicPartition], int | Position] = {

@@ -13,7 +13,7 @@ from dataclasses import replace
 from toolkit.errors import UsageError
 from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Severity
-from toolkit.planning.holds.hold_context import Background, HoldCase, HoldTerms
+from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
 from toolkit.planning.holds.hold_rules import (
     CASE_RULES,
@@ -37,7 +37,7 @@ from toolkit.planning.selection.scope import (
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
 LEFT_BEHIND = "goes on with the hold of a process that is gone"
 HOLD_TERMS = HoldTerms()
-BACKGROUND = Background()
+BACKGROUND = HoldFacts()
 
 
 def plan_pause(
@@ -46,7 +46,7 @@ def plan_pause(
     group: str,
     topics: Sequence[str],
     terms: HoldTerms = HOLD_TERMS,
-    beside: Background = BACKGROUND,
+    beside: HoldFacts = BACKGROUND,
 ) -> Plan:
     """
     Plan to keep partitions of one group from its members while the others go on.
@@ -69,7 +69,7 @@ def plan_pause(
         left = [p for p in partitions if p in known.paused and p in beside.left_behind]
         yield from already_paused(known, [p for p in partitions if p not in left])
         wanted = tuple(p for p in partitions if p not in known.paused)
-        case = HoldCase(facts.index, known, wanted, terms, beside)
+        case = HoldContext(facts.index, known, wanted, terms, beside)
         if wanted:
             yield from judge(case)
         changes = [Change(p, None, None, _why_held(case, p)) for p in wanted]
@@ -126,7 +126,7 @@ def plan_resume(
     return plan_of(snapshot, parts(), intent=Intent.RESUME, request=request)
 
 
-def judge(case: HoldCase) -> Iterator[Finding]:
+def judge(case: HoldContext) -> Iterator[Finding]:
     """Yield what stands in the way of a hold, what is to be known, and what it costs."""
     for rule, why_not in GROUP_RULES.items():
         if why := why_not(case.group):
@@ -170,7 +170,7 @@ def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterat
             yield note("already-paused", why, group.group_id)
 
 
-def _why_held(case: HoldCase, partition: TopicPartition) -> str:
+def _why_held(case: HoldContext, partition: TopicPartition) -> str:
     owner, lag = case.owners.get(partition), case.lag(partition)
     whose = f"owned by {owner.in_words}" if owner else "owned by nobody"
     return f"{whose}; nothing committed" if lag is None else f"{whose}; lag {lag:,}"

@@ -20,7 +20,7 @@ from toolkit.planning.changes.clamp import (
     leader_epoch_at,
 )
 from toolkit.planning.changes.from_offsets import narrow
-from toolkit.planning.changes.targets import Aim, Place, Target
+from toolkit.planning.changes.targets import Aim, Target, TargetPlace
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,
@@ -50,7 +50,7 @@ def plan_reset(
     UsageError where a scope cannot be read or no group is named.
     """
     scopes = parse_topics(topics)
-    request = _Request(Facts.of(snapshot), target, scopes, new_topics)
+    request = _ResetRequest(Facts.of(snapshot), target, scopes, new_topics)
     chosen, findings = choose_groups(request.index, groups)
 
     def parts() -> Iterator[Part]:
@@ -65,7 +65,7 @@ def plan_reset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _ResetRequest:
     facts: Facts
     target: Target
     scopes: Sequence[TopicScope]
@@ -76,7 +76,7 @@ class _Request:
         return self.facts.index
 
 
-def _plan_group(request: _Request, group: Group) -> Iterator[Part]:
+def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
     """Yield what is to be said of a group, and the step with its changes where it has any."""
     index, group_id = request.index, group.group_id
     if not is_plannable(index, group):
@@ -104,7 +104,7 @@ def _plan_group(request: _Request, group: Group) -> Iterator[Part]:
 
 
 def _partitions(
-    request: _Request, group_id: str
+    request: _ResetRequest, group_id: str
 ) -> tuple[tuple[TopicPartition, ...], list[Finding]]:
     """Return the partitions meant: by the scopes, by what is written down, or by both."""
     scopes = request.scopes
@@ -120,13 +120,13 @@ def _partitions(
 
 def _place(
     group: Group, partition: TopicPartition, commit: Commit | None, log: LogOffsets
-) -> Place:
+) -> TargetPlace:
     start, end = log.log_start or 0, log.log_end or 0
     stable = end if log.last_stable is None else min(max(log.last_stable, start), end)
-    return Place(group, partition, commit, log, start, end, stable)
+    return TargetPlace(group, partition, commit, log, start, end, stable)
 
 
-def _findings(aim: Aim, place: Place) -> Iterator[Finding]:
+def _findings(aim: Aim, place: TargetPlace) -> Iterator[Finding]:
     """Yield what the target says of a place, what is gone there, and what is about to happen."""
     about = (place.group.group_id, *place.partition)
     if place.commit and place.commit.pending:
@@ -139,7 +139,9 @@ def _findings(aim: Aim, place: Place) -> Iterator[Finding]:
         yield Finding("before-log-start", Severity.NOTE, why, *about)
 
 
-def _after(wanted: int | Position, place: Place, held: Position | None) -> tuple[Position, str]:
+def _after(
+    wanted: int | Position, place: TargetPlace, held: Position | None
+) -> tuple[Position, str]:
     """Return what is to be committed for what is wanted, and in words what had to differ."""
     if isinstance(wanted, Position):
         return land(wanted, place.log)

@@ -23,7 +23,7 @@ from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_ste
 from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
 
 
-class Saved(Protocol):
+class SavedCommits(Protocol):
     """Committed offsets that were saved, and of which cluster at which time."""
 
     @property
@@ -49,7 +49,7 @@ class Saved(Protocol):
 
 def plan_restore(
     snapshot: Snapshot,
-    saved: Saved,
+    saved: SavedCommits,
     *,
     groups: Sequence[str] = (),
     topics: Sequence[str] = (),
@@ -95,7 +95,7 @@ def plan_restore(
     return plan_of(snapshot, parts(), intent=Intent.RESTORE, request=request, allows=allows)
 
 
-def _other_cluster(saved: Saved, snapshot: Snapshot) -> Iterator[Finding]:
+def _other_cluster(saved: SavedCommits, snapshot: Snapshot) -> Iterator[Finding]:
     if saved.cluster_id != snapshot.cluster_id:
         why = (
             f"the backup is of cluster {saved.cluster} with the id {saved.cluster_id!r}, this "
@@ -130,7 +130,7 @@ def _restored(
         yield note("not-in-backup", why, group_id)
 
 
-def _by_group(saved: Saved) -> dict[str, dict[TopicPartition, Position]]:
+def _by_group(saved: SavedCommits) -> dict[str, dict[TopicPartition, Position]]:
     by_group: dict[str, dict[TopicPartition, Position]] = defaultdict(dict)
     for commit in saved.commits:
         partition = TopicPartition(commit.topic, commit.partition)

@@ -18,7 +18,7 @@ from toolkit.plan import Finding, Position, Severity
 from toolkit.planning.selection.index import Index
 
 
-class Place(NamedTuple):
+class TargetPlace(NamedTuple):
     """One partition of one group: what is committed there, and where the log begins and ends."""
 
     group: Group
@@ -46,7 +46,7 @@ class Target(Protocol):
     def words(self) -> str:
         """The request in words, as on the command line."""
 
-    def aim(self, place: Place, index: Index) -> Aim:
+    def aim(self, place: TargetPlace, index: Index) -> Aim:
         """Return where the offset of one partition should go."""
 
     def named(self, _group_id: str) -> Mapping[TopicPartition, int | Position] | None:
@@ -64,7 +64,7 @@ class ToEarliest(Target):
 
     words: str = "to-earliest"
 
-    def aim(self, place: Place, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the log start."""
         return Aim(place.log_start, "the log start")
 
@@ -80,7 +80,7 @@ class ToLatest(Target):
 
     words: str = "to-latest"
 
-    def aim(self, place: Place, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the last stable offset."""
         if place.last_stable < place.log_end:
             why = f"the last stable offset: a transaction is open; the log ends at {place.log_end}"
@@ -94,7 +94,7 @@ class ToCurrent(Target):
 
     words: str = "to-current"
 
-    def aim(self, place: Place, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the committed offset, or the end of the log that is nearest to it."""
         if place.commit is None:
             return Aim(None, "nothing is committed here, so there is nothing to heal", "no-commit")
@@ -123,7 +123,7 @@ class ToOffset(Target):
         """The request in words."""
         return f"to-offset {self.offset}"
 
-    def aim(self, _place: Place, _index: Index) -> Aim:
+    def aim(self, _place: TargetPlace, _index: Index) -> Aim:
         """Return the offset."""
         return Aim(self.offset, f"offset {self.offset}")
 
@@ -139,7 +139,7 @@ class ShiftBy(Target):
         """The request in words."""
         return f"shift-by {self.records}"
 
-    def aim(self, place: Place, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the commit plus the shift, also from a commit that is outside the log (R14)."""
         if place.commit is None:
             return Aim(None, "nothing is committed here that could be shifted", "no-commit")

@@ -42,7 +42,7 @@ class Form(StrEnum):
     HEX = "hex"
 
 
-class Place(StrEnum):
+class RecordPlace(StrEnum):
     """Where a record lies, seen from the committed offset."""
 
     BEFORE = "before"
@@ -160,15 +160,15 @@ def _line(depth: int) -> str:
     return "\n" + "  " * min(depth, _DEEPEST)
 
 
-def places(records: Iterable[Record], positions: Mapping[TopicPartition, int]) -> list[Place]:
+def places(records: Iterable[Record], positions: Mapping[TopicPartition, int]) -> list[RecordPlace]:
     """Return where each record lies; records are in order of partition and offset."""
     found = []
     had_next: set[TopicPartition] = set()
     for record in records:
         if record.offset < positions[record.partition]:
-            found.append(Place.BEFORE)
+            found.append(RecordPlace.BEFORE)
         else:
-            found.append(Place.AFTER if record.partition in had_next else Place.NEXT)
+            found.append(RecordPlace.AFTER if record.partition in had_next else RecordPlace.NEXT)
             had_next.add(record.partition)
     return found
 

@@ -82,8 +82,8 @@ def find_stuck(
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
     before = _committed(first, group_id)
     group = next((group for group in second.groups if group.group_id == group_id), None)
-    looks = _Looks(first, second, group, waits_since, patience_s, _moving_owners(frame, before))
-    cases = [_Case.of(row, before, looks) for row in frame.to_dict("records")]
+    looks = _Samples(first, second, group, waits_since, patience_s, _moving_owners(frame, before))
+    cases = [_Evidence.of(row, before, looks) for row in frame.to_dict("records")]
     judged = [_judge(case, looks) for case in cases]
     frame = frame.assign(
         verdict=[str(verdict) for verdict, _ in judged],
@@ -104,7 +104,7 @@ def find_stuck(
 
 
 @dataclass(frozen=True, slots=True)
-class _Looks:
+class _Samples:
     """What holds for all partitions of the group."""
 
     first: Snapshot
@@ -120,7 +120,7 @@ class _Looks:
 
 
 @dataclass(frozen=True, slots=True)
-class _Case:
+class _Evidence:
     """One partition, with None for what is not known."""
 
     partition: TopicPartition
@@ -139,8 +139,8 @@ class _Case:
 
     @classmethod
     def of(
-        cls, row: Mapping[Any, Any], before: Mapping[TopicPartition, int], looks: _Looks
-    ) -> _Case:
+        cls, row: Mapping[Any, Any], before: Mapping[TopicPartition, int], looks: _Samples
+    ) -> _Evidence:
         partition = TopicPartition(row["topic"], int(row["partition"]))
         committed, earlier = _whole(row["committed"]), before.get(partition)
         moved = None if committed is None or earlier is None else committed - earlier
@@ -165,12 +165,12 @@ class _Case:
         )
 
 
-def _judge(case: _Case, looks: _Looks) -> Judged:
+def _judge(case: _Evidence, looks: _Samples) -> Judged:
     """Return the verdict on a partition; the first rule that applies decides."""
     return next(_rules(case, looks))
 
 
-def _rules(case: _Case, looks: _Looks) -> Iterator[Judged]:
+def _rules(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     yield from _of_the_log(case)
     if case.moved:
         yield Verdict.MOVES, _movement(case.moved, looks.apart_s)
@@ -184,7 +184,7 @@ def _rules(case: _Case, looks: _Looks) -> Iterator[Judged]:
     yield _still(case, looks)
 
 
-def _of_the_log(case: _Case) -> Iterator[Judged]:
+def _of_the_log(case: _Evidence) -> Iterator[Judged]:
     if case.committed is None:
         yield Verdict.UNKNOWN, "nothing is committed: where it starts is a setting of its consumers"
     if case.position == BEYOND_LOG_END:
@@ -195,7 +195,7 @@ def _of_the_log(case: _Case) -> Iterator[Judged]:
         yield Verdict.OUTSIDE, f"{case.lost:,} records were deleted before they were read"
 
 
-def _of_the_group(case: _Case, looks: _Looks) -> Iterator[Judged]:
+def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     group = looks.group
     if group is None or not group.described:
         yield Verdict.UNKNOWN, "the group could not be described"
@@ -207,7 +207,7 @@ def _of_the_group(case: _Case, looks: _Looks) -> Iterator[Judged]:
         yield Verdict.LEFT_OVER, "no member subscribes to the topic, so nobody will read it"
 
 
-def _still(case: _Case, looks: _Looks) -> Judged:
+def _still(case: _Evidence, looks: _Samples) -> Judged:
     """Judge a partition in which records wait and the commit did not move."""
     waiting = _waiting(case, looks)
     if case.moved is None:
@@ -235,13 +235,13 @@ def _movement(moved: int, apart_s: float) -> str:
     return f"went {way} by {abs(moved):,} in {_time(apart_s)}"
 
 
-def _waiting(case: _Case, looks: _Looks) -> str:
+def _waiting(case: _Evidence, looks: _Samples) -> str:
     some = "1 record waits" if case.lag == 1 else f"{case.lag:,} records wait"
     waited_s = _waited_s(case, looks)
     return some if waited_s is None else f"{some}, the first written {_time(waited_s)} ago"
 
 
-def _waited_s(case: _Case, looks: _Looks) -> float | None:
+def _waited_s(case: _Evidence, looks: _Samples) -> float | None:
     if case.waits_since is None:
         return None
     return max(0.0, (looks.second.taken_at - case.waits_since).total_seconds())

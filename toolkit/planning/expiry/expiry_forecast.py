@@ -15,7 +15,7 @@ PLACE = [*GROUP, "topic", "partition"]
 DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
 
-class Expiring(NamedTuple):
+class ExpiryForecast(NamedTuple):
     """
     What vanishes within a time, and what is at risk: it would if the last member left now.
 
@@ -29,7 +29,7 @@ class Expiring(NamedTuple):
     at_risk: pd.DataFrame
 
 
-def expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> Expiring:
+def expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> ExpiryForecast:
     """Return what of a frame of `with_expiry` vanishes within a time, and what is at risk."""
     until = pd.Timestamp(now + timedelta(seconds=within_s))
     vanishes = partitions["expires_at"] <= until
@@ -38,7 +38,7 @@ def expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> Exp
     at_risk = stopped & (
         (partitions["type"] != GroupType.CLASSIC) | partitions["expire_at"].notna()
     )
-    return Expiring(
+    return ExpiryForecast(
         partitions[vanishes].sort_values(["expires_at", *PLACE], kind="stable"),
         partitions[at_risk].sort_values(["expires_if_stopped_at", *PLACE], kind="stable"),
     )

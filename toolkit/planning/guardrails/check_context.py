@@ -56,7 +56,7 @@ class Jump(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class EarlierSightings:
     """What earlier looks of ours saw: groups that stayed Empty, and topics that stayed left."""
 
     empty: Mapping[str, Sighting] = field(default_factory=dict)  # by group
@@ -64,7 +64,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Case:
+class CheckContext:
     """
     What rules judge: a plan, the facts of now, the policy, and who wants it why.
 
@@ -83,7 +83,7 @@ class Case:
     finishing: bool = False
     watch: timedelta = WATCH
     limits: Limits | None = None
-    seen: Seen = Seen()
+    seen: EarlierSightings = EarlierSightings()
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -118,4 +118,4 @@ class Case:
         return jumps, unknown
 
 
-Rule = Callable[[Case], Iterable[Objection]]
+Rule = Callable[[CheckContext], Iterable[Objection]]

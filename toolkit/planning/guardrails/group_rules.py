@@ -9,7 +9,12 @@ from datetime import datetime, timedelta
 from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.changes.topic_recreated import is_another_topic
-from toolkit.planning.guardrails.check_context import NEW_OFFSETS, CannotTell, Case, Objection
+from toolkit.planning.guardrails.check_context import (
+    NEW_OFFSETS,
+    CannotTell,
+    CheckContext,
+    Objection,
+)
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
 from toolkit.planning.selection.group_selection import is_held, why_live
 from toolkit.planning.selection.member_names import name_members
@@ -20,7 +25,7 @@ HOLDS = frozenset({Action.HOLD, Action.RELEASE})  # who reads, and no offset
 READS_ON = HOLDS | {Action.DELETE_OFFSETS}  # its members need not be stopped for it
 
 
-def wrong_cluster(case: Case) -> Iterator[Objection]:
+def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
     """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
     if not case.facts.cluster_id:
         raise CannotTell("the id of this cluster")
@@ -31,14 +36,14 @@ def wrong_cluster(case: Case) -> Iterator[Objection]:
         )
 
 
-def no_such_group(case: Case) -> Iterator[Objection]:
+def no_such_group(case: CheckContext) -> Iterator[Objection]:
     """A misspelt name must not make a group; making one is asked for explicitly."""
     for step in case.plan.steps:
         if step.state is None and not (step.creates and NEW_GROUP in case.plan.allows):
             yield Objection("there is no such group, and none was to be made", step.group_id)
 
 
-def share_group(case: Case) -> Iterator[Objection]:
+def share_group(case: CheckContext) -> Iterator[Objection]:
     """A share group can only be deleted: where it reads is not in committed offsets."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -46,7 +51,7 @@ def share_group(case: Case) -> Iterator[Objection]:
             yield Objection("a share group has no committed offsets (KIP-932)", step.group_id)
 
 
-def group_live(case: Case) -> Iterator[Objection]:
+def group_live(case: CheckContext) -> Iterator[Objection]:
     """
     A group with members is not changed from outside, except for offsets that nobody reads.
 
@@ -63,13 +68,13 @@ def group_live(case: Case) -> Iterator[Objection]:
         yield Objection(why_live(group, step.action, changed), step.group_id)
 
 
-def _holds_later(case: Case, group: Group) -> bool:
+def _holds_later(case: CheckContext, group: Group) -> bool:
     if case.plan.intent is not Intent.MOVE:
         return False
     return not case.applying or group.type is GroupType.STREAMS
 
 
-def not_holdable(case: Case, why_not: Callable[[Group], str]) -> Iterator[Objection]:
+def not_holdable(case: CheckContext, why_not: Callable[[Group], str]) -> Iterator[Objection]:
     """What made a group fit to be held, when that was planned, still does."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -77,7 +82,7 @@ def not_holdable(case: Case, why_not: Callable[[Group], str]) -> Iterator[Object
             yield Objection(why, step.group_id)
 
 
-def subscribed(case: Case) -> Iterator[Objection]:
+def subscribed(case: CheckContext) -> Iterator[Objection]:
     """Offsets of a topic that a live group subscribes to stay (the broker's error 86)."""
     unknown = []
     for step in case.plan.steps:
@@ -93,7 +98,7 @@ def subscribed(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def pending_transaction(case: Case) -> Iterator[Objection]:
+def pending_transaction(case: CheckContext) -> Iterator[Objection]:
     """What an open transaction is about to commit is not written over."""
     for step, change in case.plan.changes:
         if step.action in HOLDS:
@@ -104,7 +109,7 @@ def pending_transaction(case: Case) -> Iterator[Objection]:
             yield Objection(why, step.group_id, *change.partition)
 
 
-def topic_never_used(case: Case) -> Iterator[Objection]:
+def topic_never_used(case: CheckContext) -> Iterator[Objection]:
     """A reset adds no topic to a group that never committed it, unless that was asked for."""
     if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
         return
@@ -115,7 +120,7 @@ def topic_never_used(case: Case) -> Iterator[Objection]:
                 yield Objection("the group never committed this topic", step.group_id, topic)
 
 
-def facts_moved(case: Case) -> Iterator[Objection]:
+def facts_moved(case: CheckContext) -> Iterator[Objection]:
     """Every change starts from what the plan says it starts from."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -130,7 +135,7 @@ def _is_read_on(step: Step) -> bool:
     return step.action is Action.MOVE and step.type is GroupType.STREAMS
 
 
-def topic_made_anew(case: Case) -> Iterator[Objection]:
+def topic_made_anew(case: CheckContext) -> Iterator[Objection]:
     """An offset counts the records of the topic it was planned for, not those of a later one."""
     if case.facts.cluster_id != case.plan.cluster_id:
         return  # that has its own rule, and no topic is the same there
@@ -141,12 +146,12 @@ def topic_made_anew(case: Case) -> Iterator[Objection]:
                 yield Objection(why, step.group_id, topic)
 
 
-def _may_be_part_done(case: Case) -> bool:
+def _may_be_part_done(case: CheckContext) -> bool:
     """While a plan is reviewed, nobody has looked yet whether a run of it was cut off."""
     return case.finishing or not case.applying
 
 
-def _became(case: Case, step: Step, group: Group | None) -> str:
+def _became(case: CheckContext, step: Step, group: Group | None) -> str:
     """Say how a group is another thing than the plan was made for; "" where it is not."""
     if (group is None) != (step.state is None):
         begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
@@ -158,7 +163,7 @@ def _became(case: Case, step: Step, group: Group | None) -> str:
     return ""
 
 
-def _moved(case: Case, step: Step) -> Iterator[Objection]:
+def _moved(case: CheckContext, step: Step) -> Iterator[Objection]:
     for change in step.changes:
         why = moved(change, case.commits.get((step.group_id, change.partition)))
         if why and not (_may_be_part_done(case) and is_done(case, step, change)):
@@ -178,7 +183,7 @@ def moved(change: Change, commit: Commit | None) -> str:
     return f"{_shown(holds)} is committed now, the plan starts from {_shown(change.before)}"
 
 
-def is_done(case: Case, step: Step, change: Change) -> bool:
+def is_done(case: CheckContext, step: Step, change: Change) -> bool:
     """Whether a change has been made already."""
     commit = case.commits.get((step.group_id, change.partition))
     return (Position.of(commit) if commit else None) == change.after
@@ -188,7 +193,7 @@ def _shown(position: Position | None) -> str:
     return "nothing" if position is None else str(position.offset)
 
 
-def keeps_committing(case: Case) -> Iterator[Objection]:
+def keeps_committing(case: CheckContext) -> Iterator[Objection]:
     """A group that calls itself Empty and yet commits has an assign() consumer, which goes on."""
     if not case.applying:
         return
@@ -215,7 +220,7 @@ def keeps_committing(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def _commit_times(case: Case) -> defaultdict[str, list[datetime | None]]:
+def _commit_times(case: CheckContext) -> defaultdict[str, list[datetime | None]]:
     """Return when each group committed, without what an earlier run of this plan did."""
     ours = {(s.group_id, c.partition) for s, c in case.plan.changes if case.is_made(s, c)}
     times: defaultdict[str, list[datetime | None]] = defaultdict(list)
@@ -231,7 +236,7 @@ def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
     return len(known) == len(times) > 0 and now - max(known) > QUIET_AFTER
 
 
-def unreadable(case: Case) -> Iterator[Objection]:
+def unreadable(case: CheckContext) -> Iterator[Objection]:
     """What could not be read of the groups and partitions concerned cannot be judged."""
     # What is resumed is not moved: whatever is committed or in the logs, it may be let go.
     steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
@@ -254,7 +259,7 @@ def unreadable(case: Case) -> Iterator[Objection]:
             yield Objection("its members are not known", name)
 
 
-def _needed_logs(case: Case) -> set[tuple[None, str, int | None]]:
+def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:
     """Return what problems call the logs, and their topics, in which an offset would move."""
     moves = {c.partition for _, c in case.plan.changes if c.after and c.after != c.before}
     topics = {partition.topic for partition in moves}

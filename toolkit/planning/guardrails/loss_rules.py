@@ -7,11 +7,17 @@ from collections.abc import Iterator
 
 from toolkit.model import UNREAD_OFFSETS_TOPIC, GroupType
 from toolkit.plan import Action
-from toolkit.planning.guardrails.check_context import NEW_OFFSETS, CannotTell, Case, Jump, Objection
+from toolkit.planning.guardrails.check_context import (
+    NEW_OFFSETS,
+    CannotTell,
+    CheckContext,
+    Jump,
+    Objection,
+)
 from toolkit.planning.guardrails.policy_rules import over
 
 
-def skips_unread_records(case: Case) -> Iterator[Objection]:
+def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
     """Records that a group has not read are not passed over without saying so."""
     jumps, unknown = case.jumps
     skipped: Counter[str] = Counter()
@@ -23,7 +29,7 @@ def skips_unread_records(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def too_many_records(case: Case) -> Iterator[Objection]:
+def too_many_records(case: CheckContext) -> Iterator[Objection]:
     """No plan skips or repeats more records at once than the fleet file allows."""
     jumps, unknown = case.jumps
     skipped = sum(_skipped(case, jump) for jump in jumps)
@@ -33,7 +39,7 @@ def too_many_records(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def before_log_start(case: Case) -> Iterator[Objection]:
+def before_log_start(case: CheckContext) -> Iterator[Objection]:
     """Where records that were asked for are gone, or will be outside the log, that is said."""
     for found in case.plan.findings:
         if found.rule == "before-log-start":
@@ -47,7 +53,7 @@ def before_log_start(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def last_offsets(case: Case) -> Iterator[Objection]:
+def last_offsets(case: CheckContext) -> Iterator[Objection]:
     """A group's last committed offset is not deleted in passing: the group would start anew."""
     held, gone = defaultdict(set), defaultdict(set)
     for group_id, partition in case.commits:
@@ -64,7 +70,7 @@ def last_offsets(case: Case) -> Iterator[Objection]:
             )
 
 
-def _skipped(case: Case, jump: Jump) -> int:
+def _skipped(case: CheckContext, jump: Jump) -> int:
     """Count the records between the first that the group has not read and where it would go."""
     first = jump.start
     if jump.before is not None:
@@ -81,7 +87,7 @@ def _repeated(jump: Jump) -> int:
     return max(0, min(jump.before.offset, jump.end) - max(jump.after.offset, jump.start))
 
 
-def not_undoable(case: Case) -> Iterator[Objection]:
+def not_undoable(case: CheckContext) -> Iterator[Objection]:
     """What no undo brings back is not deleted in passing."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -90,7 +96,7 @@ def not_undoable(case: Case) -> Iterator[Objection]:
             yield Objection(why, step.group_id)
 
 
-def hidden_offsets(case: Case) -> Iterator[Objection]:
+def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
     """
     What nobody has seen is not deleted along with a group.
 

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from toolkit.planning.guardrails.check_context import CannotTell, Case, Objection
+from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 
 MAX_PLAN_AGE = timedelta(hours=1)
 CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan and who apply
 
 
-def read_only(case: Case) -> Iterator[Objection]:
+def read_only(case: CheckContext) -> Iterator[Objection]:
     """Nothing is changed on a cluster that the fleet file calls read-only."""
     if case.policy.read_only:
         yield Objection(f"cluster {case.plan.cluster} is read_only in the fleet file")
 
 
-def protected_group(case: Case) -> Iterator[Objection]:
+def protected_group(case: CheckContext) -> Iterator[Objection]:
     """Groups that the fleet file protects are left alone."""
     for name in case.plan.group_ids:
         for pattern in case.policy.protected_groups:
@@ -27,13 +27,13 @@ def protected_group(case: Case) -> Iterator[Objection]:
                 break
 
 
-def reason_required(case: Case) -> Iterator[Objection]:
+def reason_required(case: CheckContext) -> Iterator[Objection]:
     """Whoever changes something says why."""
     if case.applying and not case.reason.strip():
         yield Objection("no reason was given")
 
 
-def stale_plan(case: Case) -> Iterator[Objection]:
+def stale_plan(case: CheckContext) -> Iterator[Objection]:
     """A plan is applied while those who made it still remember why."""
     age = case.now - case.plan.made_at
     if not case.applying or case.finishing:
@@ -44,12 +44,12 @@ def stale_plan(case: Case) -> Iterator[Objection]:
         yield Objection(f"the plan was made {age / timedelta(hours=1):.1f} hours ago")
 
 
-def too_many_groups(case: Case) -> Iterator[Objection]:
+def too_many_groups(case: CheckContext) -> Iterator[Objection]:
     """No plan changes more groups at once than the fleet file allows."""
     yield from over("groups", len(case.plan.group_ids), case.policy.max_groups)
 
 
-def too_many_partitions(case: Case) -> Iterator[Objection]:
+def too_many_partitions(case: CheckContext) -> Iterator[Objection]:
     """No plan changes more committed offsets at once than the fleet file allows."""
     count = sum(len(step.changes) for step in case.plan.steps)
     yield from over("partitions", count, case.policy.max_partitions)

@@ -1,9 +1,10 @@
 """
 The rules that stop a change, one function each.
 
-A rule gets a `Case` and yields its objections; `check` turns them into findings under the rule's
-name. A rule that lacks a fact raises `CannotTell`, which blocks like a violation. An operator may
-override a rule by its name, and that is recorded; those in `FINAL` cannot be overridden.
+A rule gets a `CheckContext` and yields its objections; `check` turns them into findings under the
+rule's name. A rule that lacks a fact raises `CannotTell`, which blocks like a violation. An
+operator may override a rule by its name, and that is recorded; those in `FINAL` cannot be
+overridden.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import partial
 from toolkit.errors import UsageError
 from toolkit.plan import Finding, Severity
 from toolkit.planning.guardrails import group_rules, loss_rules, policy_rules, standing_rules
-from toolkit.planning.guardrails.check_context import CannotTell, Case, Rule
+from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Rule
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
@@ -25,7 +26,7 @@ __all__ = [
     "OVERRIDABLE",
     "QUIET_AFTER",
     "RULES",
-    "Case",
+    "CheckContext",
     "blocking",
     "check",
     "check_overrides",
@@ -94,7 +95,7 @@ LIMITING = frozenset({"too-many-groups", "too-many-partitions", "too-many-record
 OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL
 
 
-def check(case: Case) -> tuple[Finding, ...]:
+def check(case: CheckContext) -> tuple[Finding, ...]:
     """
     Return what every rule objects to and what the planning found, the blocking ones first.
 
@@ -111,7 +112,7 @@ def _subject(finding: Finding) -> tuple[str, str | None, str | None, int | None]
     return finding.rule, finding.group_id, finding.topic, finding.partition
 
 
-def _judged(case: Case) -> Iterator[Finding]:
+def _judged(case: CheckContext) -> Iterator[Finding]:
     for name, rule in RULES.items():
         try:
             for objection in rule(case):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from toolkit.planning.guardrails.check_context import CannotTell, Case, Objection
+from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
 from toolkit.planning.selection.unused_since import Sighting, unused_since
 
@@ -20,7 +20,7 @@ DAY = timedelta(days=1)
 SEEN_WITHIN = MAX_PLAN_AGE
 
 
-def group_not_allowed(case: Case) -> Iterator[Objection]:
+def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     """A standing approval for some groups is none for others."""
     allowed = case.limits.groups if case.limits else ()
     for name in case.plan.group_ids if allowed else ():
@@ -28,7 +28,7 @@ def group_not_allowed(case: Case) -> Iterator[Objection]:
             yield Objection(f"the standing approval is for {', '.join(allowed)}", name)
 
 
-def empty_too_briefly(case: Case) -> Iterator[Objection]:
+def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     """A group is left alone until nobody has used it for as long as the approval says."""
     days = case.limits.empty_for_days if case.limits else None
     if days is None:
@@ -47,7 +47,7 @@ def empty_too_briefly(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def unsubscribed_too_briefly(case: Case) -> Iterator[Objection]:
+def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
     """Offsets are left alone until they were seen left behind as often as the approval says."""
     days = case.limits.unsubscribed_for_days if case.limits else None
     runs = case.limits.unsubscribed_in_runs if case.limits else None
@@ -70,6 +70,6 @@ def unsubscribed_too_briefly(case: Case) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def _now(case: Case, sighting: Sighting | None) -> Sighting | None:
+def _now(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
     """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
     return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None

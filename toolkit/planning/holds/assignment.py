@@ -39,7 +39,7 @@ class Subscriber:
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class CutAssignment:
     """
     What each member is given, by member id.
 
@@ -57,7 +57,7 @@ def assign(
     *,
     paused: AbstractSet[TopicPartition] = frozenset(),
     cooperative: bool = False,
-) -> Assignment:
+) -> CutAssignment:
     """
     Return the assignment for members, topics with so many partitions, and what is paused.
 
@@ -69,7 +69,7 @@ def assign(
     _give_away(ordered, shares, _unowned(shares, counts, paused))
     _balance(ordered, shares)
     withheld = _still_owned_by_others(ordered, shares) if cooperative else frozenset()
-    return Assignment(
+    return CutAssignment(
         {member_id: frozenset(share - withheld) for member_id, share in shares.items()}, withheld
     )
 

@@ -38,7 +38,7 @@ CONSUMER_RECIPES = frozenset(RECIPES.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HoldSettings:
     """Settings of a group and its brokers, as far as they are known; the defaults are Kafka's."""
 
     heartbeat_s: float | None = None  # of its members; 5 s (KIP-848) or 3 s (classic)
@@ -88,7 +88,7 @@ class HoldTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class HoldFacts:
     """
     What is known beside a snapshot.
 
@@ -97,14 +97,14 @@ class Background:
     a process of theirs held that is gone, with which another one goes on.
     """
 
-    settings: Settings = Settings()
+    settings: HoldSettings = HoldSettings()
     earlier: Snapshot | None = None
     by: tuple[str, str] | None = None
     left_behind: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True)
-class HoldCase:
+class HoldContext:
     """
     A group of which partitions are to be held, and the facts about it.
 
@@ -115,7 +115,7 @@ class HoldCase:
     group: Group
     wanted: tuple[TopicPartition, ...]
     terms: HoldTerms = HoldTerms()
-    beside: Background = Background()
+    beside: HoldFacts = HoldFacts()
 
     @property
     def recipe(self) -> Recipe | None:

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from toolkit.model import GroupType, Prefer
 from toolkit.plan import Finding
-from toolkit.planning.holds.hold_context import RECIPES, HoldCase, Recipe
+from toolkit.planning.holds.hold_context import RECIPES, HoldContext, Recipe
 from toolkit.planning.holds.hold_rules import in_short, in_words
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
@@ -49,7 +49,7 @@ class Costs:
     survives_s: float
 
 
-def costs(case: HoldCase, recipe: Recipe) -> Costs:
+def costs(case: HoldContext, recipe: Recipe) -> Costs:
     """Return what holding costs by a recipe."""
     beat = case.heartbeat_s
     within, others = {
@@ -69,7 +69,7 @@ def costs(case: HoldCase, recipe: Recipe) -> Costs:
     )
 
 
-def _repeats(case: HoldCase, recipe: Recipe) -> int | None:
+def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
     """Count what members that are evicted may have read since their last commit."""
     if recipe in {Recipe.LOSSLESS, Recipe.EAGER}:
         return 0
@@ -93,7 +93,7 @@ def _repeats(case: HoldCase, recipe: Recipe) -> int | None:
     return math.ceil(most)
 
 
-def cost_notes(case: HoldCase) -> Iterator[Finding]:
+def cost_notes(case: HoldContext) -> Iterator[Finding]:
     """Yield what a hold costs, a note each, such as `stops`, `repeats` and `survives`."""
     recipe, group_id = case.recipe, case.group.group_id
     if recipe is None or not case.wanted:
@@ -111,7 +111,7 @@ def cost_notes(case: HoldCase) -> Iterator[Finding]:
         yield note("no-upgrade", NO_UPGRADE, group_id)
 
 
-def _stops(case: HoldCase, found: Costs) -> str:
+def _stops(case: HoldContext, found: Costs) -> str:
     told = f"{in_short(list(case.wanted))} stops within about {found.paused_within_s:g} s"
     if case.stopped:
         told += (
@@ -123,7 +123,7 @@ def _stops(case: HoldCase, found: Costs) -> str:
     return f"{told}; after resuming it is read again within about {found.resumed_within_s:g} s"
 
 
-def _repeated(case: HoldCase, found: Costs) -> str:
+def _repeated(case: HoldContext, found: Costs) -> str:
     if found.repeats == 0:
         return (
             "no record comes twice, of members that commit when partitions are taken from them and "
@@ -138,7 +138,7 @@ def _repeated(case: HoldCase, found: Costs) -> str:
     return f"up to about {found.repeats:,} records of {where} come twice"
 
 
-def _disturbs(case: HoldCase, recipe: Recipe) -> str:
+def _disturbs(case: HoldContext, recipe: Recipe) -> str:
     touched = {*case.wanted, *case.stopped}
     members = [m for m in case.group.readers if touched & set(m.assignment)]
     if recipe is Recipe.COOPERATIVE:
@@ -153,7 +153,7 @@ def _disturbs(case: HoldCase, recipe: Recipe) -> str:
     return f"nobody is evicted; partitions are taken from {name_members(members) or 'nobody'}"
 
 
-def _survives(case: HoldCase, found: Costs) -> str:
+def _survives(case: HoldContext, found: Costs) -> str:
     lasts = in_words(timedelta(seconds=found.survives_s))
     ends = f"after {in_words(case.terms.hold_for)}" if case.terms.hold_for else "when it is resumed"
     return (
@@ -162,7 +162,7 @@ def _survives(case: HoldCase, found: Costs) -> str:
     )
 
 
-def _alternatives(case: HoldCase) -> str:
+def _alternatives(case: HoldContext) -> str:
     others = [
         ALTERNATIVES[prefer].format(heartbeat=case.heartbeat_s + ASSIGNING_S)
         for prefer, recipe in RECIPES.items()

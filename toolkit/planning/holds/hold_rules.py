@@ -17,7 +17,7 @@ from toolkit.planning.holds.hold_context import (
     CONSUMER_RECIPES,
     KNOWN,
     STREAMS,
-    HoldCase,
+    HoldContext,
     Recipe,
 )
 from toolkit.planning.selection.member_names import name_members
@@ -92,7 +92,7 @@ GROUP_RULES: dict[str, Callable[[Group], str]] = {
 }
 
 
-def streams_share(case: HoldCase) -> Iterator[Finding]:
+def streams_share(case: HoldContext) -> Iterator[Finding]:
     """The Streams protocol gives every member its share, so a member of ours would get more."""
     group, wanted = case.group, case.wanted
     if group.type is not GroupType.STREAMS:
@@ -110,7 +110,7 @@ def streams_share(case: HoldCase) -> Iterator[Finding]:
     yield block("streams-share", why, group.group_id)
 
 
-def not_subscribed(case: HoldCase) -> Iterator[Finding]:
+def not_subscribed(case: HoldContext) -> Iterator[Finding]:
     """A partition of a topic that nobody subscribes to is read by nobody in the group."""
     subscribed = {topic for m in case.group.readers for topic in m.subscription.topics}
     for topic in sorted({partition.topic for partition in case.wanted} - subscribed):
@@ -118,7 +118,7 @@ def not_subscribed(case: HoldCase) -> Iterator[Finding]:
         yield Finding("not-subscribed", Severity.BLOCK, why, case.group.group_id, topic)
 
 
-def nothing_assigned(case: HoldCase) -> Iterator[Finding]:
+def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
     """A partition that no member reads stands still already."""
     unread = [partition for partition in case.wanted if partition not in case.owners]
     if not unread or case.group.type is GroupType.STREAMS:
@@ -130,7 +130,7 @@ def nothing_assigned(case: HoldCase) -> Iterator[Finding]:
         yield note("not-assigned", f"{why}; it is kept from whoever comes", case.group.group_id)
 
 
-def no_committed_offset(case: HoldCase) -> Iterator[Finding]:
+def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
     """A member that has to ask where to read, and finds nothing, goes by auto.offset.reset."""
     at_risk = case.at_risk if case.evicted else (*case.wanted, *case.stopped)
     if missing := [partition for partition in at_risk if partition not in case.commits]:
@@ -143,7 +143,7 @@ def no_committed_offset(case: HoldCase) -> Iterator[Finding]:
         yield say("no-committed-offset", why, case.group.group_id)
 
 
-def old_commit(case: HoldCase) -> Iterator[Finding]:
+def old_commit(case: HoldContext) -> Iterator[Finding]:
     """What was read since the last commit of an evicted member is read again."""
     now = case.index.snapshot.taken_at
     for partition in case.at_risk:
@@ -156,14 +156,14 @@ def old_commit(case: HoldCase) -> Iterator[Finding]:
             yield note("old-commit", why, case.group.group_id, partition)
 
 
-def slow_group(case: HoldCase) -> Iterator[Finding]:
+def slow_group(case: HoldContext) -> Iterator[Finding]:
     """Members notice nothing before their next heartbeat."""
     if case.heartbeat_s > SLOW_HEARTBEAT_S:
         why = f"its members send a heartbeat only every {case.heartbeat_s:g} s: it takes that long"
         yield note("slow-group", why, case.group.group_id)
 
 
-def hold_too_long(case: HoldCase) -> Iterator[Finding]:
+def hold_too_long(case: HoldContext) -> Iterator[Finding]:
     """A KIP-848 member may keep what it was asked to give back for its rebalance time-out."""
     too_long = case.terms.hold_for is not None and case.terms.hold_for > LONGEST_HOLD
     if too_long and case.recipe in CONSUMER_RECIPES:
@@ -171,7 +171,7 @@ def hold_too_long(case: HoldCase) -> Iterator[Finding]:
         yield block("hold-too-long", why, case.group.group_id)
 
 
-def retention(case: HoldCase) -> Iterator[Finding]:
+def retention(case: HoldContext) -> Iterator[Finding]:
     """Members that hold subscribe to nothing, so a KIP-848 group's offsets expire under them."""
     kept = case.beside.settings.retention
     if case.recipe not in CONSUMER_RECIPES or kept is None:
@@ -182,7 +182,7 @@ def retention(case: HoldCase) -> Iterator[Finding]:
         yield say("retention", why, case.group.group_id)
 
 
-def group_size(case: HoldCase) -> Iterator[Finding]:
+def group_size(case: HoldContext) -> Iterator[Finding]:
     """A flood needs one member of ours for each partition of the topic, for a moment."""
     largest = case.beside.settings.max_size
     if largest is None or case.recipe is None:
@@ -198,7 +198,7 @@ def group_size(case: HoldCase) -> Iterator[Finding]:
         yield block("group-size", why, case.group.group_id)
 
 
-def another_hold(case: HoldCase) -> Iterator[Finding]:
+def another_hold(case: HoldContext) -> Iterator[Finding]:
     """A classic group has one leader, so one hold; in a KIP-848 group holds stand side by side."""
     for member in holders(case.group):
         if not is_ours(member, case.beside.by):
@@ -210,7 +210,7 @@ def another_hold(case: HoldCase) -> Iterator[Finding]:
                 yield note("another-hold", told, case.group.group_id)
 
 
-def other_end(case: HoldCase) -> Iterator[Finding]:
+def other_end(case: HoldContext) -> Iterator[Finding]:
     """What is added to a hold ends with it, so it has to be meant to end then."""
     now, hold_for = case.index.snapshot.taken_at, case.terms.hold_for
     wanted = now + hold_for if hold_for else None
@@ -230,7 +230,7 @@ def other_end(case: HoldCase) -> Iterator[Finding]:
             return
 
 
-def no_choice(case: HoldCase) -> Iterator[Finding]:
+def no_choice(case: HoldContext) -> Iterator[Finding]:
     """Only KIP-848 groups can be captured in more than one way."""
     if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
         why = f"{case.terms.prefer} is for KIP-848 groups; a classic one is captured in one way"
@@ -240,7 +240,7 @@ def no_choice(case: HoldCase) -> Iterator[Finding]:
         yield note("no-choice", why, case.group.group_id)
 
 
-CASE_RULES: tuple[Callable[[HoldCase], Iterator[Finding]], ...] = (
+CASE_RULES: tuple[Callable[[HoldContext], Iterator[Finding]], ...] = (
     streams_share,
     not_subscribed,
     nothing_assigned,

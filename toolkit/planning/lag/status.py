@@ -48,7 +48,7 @@ from toolkit.planning.lag.status_rules import (
 __all__ = ["StatusRules", "status_by_group", "with_status"]
 
 
-class Case(NamedTuple):
+class StatusCase(NamedTuple):
     """One rule: where it applies, the word, and why, for one row by its number."""
 
     applies: Flags
@@ -104,38 +104,38 @@ def with_status(
     )
 
 
-def _cases(facts: StatusFacts) -> Iterator[Case]:
+def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     """Yield the rules; the first that applies to a row decides."""
     yield from _without_answer(facts)
     # An abandoned topic loses records and is re-created in time: that is no error of its group.
-    yield Case(
+    yield StatusCase(
         facts.by_members & facts.unsubscribed,
         UNSUBSCRIBED,
         "left over: no member subscribes to the topic",
     )
     yield from _of_the_log(facts)
-    yield Case(facts.no_lag, OK, "nothing is left to read")
-    yield Case(facts.gone, STOP, lambda i: f"nobody is in the group{_empty_for(facts, i)}")
-    yield Case(facts.held, None, "paused by offsetbook: whether it would read is not known")
+    yield StatusCase(facts.no_lag, OK, "nothing is left to read")
+    yield StatusCase(facts.gone, STOP, lambda i: f"nobody is in the group{_empty_for(facts, i)}")
+    yield StatusCase(facts.held, None, "paused by offsetbook: whether it would read is not known")
     yield from _of_the_reader(facts)
 
 
-def _without_answer(facts: StatusFacts) -> Iterator[Case]:
-    yield Case(
+def _without_answer(facts: StatusFacts) -> Iterator[StatusCase]:
+    yield StatusCase(
         facts.no_commit & facts.pending, None, "its first commit waits in an open transaction"
     )
-    yield Case(facts.no_commit, None, "nothing is committed")
-    yield Case(facts.topic_deleted, None, "left over: the topic does not exist")
-    yield Case(
+    yield StatusCase(facts.no_commit, None, "nothing is committed")
+    yield StatusCase(facts.topic_deleted, None, "left over: the topic does not exist")
+    yield StatusCase(
         facts.log_unknown,
         None,
         lambda i: f"the log is unknown: {facts.log_problem[i] or 'it was not read'}",
     )
-    yield Case(facts.group_unknown, None, "whether the group is still there is not known")
+    yield StatusCase(facts.group_unknown, None, "whether the group is still there is not known")
 
 
-def _of_the_log(facts: StatusFacts) -> Iterator[Case]:
-    yield Case(
+def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
+    yield StatusCase(
         facts.beyond,
         ERR,
         lambda i: (
@@ -143,10 +143,10 @@ def _of_the_log(facts: StatusFacts) -> Iterator[Case]:
             "the topic was truncated or made anew"
         ),
     )
-    yield Case(
+    yield StatusCase(
         facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} records were deleted before it read them"
     )
-    yield Case(
+    yield StatusCase(
         (facts.highest > facts.committed) & (facts.highest <= facts.log_end),
         REWIND,
         lambda i: (
@@ -156,19 +156,19 @@ def _of_the_log(facts: StatusFacts) -> Iterator[Case]:
     )
 
 
-def _of_the_reader(facts: StatusFacts) -> Iterator[Case]:
+def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     stuck = facts.stuck
-    yield Case(
+    yield StatusCase(
         facts.at_open_transaction & stuck,
         WARN,
         lambda i: f"has read up to an open transaction; {facts.lag[i]:,} records wait behind it",
     )
-    yield Case(
+    yield StatusCase(
         stuck & ~facts.silent,
         STALL,
         lambda i: f"commits the same offset for {_time(facts.moved_s[i])}, {_waiting(facts, i)}",
     )
-    yield Case(
+    yield StatusCase(
         stuck,
         STOP,
         lambda i: (
@@ -176,7 +176,7 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[Case]:
             f"{_time(facts.last_age_s[i])}, {_waiting(facts, i)}"
         ),
     )
-    yield Case(
+    yield StatusCase(
         facts.perhaps_stuck,
         None,
         lambda i: (
@@ -187,7 +187,7 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[Case]:
         ),
     )
     trend = facts.pace.trend
-    yield Case(
+    yield StatusCase(
         facts.falls_behind,
         WARN,
         lambda i: (
@@ -195,11 +195,13 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[Case]:
             f"{facts.pace.consumed_per_s[i]:,.1f} are read"
         ),
     )
-    yield Case(trend == FALLING_BEHIND, OK, "reads on; what waits is younger than patience")
-    yield Case(trend == CATCHING_UP, OK, "reads faster than records arrive")
-    yield Case(trend == STEADY, OK, "reads as fast as records arrive")
-    yield Case(facts.moved_s <= facts.patience_s, OK, "reads on; whether it keeps up is not known")
-    yield Case(~facts.no_lag, OK, "its first unread record is younger than patience")
+    yield StatusCase(trend == FALLING_BEHIND, OK, "reads on; what waits is younger than patience")
+    yield StatusCase(trend == CATCHING_UP, OK, "reads faster than records arrive")
+    yield StatusCase(trend == STEADY, OK, "reads as fast as records arrive")
+    yield StatusCase(
+        facts.moved_s <= facts.patience_s, OK, "reads on; whether it keeps up is not known"
+    )
+    yield StatusCase(~facts.no_lag, OK, "its first unread record is younger than patience")
 
 
 def _empty_for(facts: StatusFacts, row: int) -> str:

@@ -21,7 +21,14 @@ from toolkit.planning.lag.status_rules import (
     SILENT,
     StatusRules,
 )
-from toolkit.planning.lag.trend import Earlier, Pace, Reading, pace_of, unseen_by_commits_s, whole
+from toolkit.planning.lag.trend import (
+    Earlier,
+    Pace,
+    TrendSample,
+    pace_of,
+    unseen_by_commits_s,
+    whole,
+)
 from toolkit.planning.selection.scope import NO_TOPIC
 
 Texts = npt.NDArray[np.object_]
@@ -75,7 +82,7 @@ class StatusFacts:
         alone = _commits_without_members(partitions, series, empty_s)
         gone = (state == str(GroupState.EMPTY)) & ~alone
         unseen_s = unseen_by_commits_s(partitions, now)
-        reading = Reading.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
+        reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
         problem = _texts(partitions["log_problem"])
         highest, highest_known = whole(partitions["highest"])
         log_start, start_known = whole(partitions["log_start"])

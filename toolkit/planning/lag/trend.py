@@ -37,7 +37,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TrendSample:
     """
     What the commits of each row tell of its reader; `ended` where nobody is left to read.
 
@@ -54,7 +54,7 @@ class Reading:
     @classmethod
     def of(
         cls, series: CommitSeries, *, ended: Flags, unseen_s: Floats, rules: StatusRules
-    ) -> Reading:
+    ) -> TrendSample:
         """Return it for the given series."""
         interval_s = np.nan_to_num(series.interval_s)
         patience_s = np.maximum(interval_s * rules.patience_intervals, rules.patience_s)
@@ -132,7 +132,7 @@ def look_back_s(rules: StatusRules) -> tuple[float, ...]:
 
 
 def pace_of(
-    partitions: pd.DataFrame, reading: Reading, earlier: Earlier, rules: StatusRules
+    partitions: pd.DataFrame, reading: TrendSample, earlier: Earlier, rules: StatusRules
 ) -> Pace:
     """Return how fast each row is read and written. Reads log_end and lag."""
     end, _ = whole(partitions["log_end"])
@@ -167,7 +167,7 @@ def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:
     return values, numbers.notna().to_numpy(dtype=bool)
 
 
-def _consumed(reading: Reading, earlier_s: Floats, rules: StatusRules) -> tuple[Floats, Flags]:
+def _consumed(reading: TrendSample, earlier_s: Floats, rules: StatusRules) -> tuple[Floats, Flags]:
     """Return records read per second, and where that is so since the earlier instant."""
     series, last_s = reading.series, reading.series.last_age_s
     chosen = series.since(reading.window_s)

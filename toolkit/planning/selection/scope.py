@@ -109,7 +109,7 @@ def ranges(numbers: Collection[int]) -> str:
     return ",".join("-".join(map(str, run)) for run in runs)
 
 
-class Chosen(NamedTuple):
+class ChosenPartitions(NamedTuple):
     """The partitions meant whose logs are known, in order, and findings about all others."""
 
     partitions: tuple[TopicPartition, ...]
@@ -118,7 +118,7 @@ class Chosen(NamedTuple):
 
 def choose_partitions(
     index: Index, group_id: str, scopes: Sequence[TopicScope] = (), *, new_topics: bool = False
-) -> Chosen:
+) -> ChosenPartitions:
     """Return the partitions that are meant for a group, by the rules at the top of this file."""
     committed = index.commits.get(group_id, {})
     unread = index.unread.get(group_id, {})
@@ -141,7 +141,7 @@ def choose_partitions(
     findings += [
         Finding(*fault, group_id, *partition) for partition, fault in faults.items() if fault
     ]
-    return Chosen(tuple(p for p, fault in faults.items() if not fault), tuple(findings))
+    return ChosenPartitions(tuple(p for p, fault in faults.items() if not fault), tuple(findings))
 
 
 def _within(

@@ -26,7 +26,7 @@ STAMP = "%Y%m%dT%H%M%SZ"
 TRIES = 3
 
 
-class Run(NamedTuple):
+class HistoryRun(NamedTuple):
     """One run of the job whose rows are in the history."""
 
     run_id: str
@@ -46,7 +46,7 @@ class Part:
 
     name: str
     day: date  # in UTC
-    runs: tuple[Run, ...]
+    runs: tuple[HistoryRun, ...]
     tables: Mapping[str, PartTable]
     replaces: tuple[str, ...] = ()  # names of the parts that it puts together
     generation: int = 0  # how often the day's parts have been put together
@@ -154,7 +154,7 @@ def _parse(file: str, text: str) -> Part:
             document["name"],
             date.fromisoformat(document["day"]),
             tuple(
-                Run(run["run_id"], datetime.fromisoformat(run["taken_at"]))
+                HistoryRun(run["run_id"], datetime.fromisoformat(run["taken_at"]))
                 for run in document["runs"]
             ),
             {

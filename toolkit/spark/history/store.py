@@ -36,9 +36,9 @@ from toolkit.errors import UsageError
 from toolkit.spark.history.files import Files
 from toolkit.spark.history.parts import (
     PUBLISHED,
+    HistoryRun,
     Part,
     PartTable,
-    Run,
     begun_at,
     new_part_name,
     place,
@@ -103,10 +103,10 @@ class History:
             for table, frame in frames.items()
         }
         tables = self._put(name, day, stamped)
-        run = Run(run_id, taken_at.astimezone(UTC))
+        run = HistoryRun(run_id, taken_at.astimezone(UTC))
         return publish_run(self._files, Part(name, day, (run,), tables))
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[HistoryRun]:
         """Return the runs that are there, oldest first."""
         found = {run for part in that_count(read_parts(self._files)) for run in part.runs}
         return sorted(found, key=lambda run: (run.taken_at, run.run_id))

@@ -20,7 +20,7 @@ class Event(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RunInfo:
     """One run of an apply: its name, who runs it on which host, why, and past which rules."""
 
     run_id: str
@@ -59,7 +59,7 @@ class AuditEntry:
 
     event: Event
     at: datetime
-    run: Run
+    run: RunInfo
     cluster: str
     cluster_id: str
     intent: Intent
@@ -71,7 +71,7 @@ class AuditEntry:
     seq: int = 0
 
 
-def intent_entry(plan: Plan, run: Run, at: datetime) -> AuditEntry:
+def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
     """Return what to record before a plan is applied."""
     return AuditEntry(
         event=Event.INTENT,

@@ -6,8 +6,8 @@ import json
 from typing import NamedTuple
 
 from toolkit.plan import Action, Intent, Status
-from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, Run
-from toolkit.storage.formats.json_codec import Fields, utc_text
+from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, RunInfo
+from toolkit.storage.formats.json_codec import JsonFields, utc_text
 from toolkit.storage.plan_files import position_content, read_partition, read_position
 
 ENTRY_FIELDS = frozenset(
@@ -69,11 +69,11 @@ def entry_content(entry: AuditEntry) -> dict[str, object]:
 
 def read_entry(content: dict[str, object], place: str) -> AuditEntry:
     """Return the entry that a line holds; raises UsageError that names the place."""
-    fields = Fields.of(content, place, ENTRY_FIELDS)
+    fields = JsonFields.of(content, place, ENTRY_FIELDS)
     return AuditEntry(
         event=fields.choice("event", Event),
         at=fields.time("at"),
-        run=Run(
+        run=RunInfo(
             fields.text("run"),
             fields.text("who"),
             fields.text("host"),
@@ -113,7 +113,7 @@ def _step_content(step: AuditStep) -> dict[str, object]:
     }
 
 
-def _step(fields: Fields) -> AuditStep:
+def _step(fields: JsonFields) -> AuditStep:
     return AuditStep(
         fields.text("group"),
         fields.choice("action", Action),
@@ -123,7 +123,7 @@ def _step(fields: Fields) -> AuditStep:
     )
 
 
-def _change(fields: Fields) -> AuditChange:
+def _change(fields: JsonFields) -> AuditChange:
     return AuditChange(
         read_partition(fields),
         read_position(fields, "before"),
@@ -134,5 +134,5 @@ def _change(fields: Fields) -> AuditChange:
     )
 
 
-def _status(fields: Fields) -> Status | None:
+def _status(fields: JsonFields) -> Status | None:
     return fields.optional("status", lambda name: fields.choice(name, Status))

@@ -72,14 +72,14 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class JsonFields:
     """One JSON object, read field by field; `place` says where it is, for what is wrong in it."""
 
     values: dict[str, object]
     place: str
 
     @classmethod
-    def of(cls, value: object, place: str, names: frozenset[str]) -> Fields:
+    def of(cls, value: object, place: str, names: frozenset[str]) -> JsonFields:
         """Take a value for an object with exactly these fields; raises UsageError."""
         if not isinstance(value, dict):
             raise UsageError(f"{place} must be an object, not {_short(value)}", hint=HINT)
@@ -130,17 +130,17 @@ class Fields:
         """Return what `read` makes of a field, or None where it holds null."""
         return None if self.values[name] is None else read(name)
 
-    def one(self, name: str, names: frozenset[str]) -> Fields:
+    def one(self, name: str, names: frozenset[str]) -> JsonFields:
         """Return an object within this one."""
-        return Fields.of(self.values[name], f"{self.place}.{name}", names)
+        return JsonFields.of(self.values[name], f"{self.place}.{name}", names)
 
-    def many(self, name: str, names: frozenset[str]) -> Iterator[Fields]:
+    def many(self, name: str, names: frozenset[str]) -> Iterator[JsonFields]:
         """Yield the objects of a list."""
         values = self.values[name]
         if not isinstance(values, list):
             self._refuse(name, "a list")
         for index, value in enumerate(values):
-            yield Fields.of(value, f"{self.place}.{name}[{index}]", names)
+            yield JsonFields.of(value, f"{self.place}.{name}[{index}]", names)
 
     def _refuse(self, name: str, wanted: str) -> NoReturn:
         raise UsageError(

@@ -15,9 +15,9 @@ from pathlib import Path
 from toolkit.model import Commit, Group, GroupState, Snapshot
 from toolkit.storage.formats.atomic_files import exclusively, make_folder
 from toolkit.storage.sightings.streak_file import (
-    BookFile,
     Series,
     Sighting,
+    StreakFile,
     book_path,
     with_reading,
 )
@@ -48,8 +48,8 @@ def empty_since(state: Path, cluster_id: str) -> dict[str, Sighting]:
     return {group_id: series.sighting for (group_id,), series in book.series.items()}
 
 
-def _file(state: Path, cluster_id: str) -> BookFile:
-    return BookFile(book_path(state, cluster_id), cluster_id, FORMAT, ("group",))
+def _file(state: Path, cluster_id: str) -> StreakFile:
+    return StreakFile(book_path(state, cluster_id), cluster_id, FORMAT, ("group",))
 
 
 def _continued(known: Mapping[str, Series], snapshot: Snapshot) -> dict[str, Series]:

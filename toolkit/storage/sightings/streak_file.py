@@ -17,7 +17,7 @@ from pathlib import Path
 from toolkit.errors import RecordFailed, UsageError
 from toolkit.model import Commit
 from toolkit.storage.formats.atomic_files import file_name, write_whole
-from toolkit.storage.formats.json_codec import Fields, read_document, readable, utc_text
+from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FILE_FIELDS = frozenset({"format", "cluster_id", "taken_at", "groups"})
 
@@ -40,7 +40,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class Streak:
     """The series of one cluster, by what identifies each, and when it was last read."""
 
     taken_at: datetime | None
@@ -48,7 +48,7 @@ class Book:
 
 
 @dataclass(frozen=True, slots=True)
-class BookFile:
+class StreakFile:
     """Where a book is kept: its format, and the names of what identifies a series in it."""
 
     path: Path
@@ -56,10 +56,10 @@ class BookFile:
     format: str
     key: tuple[str, ...]
 
-    def read(self) -> Book:
+    def read(self) -> Streak:
         """Return the book, empty where there is none; raises RecordFailed where it is damaged."""
         if not self.path.exists():
-            return Book(None, {})
+            return Streak(None, {})
         try:
             return self._book()
         except UsageError as exc:
@@ -85,9 +85,9 @@ class BookFile:
         }
         write_whole(self.path, readable(document))
 
-    def _book(self) -> Book:
+    def _book(self) -> Streak:
         where = f"sightings {self.path}: file"
-        fields = Fields.of(read_document(self.path, "sightings"), where, FILE_FIELDS)
+        fields = JsonFields.of(read_document(self.path, "sightings"), where, FILE_FIELDS)
         if (fields.text("format"), fields.text("cluster_id")) != (self.format, self.cluster_id):
             raise UsageError(
                 f"sightings {self.path} are not of cluster {self.cluster_id}, or not "
@@ -95,7 +95,7 @@ class BookFile:
             )
         rows = fields.many("groups", frozenset({*self.key, "since", "last", "seen", "commits"}))
         series = {tuple(map(one.text, self.key)): _series(one) for one in rows}
-        return Book(fields.time("taken_at"), series)
+        return Streak(fields.time("taken_at"), series)
 
 
 def book_path(state: Path, cluster_id: str, ending: str = "") -> Path:
@@ -132,6 +132,6 @@ def _digest(commits: Iterable[Commit]) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
-def _series(fields: Fields) -> Series:
+def _series(fields: JsonFields) -> Series:
     times = fields.time("since"), fields.time("last")
     return Series(Sighting(times[0], fields.count("seen"), times[1]), fields.text("commits"))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from toolkit.model import Commit, Snapshot
 from toolkit.storage.formats.atomic_files import exclusively, make_folder
-from toolkit.storage.sightings.streak_file import BookFile, Sighting, book_path, with_reading
+from toolkit.storage.sightings.streak_file import Sighting, StreakFile, book_path, with_reading
 
 FORMAT = "offsetbook unsubscribed 1"
 
@@ -51,6 +51,6 @@ def since(state: Path, cluster_id: str) -> dict[tuple[str, str], Sighting]:
     return {(group_id, topic): one.sighting for (group_id, topic), one in book.series.items()}
 
 
-def _file(state: Path, cluster_id: str) -> BookFile:
+def _file(state: Path, cluster_id: str) -> StreakFile:
     path = book_path(state, cluster_id, ".unsubscribed")
-    return BookFile(path, cluster_id, FORMAT, ("group", "topic"))
+    return StreakFile(path, cluster_id, FORMAT, ("group", "topic"))

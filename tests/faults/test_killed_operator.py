@@ -15,7 +15,7 @@ from toolkit.operate.apply import in_words
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
 from toolkit.storage import audit
-from toolkit.storage.formats.atomic_files import exclusively
+from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.

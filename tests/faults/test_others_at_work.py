@@ -14,7 +14,7 @@ from toolkit.model import TopicPartition
 from toolkit.operate.apply import in_words
 from toolkit.plan import Plan, Position, Status, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
-from toolkit.storage.formats.atomic_files import exclusively
+from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
 
 THERE, BACK = Position(7), Position(0, 0)

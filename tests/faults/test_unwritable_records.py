@@ -15,7 +15,7 @@ from toolkit.model import TopicPartition
 from toolkit.operate.apply import in_words
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position
-from toolkit.storage.formats.atomic_files import exclusively
+from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
 
 THERE, BACK = Position(7), Position(0, 0)

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot, TopicPartition
 from toolkit.sandbox.broker import start_broker
-from toolkit.sandbox.lock import exclusively
+from toolkit.storage.formats.file_lock import exclusively
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.sandbox.lock import exclusively
+from toolkit.storage.formats.file_lock import exclusively
 
 LOCK = Path(__file__).parent / "schedule_tools.lock"
 MINUTES_TO_INSTALL = 10

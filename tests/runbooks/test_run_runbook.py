@@ -53,7 +53,9 @@ def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: Ma
 
     Texts of a file of values mean what the notebook declares, and -p goes before them.
     """
-    conclude = "from toolkit.runner import conclude\nconclude(repr((cluster, group, days)))"
+    conclude = (
+        "from toolkit.runner.conclusion import conclude\nconclude(repr((cluster, group, days)))"
+    )
     parameters = f"{PARAMETERS}\ndays: int = 1"
     notebook = make_notebook("# Look", "assert cluster != 'us'", conclude, parameters=parameters)
     page = place.page(notebook, "parameters: {group: 007}\n")

@@ -49,7 +49,7 @@ def test_a_notebook_that_papermill_ran(make_notebook: MakeNotebook, tmp_path: Pa
     top = top_of(tmp_path / "n.html")
     assert f"cluster {HOSTILE} most 3" in top
     assert "Every step ran" in top
-    assert re.search(r"Started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC Took [\d.]+ s", top)
+    assert re.search(r"Started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC Took [\d.]+m?s", top)
 
 
 def test_a_failed_notebook_has_its_failing_step_on_top(
@@ -84,7 +84,7 @@ def test_a_half_run_notebook_says_how_far_it_came(
 
 def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     """Beside its result.json a notebook has the same facts as in the report of the run."""
-    last = 'from toolkit.runner import conclude\nconclude("7 found", findings=7)'
+    last = 'from toolkit.runner.conclusion import conclude\nconclude("7 found", findings=7)'
     notebook = make_notebook("# Look", last, parameters='cluster: str = "eu"  # where')
     run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
     html = tmp_path / "again.html"

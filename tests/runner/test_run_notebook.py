@@ -32,7 +32,7 @@ MakeNotebook = Callable[..., Path]
 Run = Callable[..., RunResult]
 
 CONCLUDE = (
-    "from toolkit.runner import conclude\n"
+    "from toolkit.runner.conclusion import conclude\n"
     "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
 )
 SCHEMA = json.loads(Path(runner.__file__).with_name("result.schema.json").read_text())
@@ -124,7 +124,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
 def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -> None:
     """A notebook that was blocked says so, and the run ends with that exit code."""
     source = (
-        "from toolkit.runner import conclude\n"
+        "from toolkit.runner.conclusion import conclude\n"
         "conclude('over the limit', ending='blocked', planned=9, changed=0)"
     )
 
@@ -356,7 +356,9 @@ def test_what_could_not_be_read_makes_a_run_incomplete(
     make_notebook: MakeNotebook, run: Run
 ) -> None:
     """A run that only looked, and could not see everything, does not count as done."""
-    source = "from toolkit.runner import conclude\nconclude('1 cluster is down', problems=1)"
+    source = (
+        "from toolkit.runner.conclusion import conclude\nconclude('1 cluster is down', problems=1)"
+    )
     result = run(make_notebook(source))
 
     assert (result.status, result.exit_code) == (RunStatus.INCOMPLETE, 4)
@@ -418,7 +420,7 @@ def test_a_kernel_that_does_not_heed_a_time_limit(
     result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
     assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
-    assert "the time limit of a step, 1 s, was over, and the kernel had to be killed" in (
+    assert "the time limit of a step, 1s, was over, and the kernel had to be killed" in (
         result.error.reason
     )
 
@@ -450,9 +452,10 @@ def test_a_disk_that_is_full_does_not_stop_a_step(
 
     def lock(step: CellStep) -> None:
         if step.number == 1:
-            # A folder in the way of the file: a write fails as it does on a full disk.
-            (executed,) = (tmp_path / "runs").glob("*")
-            (executed / ".20_example.ipynb.partial").mkdir()
+            # A folder in the place of the file: a write fails as it does on a full disk.
+            (executed,) = (tmp_path / "runs").glob("*/20_example.ipynb")
+            executed.unlink()
+            executed.mkdir()
 
     source = CHANGING.format(folder=str(tmp_path))
     result = run(make_notebook("# Apply", source), on_step=lock)

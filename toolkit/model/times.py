@@ -110,11 +110,27 @@ def parse_duration(text: str) -> timedelta:
     return length
 
 
-def short_duration(length: timedelta) -> str:
-    """Write a duration, to the second, so that `parse_duration` reads it: 2h30m."""
-    seconds = max(1, round(length.total_seconds()))
-    parts = []
-    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, seconds = divmod(seconds, size)
-        parts += [f"{count}{unit}"] if count else []
-    return "".join(parts)
+def format_duration(length: timedelta | float, *, exact: bool = False) -> str:
+    """
+    Write a duration, or a number of seconds, in its two largest units: `45s`, `1h30m`, `3d4h`.
+
+    Below ten seconds it has a decimal, below one it is in milliseconds. `exact` writes every unit
+    down to the second, so that `parse_duration` reads the same duration.
+    """
+    size_s = length.total_seconds() if isinstance(length, timedelta) else length
+    sign, size_s = ("-", -size_s) if size_s < 0 else ("", size_s)
+    if round(size_s, 3) < 10 and not exact:
+        return f"{sign}{_below_ten_seconds(round(size_s * 1000))}"
+    seconds = max(1, round(size_s))
+    parts: list[str] = []
+    for unit, unit_s in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, seconds = divmod(seconds, unit_s)
+        if count or parts:
+            parts.append(f"{count}{unit}" if count else "")
+    return sign + "".join(parts if exact else parts[:2])
+
+
+def _below_ten_seconds(size_ms: int) -> str:
+    if size_ms < 1000:
+        return f"{size_ms}ms" if size_ms else "0s"
+    return f"{round(size_ms / 1000, 1):g}s"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from toolkit.model.times import format_duration
 from toolkit.report.display import ROLE_KEY, Role
 from toolkit.report.figures import describe
 from toolkit.report.names import visible
@@ -185,12 +186,5 @@ def _parameter(value: object) -> str:
     return visible(", ".join(map(str, value)) if isinstance(value, list) else value)
 
 
-def seconds_text(seconds: float) -> str:
-    """Write how long something took, to what matters."""
-    if seconds < 90:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
 def _took(seconds: float) -> str:
-    return seconds_text(seconds) if seconds >= 0 else "not known: the clock was set back"
+    return format_duration(seconds) if seconds >= 0 else "not known: the clock was set back"

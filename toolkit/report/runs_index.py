@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import jinja2
 
+from toolkit.model.times import format_duration
 from toolkit.report.browser_libraries import datatables, script, style
 from toolkit.report.names import visible
-from toolkit.report.page import seconds_text
 
 TONES = {
     **dict.fromkeys(("done", "dry run"), "good"),
@@ -93,7 +93,7 @@ def _shown(row: RunRow) -> dict[str, object]:
         "clusters": visible(", ".join(row.clusters)),
         "changed": visible(row.changed),
         "problems": "" if row.problems is None else f"{row.problems:,}",
-        "took": "" if row.took_s is None else seconds_text(row.took_s),
+        "took": "" if row.took_s is None else format_duration(row.took_s),
         "took_s": "" if row.took_s is None else f"{row.took_s:.1f}",
         "who": visible(row.who),
         "summary": visible(row.summary),

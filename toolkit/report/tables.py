@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from toolkit.model.times import format_duration
 from toolkit.report.browser_libraries import table_script, table_style
 from toolkit.report.display import Role, is_headless, put
 from toolkit.report.names import in_html, visible
@@ -158,7 +159,7 @@ def _cell(value: Any, kind: Kind) -> str:
     if kind == "time":
         return f'<td class="moment">{MISSING if missing else _text(value)}</td>'
     if kind == "duration":
-        order, shown = ("", MISSING) if missing else (value.total_seconds(), _duration(value))
+        order, shown = ("", MISSING) if missing else (value.total_seconds(), format_duration(value))
         return f'<td class="moment" data-order="{order}">{shown}</td>'
     order, shown = ("", MISSING) if missing else (value, _number(value))
     return f'<td class="number" data-order="{order}">{shown}</td>'
@@ -195,16 +196,3 @@ def _text(value: object) -> str:
         items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
         return ", ".join(str(item) for item in items) or MISSING
     return str(value)
-
-
-def _duration(value: timedelta) -> str:
-    """The two largest units: `3 d 4 h`, `12 min 5 s`."""
-    seconds = round(abs(value.total_seconds()))
-    units = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-    parts = []
-    for name, size in units:
-        count, seconds = divmod(seconds, size)
-        parts.append(f"{count} {name}" if count else "")
-    largest = next((i for i, part in enumerate(parts) if part), len(parts) - 1)
-    shown = " ".join(part for part in parts[largest : largest + 2] if part) or "0 s"
-    return f"-{shown}" if value < timedelta(0) else shown

@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 
 from toolkit.errors import RecordFailed, UsageError
-from toolkit.runner.result import write_whole
+from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_VARIABLE = "OFFSETBOOK_CONCLUSION"
 COUNTS = ("findings", "problems", "planned", "changed", "refused")
@@ -74,9 +74,9 @@ def hand_over(conclusion: Conclusion) -> None:
     if path := os.environ.get(FILE_VARIABLE):
         try:
             write_whole(Path(path), json.dumps(asdict(conclusion)))
-        except OSError as exc:
+        except RecordFailed as exc:
             raise RecordFailed(
-                f"what was concluded ({conclusion.summary}) cannot be handed over: {exc.strerror}",
+                f"what was concluded ({conclusion.summary}) cannot be handed over: {exc.problem}",
                 hint="make room; the audit log tells what was changed",
             ) from exc
 

@@ -10,7 +10,8 @@ from typing import Any
 
 from papermill.iorw import papermill_io
 
-from toolkit.runner.result import write_whole
+from toolkit.errors import RecordFailed
+from toolkit.storage.formats.atomic_files import write_whole
 
 _SCHEME = "offsetbook-run:"
 
@@ -49,10 +50,10 @@ class Executed:
         """Write the whole notebook, or remember why that was not possible."""
         self._last = text = text.replace(json.dumps(name), json.dumps(str(self.path)))
         try:
-            write_whole(self.path, text)
+            write_whole(self.path, text, errors="backslashreplace")
             self.why_not_written = ""
-        except OSError as exc:
-            self.why_not_written = f"the executed notebook could not be written: {exc.strerror}"
+        except RecordFailed as exc:
+            self.why_not_written = f"the executed notebook could not be written: {exc.problem}"
 
     def pretty_path(self, _name: str) -> str:
         """Return the path as papermill shows it."""

@@ -24,7 +24,8 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 
-from toolkit.runner.time_limits import TimeLimits, in_words
+from toolkit.model.times import format_duration
+from toolkit.runner.time_limits import TimeLimits
 
 # The kernel drops an interrupt that comes before it has begun with the cell it was sent.
 _SURELY_BEGUN_S = 0.5
@@ -137,11 +138,15 @@ class Interruption:
 
     def _end_step(self, began: float) -> None:
         if self._cell_began == began and not self.asked_by:
-            self._time_out(f"the time limit of a step, {in_words(self._limits.step_s)},")
+            self._time_out(
+                f"the time limit of a step, {format_duration(self._limits.step_s or 0)},"
+            )
 
     def _end_run(self) -> None:
         if not self.asked_by:
-            self._time_out(f"the time limit of the run, {in_words(self._limits.run_s)},")
+            self._time_out(
+                f"the time limit of the run, {format_duration(self._limits.run_s or 0)},"
+            )
 
     def _time_out(self, limit: str) -> None:
         self.timed_out = True

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from toolkit.errors import RunFailed
+from toolkit.errors import RecordFailed, RunFailed
+from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_NAME = "result.json"
 
@@ -110,24 +110,14 @@ class RunResult:
     def write(self) -> Path:
         """Write `result.json` into the run's folder: whole or not at all; raises RunFailed."""
         path = self.folder / FILE_NAME
+        text = json.dumps(self.as_dict(), indent=2, ensure_ascii=False)
         try:
-            write_whole(path, json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n")
-        except OSError as exc:
+            # A lone surrogate in a name from a cluster must not cost the whole result.
+            write_whole(path, f"{text}\n", errors="backslashreplace")
+        except RecordFailed as exc:
             undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
             raise RunFailed(
-                f"the run ended ({self.status}: {self.said}){undo}, but {path} could not be "
-                f"written: {exc.strerror}",
+                f"the run ended ({self.status}: {self.said}){undo}, but {exc.problem}",
                 hint="make room; the audit log tells what was changed",
             ) from exc
         return path
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a crash, never meets half of it."""
-    partial = path.with_name(f".{path.name}.partial")
-    # A lone surrogate in a name from a cluster must not cost the whole result.
-    with partial.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)

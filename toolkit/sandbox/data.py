@@ -16,7 +16,7 @@ from pathlib import Path
 
 from toolkit.errors import SandboxFailed
 from toolkit.sandbox.jars import kafka_command, kafka_jars
-from toolkit.sandbox.lock import exclusively
+from toolkit.storage.formats.file_lock import exclusively
 
 _IDENTITY = "meta.properties"
 _PROPERTIES = """\

@@ -23,9 +23,9 @@ from toolkit.model import Cluster
 from toolkit.sandbox.broker import Broker, find_broker, start_broker
 from toolkit.sandbox.cluster_status import ClusterStatus, cluster_status
 from toolkit.sandbox.jars import VERSION, kafka_jars
-from toolkit.sandbox.lock import exclusively
 from toolkit.sandbox.process import end, running, spawn
 from toolkit.sandbox.readiness import missing_signs
+from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
 SEED_TIMEOUT_S = 90

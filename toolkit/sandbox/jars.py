@@ -18,8 +18,8 @@ from pathlib import Path
 import platformdirs
 
 from toolkit.errors import PrerequisiteMissing, UsageError
-from toolkit.sandbox.lock import exclusively
 from toolkit.spark.java import find_java
+from toolkit.storage.formats.file_lock import exclusively
 
 VERSION = "4.3.1"
 _HERE = Path(__file__).parent

@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from toolkit.errors import SandboxFailed
+from toolkit.storage.formats.atomic_files import write_whole
 
 # Popen objects of children that are meant to outlive this interpreter: one that is collected while
 # its process runs warns about it, and whoever ends the process must also reap it.
@@ -52,7 +53,7 @@ def spawn(
         started = psutil.Process(child.pid).create_time()
     except psutil.NoSuchProcess:  # already over: its log says why
         started = 0.0
-    _write(record, {"pid": child.pid, "started": started})
+    write_whole(record, json.dumps({"pid": child.pid, "started": started}))
     return child
 
 
@@ -99,9 +100,3 @@ def _reap(record: Path) -> None:
         return
     if child := _children.pop(pid, None):
         child.wait()
-
-
-def _write(path: Path, content: Mapping[str, object]) -> None:
-    unfinished = path.with_suffix(".new")
-    unfinished.write_text(json.dumps(content), encoding="utf-8")
-    unfinished.replace(path)

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from toolkit.model.times import format_duration
+
 # Of the time for which tombstones are kept: for a reading that takes long, and for clocks that
 # differ between the machines of two runs.
 MARGIN_SHARE = 0.25
@@ -121,8 +123,8 @@ def _why_too_late(point: ResumePoint, topic: OffsetsTopicNow) -> str:
     if gap < longest:
         return ""
     return (
-        f"it was read {round(gap.total_seconds())} s ago, and tombstones are only sure to be there "
-        f"for {round(longest.total_seconds())} s (delete.retention.ms={retention_ms}, "
+        f"it was read {format_duration(gap)} ago, and tombstones are only sure to be there "
+        f"for {format_duration(longest)} (delete.retention.ms={retention_ms}, "
         "less a margin)"
     )
 

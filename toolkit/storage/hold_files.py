@@ -8,12 +8,10 @@ lives, however it ends; so who can take that lock knows that nobody is keeping t
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from enum import StrEnum
@@ -22,7 +20,8 @@ from typing import Any
 
 from toolkit.errors import Blocked, RecordFailed
 from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
-from toolkit.storage.formats.atomic_files import file_name, make_folder, not_written, write_whole
+from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
+from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
 
 TRY_EVERY_S = 0.05
@@ -96,7 +95,7 @@ def read_hold(path: Path) -> HoldRecord | None:
 def is_kept(path: Path) -> bool:
     """Whether a keeper is alive that keeps the hold; who looks does not disturb who looks."""
     with _lock_file(path) as descriptor:
-        return not _taken(descriptor, fcntl.LOCK_SH)
+        return not try_lock(descriptor, shared=True)
 
 
 @contextmanager
@@ -104,32 +103,15 @@ def keeping(path: Path, *, within_s: float = 0) -> Iterator[None]:
     """Be the only keeper of a hold; raises Blocked where another one is, for so long."""
     give_up_at = time.monotonic() + within_s
     with _lock_file(path) as descriptor:
-        while not _taken(descriptor, fcntl.LOCK_EX):
+        while not try_lock(descriptor):
             if time.monotonic() >= give_up_at:
                 raise Blocked(f"another process keeps the hold of {path}")
             time.sleep(TRY_EVERY_S)
         yield
 
 
-@contextmanager
-def _lock_file(path: Path) -> Iterator[int]:
-    lock = make_folder(path.parent) / f"{path.stem}.lock"
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as exc:
-        raise not_written(lock, exc) from exc
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _taken(descriptor: int, kind: int) -> bool:
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _lock_file(path: Path) -> AbstractContextManager[int]:
+    return lock_file(path.with_name(f"{path.stem}.lock"), mode=0o600)
 
 
 def _content(record: HoldRecord) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import socket
@@ -15,7 +14,8 @@ import platformdirs
 
 from toolkit.errors import Blocked, FleetFileError
 from toolkit.storage.fleet_file import find_fleet_file, state_entry
-from toolkit.storage.formats.atomic_files import file_name, make_folder, not_written
+from toolkit.storage.formats.atomic_files import file_name, not_written
+from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
 
 VARIABLE = "OFFSETBOOK_STATE"
@@ -46,7 +46,7 @@ def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
     Does not wait: raises Blocked that names who is changing it and since when. However the holder
     ends, the kernel frees the lock. Raises RecordFailed where there can be no lock file.
     """
-    path = make_folder(state / "locks") / f"{file_name(cluster_id)}.lock"
+    path = state / "locks" / f"{file_name(cluster_id)}.lock"
     with _alone(path, f"cluster {cluster_id} is being changed", who):
         yield
 
@@ -59,7 +59,7 @@ def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[No
     Does not wait: raises Blocked that names who runs it and since when. Raises RecordFailed where
     there can be no lock file.
     """
-    folder = make_folder(state / "locks" / "runbooks")
+    folder = state / "locks" / "runbooks"
     path = folder / f"{file_name(runbook)}.{file_name(cluster)}.lock"
     with _alone(path, f"runbook {runbook} is being run on {cluster or 'all'}", who):
         yield
@@ -68,29 +68,23 @@ def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[No
 @contextmanager
 def _alone(path: Path, what: str, who: str) -> Iterator[None]:
     """Hold a lock file; `what` is being done where another one holds it."""
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as exc:
-        raise not_written(path, exc) from exc
-    try:
+    with lock_file(path) as descriptor:
         _take(descriptor, path, what)
         _sign(descriptor, path, who)
         yield
         os.ftruncate(descriptor, 0)
-    finally:
-        os.close(descriptor)
 
 
 def _take(descriptor: int, path: Path, what: str) -> None:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as exc:
+        taken = try_lock(descriptor)
+    except OSError as exc:  # a file system without locks
+        raise not_written(path, exc) from exc
+    if not taken:
         raise Blocked(
             f"{what} by {_holder(path)}",
             hint="wait until that has ended; nothing was changed by this command",
-        ) from exc
-    except OSError as exc:  # a file system without locks
-        raise not_written(path, exc) from exc
+        )
 
 
 def _sign(descriptor: int, path: Path, who: str) -> None:

@@ -247,7 +247,7 @@ PRINTED: dict[int, Callable[[Any], Any]] = {
     6: itemgetter("assignmentEpoch"),
     8: lambda data: CurrentAssignment(data["memberEpoch"], data["state"]),
     16: lambda data: tuple(data["topics"]),
-    17: lambda data: StreamsGroup(data["epoch"]),
+    17: lambda data: StreamsGroup(data["epoch"], data.get("validatedTopologyEpoch", -1)),
     20: itemgetter("assignmentEpoch"),
     22: lambda data: CurrentAssignment(data["memberEpoch"], data["state"]),
     23: lambda data: Topology(

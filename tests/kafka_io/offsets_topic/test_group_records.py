@@ -111,7 +111,7 @@ def test_modern_round_trip(topics: list[str], pattern: str | None, epoch: int, s
     assert decode_epoch(epoch_value(epoch)) == epoch
     wanted = Topology(epoch, frozenset([*topics, "repartition"]), ())
     assert decode_topology(topology_value(epoch, topics, ["repartition"])) == wanted
-    assert decode_streams_group(streams_value(5, epoch)) == StreamsGroup(5)
+    assert decode_streams_group(streams_value(5, epoch)) == StreamsGroup(5, epoch)
     if epoch > -(2**31):
         found = decode_current_assignment(current_value(epoch, state))
         assert found == CurrentAssignment(epoch, state)

@@ -244,7 +244,7 @@ def test_old_commits_are_told_where_they_cost() -> None:
     """An hour of records would come twice; not where nothing is unread, or nobody is evicted."""
     hour = facts(group(), age_s=3600)
     plan = pause(hour, terms=QUIET)
-    assert ["the last commit is 1 h old: what was read since would be read again"] * 2 == [
+    assert ["the last commit is 1h old: what was read since would be read again"] * 2 == [
         f.why for f in plan.findings if f.rule == "old-commit"
     ]
     assert "old-commit" not in notes(pause(hour))

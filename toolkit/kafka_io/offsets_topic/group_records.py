@@ -62,6 +62,7 @@ class StreamsGroup(NamedTuple):
     """StreamsGroupMetadataValue."""
 
     epoch: int
+    validated_topology_epoch: int  # -1: none yet
 
 
 class Topology(NamedTuple):
@@ -153,9 +154,9 @@ def decode_streams_group(value: bytes) -> StreamsGroup:
     fields = _flexible(value, "group epoch")
     epoch = fields.int32()
     fields.int64()  # the metadata hash
-    fields.tags({0: 4})  # the validated topology epoch
+    validated = fields.tags({0: 4}).get(0, b"\xff\xff\xff\xff")
     fields.end()
-    return StreamsGroup(epoch)
+    return StreamsGroup(epoch, int.from_bytes(validated, "big", signed=True))
 
 
 def decode_consumer_member(value: bytes) -> ConsumerMemberRecord:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import choose_groups
 from toolkit.planning.selection.member_names import members_of
@@ -50,7 +51,7 @@ def plan_delete_groups(
 
     request = f"delete groups {in_words(groups)}"
     if empty_for is not None:
-        request += f", empty for {_duration(empty_for)}"
+        request += f", empty for {format_duration(empty_for)}"
     return plan_of(snapshot, parts(), intent=Intent.DELETE_GROUPS, request=request)
 
 
@@ -62,7 +63,7 @@ def _if_old_enough(
         why = "neither its own record in the log nor our sightings tell since when it is empty"
         yield note("age-unknown", why, group.group_id)
     elif facts.index.snapshot.taken_at - unused.since < empty_for:
-        yield note("too-young", f"{told}; asked for {_duration(empty_for)}", group.group_id)
+        yield note("too-young", f"{told}; asked for {format_duration(empty_for)}", group.group_id)
     else:
         yield note("empty-for", told, group.group_id)
         yield from _deleted(facts, group, told)
@@ -89,12 +90,5 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
 def _told(unused: Unused | None, now: datetime) -> str:
     if unused is None:
         return ""
-    return f"Empty for {_duration(now - unused.since)}: {unused.source} of {unused.since:%Y-%m-%d}"
-
-
-def _duration(age: timedelta) -> str:
-    """Write a duration in whole days, or in hours or minutes where it is shorter."""
-    for unit, words in ((timedelta(days=1), "day"), (timedelta(hours=1), "hour")):
-        if (count := age // unit) > 0:
-            return f"{count} {words}{'s' if count > 1 else ''}"
-    return f"{max(0, age // timedelta(minutes=1))} min"
+    age = format_duration(max(now - unused.since, timedelta(0)))
+    return f"Empty for {age}: {unused.source} of {unused.since:%Y-%m-%d}"

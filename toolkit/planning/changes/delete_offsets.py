@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
-from toolkit.model.times import short_duration
+from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import choose_groups
 from toolkit.planning.selection.member_names import name_members
@@ -80,7 +80,7 @@ class _LeftFor:
 
     def __str__(self) -> str:
         """Return it in words, "" where anything goes."""
-        length = f"left behind for {short_duration(self.length)}" if self.length else ""
+        length = f"left behind for {format_duration(self.length)}" if self.length else ""
         return ", ".join(filter(None, (length, f"in {_runs(self.runs)}" if self.runs > 0 else "")))
 
     def judge(self, group_id: str, topic: str, now: datetime) -> Finding | str:

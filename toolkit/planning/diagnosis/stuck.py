@@ -24,14 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 import pandas as pd
 
 from toolkit.model import Group, GroupState, Member, Snapshot, TopicPartition
-from toolkit.model.times import short_duration
+from toolkit.model.times import format_duration
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, with_lag
 
@@ -212,7 +212,7 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
     waiting = _waiting(case, looks)
     if case.moved is None:
         return Verdict.PERHAPS, f"its commit came between the looks; {waiting}"
-    stood = f"committed {case.committed:,} for at least {_time(case.stood_s)}; {waiting}"
+    stood = f"committed {case.committed:,} for at least {format_duration(case.stood_s)}; {waiting}"
     if not case.owner:
         stood += "; no member owns it"
     elif case.owner in looks.moving_owners:
@@ -221,24 +221,29 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
         return Verdict.PERHAPS, f"{stood}; nothing waited yet at the first look"
     if case.stood_s <= looks.patience_s:
         unknown = "" if case.stood_known else ", and when it committed is not known"
-        return Verdict.PERHAPS, f"{stood}; not for longer than {_time(looks.patience_s)}{unknown}"
+        return (
+            Verdict.PERHAPS,
+            f"{stood}; not for longer than {format_duration(looks.patience_s)}{unknown}",
+        )
     waited_s = _waited_s(case, looks)
     if waited_s is None and looks.apart_s <= looks.patience_s:
         return Verdict.PERHAPS, f"{stood}; when the first of them was written is not known"
     if waited_s is not None and max(waited_s, looks.apart_s) <= looks.patience_s:
-        return Verdict.PERHAPS, f"{stood}; not for longer than {_time(looks.patience_s)}"
+        return Verdict.PERHAPS, f"{stood}; not for longer than {format_duration(looks.patience_s)}"
     return Verdict.STUCK, stood
 
 
 def _movement(moved: int, apart_s: float) -> str:
     way = "on" if moved > 0 else "back"
-    return f"went {way} by {abs(moved):,} in {_time(apart_s)}"
+    return f"went {way} by {abs(moved):,} in {format_duration(apart_s)}"
 
 
 def _waiting(case: _Evidence, looks: _Samples) -> str:
     some = "1 record waits" if case.lag == 1 else f"{case.lag:,} records wait"
     waited_s = _waited_s(case, looks)
-    return some if waited_s is None else f"{some}, the first written {_time(waited_s)} ago"
+    return (
+        some if waited_s is None else f"{some}, the first written {format_duration(waited_s)} ago"
+    )
 
 
 def _waited_s(case: _Evidence, looks: _Samples) -> float | None:
@@ -273,7 +278,3 @@ def _committed(snapshot: Snapshot, group_id: str) -> dict[TopicPartition, int]:
 
 def _whole(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
-
-
-def _time(seconds: float) -> str:
-    return short_duration(timedelta(seconds=seconds))

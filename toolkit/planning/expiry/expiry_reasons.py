@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_facts import ExpiryFacts, Texts, Times
 from toolkit.planning.expiry.expiry_rules import KEPT, Basis, Clock, ExpiryRule
 
@@ -33,7 +34,6 @@ COUNTED = {
     ),
     Basis.SEEN: "by {length} after {since}, when we first saw it so; committing again delays that",
 }
-UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
 
 def reasons_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
@@ -59,16 +59,11 @@ def _in_words(head: str, basis: str, length_ms: int, since_min: int, lacks: str)
     if not basis:
         return "; ".join(filter(None, (head, lacks)))
     since = str(np.datetime64(since_min, "m")).replace("T", " ")
-    counted = COUNTED[Basis(basis)].format(length=in_short(length_ms), since=f"{since} UTC")
+    counted = COUNTED[Basis(basis)].format(
+        length=format_duration(length_ms / 1000, exact=length_ms >= 1000),
+        since=f"{since} UTC",
+    )
     return f"{head}; {counted}"
-
-
-def in_short(length_ms: int) -> str:
-    """Return a duration in its largest unit that needs no fraction: `7 d`, `36 h`, `90 s`."""
-    for size, name in UNITS:
-        if length_ms >= size and length_ms % size == 0:
-            return f"{length_ms // size:,} {name}"
-    return f"{length_ms:,} ms"
 
 
 def _heads(facts: ExpiryFacts, rules: Texts) -> Texts:

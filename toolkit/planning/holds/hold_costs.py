@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
 
 from toolkit.model import GroupType, Prefer
+from toolkit.model.times import format_duration
 from toolkit.plan import Finding
 from toolkit.planning.holds.hold_context import RECIPES, HoldContext, Recipe
-from toolkit.planning.holds.hold_rules import in_short, in_words
+from toolkit.planning.holds.hold_rules import in_short
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 
@@ -154,8 +154,12 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
 
 
 def _survives(case: HoldContext, found: Costs) -> str:
-    lasts = in_words(timedelta(seconds=found.survives_s))
-    ends = f"after {in_words(case.terms.hold_for)}" if case.terms.hold_for else "when it is resumed"
+    lasts = format_duration(found.survives_s)
+    ends = (
+        f"after {format_duration(case.terms.hold_for)}"
+        if case.terms.hold_for
+        else "when it is resumed"
+    )
     return (
         f"it ends {ends}; should the process that holds die, the partitions are read again by "
         f"themselves after about {lasts}, unless another takes over"

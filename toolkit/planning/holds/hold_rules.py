@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 from toolkit.model import Group, GroupState, GroupType, Member, Prefer, TopicPartition
+from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.hold_context import (
     CONSUMER_RECIPES,
@@ -151,7 +152,7 @@ def old_commit(case: HoldContext) -> Iterator[Finding]:
         if commit is None or commit.committed_at is None or not case.lag(partition):
             continue
         if now - commit.committed_at > OLD_COMMIT:
-            age = in_words(now - commit.committed_at)
+            age = format_duration(now - commit.committed_at)
             why = f"the last commit is {age} old: what was read since would be read again"
             yield note("old-commit", why, case.group.group_id, partition)
 
@@ -167,7 +168,7 @@ def hold_too_long(case: HoldContext) -> Iterator[Finding]:
     """A KIP-848 member may keep what it was asked to give back for its rebalance time-out."""
     too_long = case.terms.hold_for is not None and case.terms.hold_for > LONGEST_HOLD
     if too_long and case.recipe in CONSUMER_RECIPES:
-        why = f"a hold of a KIP-848 group can last {in_words(LONGEST_HOLD)} at most"
+        why = f"a hold of a KIP-848 group can last {format_duration(LONGEST_HOLD)} at most"
         yield block("hold-too-long", why, case.group.group_id)
 
 
@@ -177,7 +178,8 @@ def retention(case: HoldContext) -> Iterator[Finding]:
     if case.recipe not in CONSUMER_RECIPES or kept is None:
         return
     if case.terms.hold_for is None or case.terms.hold_for > kept:
-        why = f"should all readers leave, its offsets expire after {in_words(kept)}, hold or not"
+        lasts = format_duration(kept)
+        why = f"should all readers leave, its offsets expire after {lasts}, hold or not"
         say = note if case.group.readers else block
         yield say("retention", why, case.group.group_id)
 
@@ -275,11 +277,3 @@ def holder_in_words(member: Member) -> str:
         return name_members([member])
     since = f" since {told.since:%Y-%m-%d %H:%M:%S} UTC" if told.since else ""
     return f"{told.who} @ {told.host}{since}"
-
-
-def in_words(length: timedelta) -> str:
-    """Write a length of time in its largest unit that is not below one: 45 s, 30 min, 24.9 days."""
-    for unit, name in ((86400.0, "days"), (3600.0, "h"), (60.0, "min")):
-        if length.total_seconds() >= unit:
-            return f"{round(length.total_seconds() / unit, 1):g} {name}"
-    return f"{round(length.total_seconds(), 1):g} s"

@@ -20,14 +20,14 @@ waited, the highest offset ever committed, and whether anybody is in the group.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from toolkit.model.times import short_duration
+from toolkit.model.times import format_duration
 from toolkit.planning.lag.commit_series import Flags
 from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.status_facts import StatusFacts
@@ -220,4 +220,4 @@ def _time(seconds: float) -> str:
 
 @lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second
 def _in_words(seconds: int) -> str:
-    return short_duration(timedelta(seconds=seconds))
+    return format_duration(seconds)

@@ -24,13 +24,13 @@ from toolkit.storage.audit.chain import (
 from toolkit.storage.audit.entry import AuditEntry, AuditStep, Event
 from toolkit.storage.audit.lines import entry_content, read_entry, read_head_of
 from toolkit.storage.formats.atomic_files import (
-    exclusively,
     file_name,
     make_folder,
     not_written,
     sync_folder,
     write_whole,
 )
+from toolkit.storage.formats.file_lock import exclusively
 
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
 

@@ -18,7 +18,7 @@ from toolkit.storage.audit.chain import (
     open_line,
     read_head,
 )
-from toolkit.storage.formats.atomic_files import undisturbed
+from toolkit.storage.formats.file_lock import undisturbed
 
 TORN = " is torn: its writer was stopped; no entry is lost by it"
 

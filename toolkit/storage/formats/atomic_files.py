@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,15 +14,16 @@ from toolkit.errors import RecordFailed
 LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
     """
     Put a file in place in one piece, on the disk before this returns.
 
-    Raises RecordFailed that names the file; what was there before then stays.
+    `errors` is what becomes of a lone surrogate, as in `str.encode`. Raises RecordFailed that names
+    the file; what was there before then stays.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with partial.open("x", encoding="utf-8") as file:
+        with partial.open("x", encoding="utf-8", errors=errors) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -54,36 +53,6 @@ def sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def exclusively(path: Path) -> Iterator[None]:
-    """Wait for the lock file `path` and hold it; the kernel frees it however the holder ends."""
-    make_folder(path.parent)
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError as exc:
-        raise not_written(path, exc) from exc
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def undisturbed(path: Path) -> Iterator[None]:
-    """Keep who takes the lock file `path` waiting, where it exists; the right to read suffices."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        yield
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
-        yield
     finally:
         os.close(descriptor)
 

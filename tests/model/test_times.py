@@ -1,4 +1,4 @@
-"""Times and durations are read as they are written, or refused in words."""
+"""Times and durations are read as they are written, or refused in words; and written one way."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
-from toolkit.model.times import parse_duration, parse_time
+from toolkit.model.times import format_duration, parse_duration, parse_time
 
 EIGHT = datetime(2026, 3, 1, 8, tzinfo=UTC)
 
@@ -149,3 +149,36 @@ def test_what_is_no_duration_is_refused(text: str, says: str) -> None:
         parse_duration(text)
 
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (-0.002, "-2ms"),
+        (0.9994, "999ms"),
+        (0.9996, "1s"),
+        (1.25, "1.2s"),
+        (9.96, "10s"),
+        (45, "45s"),
+        (59.6, "1m"),
+        (90, "1m30s"),
+        (5400, "1h30m"),
+        (3600 + 59, "1h"),
+        (36 * 3600, "1d12h"),
+        (7 * 86_400 + 60, "7d"),
+        (-5400, "-1h30m"),
+        (2**53, "104249991374d7h"),
+    ],
+)
+def test_a_duration_is_written_in_its_two_largest_units(seconds: float, text: str) -> None:
+    """The same duration is the same text everywhere, however short, long or negative."""
+    assert text == format_duration(seconds)
+
+
+@given(st.integers(1, 36_500 * 86_400))
+def test_what_is_written_exactly_is_read_back(seconds: int) -> None:
+    """A plan and a command can carry it."""
+    length = timedelta(seconds=seconds)
+
+    assert length == parse_duration(format_duration(length, exact=True))

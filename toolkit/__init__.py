@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError, UsageError
     from toolkit.journeys.change.apply_once import Applying
-    from toolkit.journeys.change.change_facts import read_facts_of, read_reset_facts, read_times_of
+    from toolkit.journeys.change.change_facts import read_facts, read_facts_of, read_times_of
     from toolkit.journeys.change.change_outcome import (
         apply_decided,
         conclude_change,
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 _AT_HOME = {
     "errors": "ToolkitError UsageError",
     "journeys.change.apply_once": "Applying",
-    "journeys.change.change_facts": "read_facts_of read_reset_facts read_times_of",
+    "journeys.change.change_facts": "read_facts read_facts_of read_times_of",
     "journeys.change.change_outcome": (
         "apply_decided conclude_change leave_plan run_command show_decision show_outcome show_undo"
     ),
@@ -232,11 +232,11 @@ __all__ = [
     "plan_undo",
     "problems_frame",
     "read_audit",
+    "read_facts",
     "read_facts_of",
     "read_fleet_history",
     "read_plan",
     "read_plan_facts",
-    "read_reset_facts",
     "read_sightings",
     "read_snapshot",
     "read_times_of",

@@ -9,6 +9,7 @@ import ipywidgets
 import pandas as pd
 from traitlets import Tuple
 
+from toolkit.model.plurals import counted
 from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet, table
 from widgets.live_or_static import LiveOrStatic
@@ -206,5 +207,5 @@ def _lines(rows: pd.DataFrame) -> Iterable[str]:
 
 def _told(column: str, value: object) -> str:
     if column == "members":
-        return f"{value:,} member{'' if value == 1 else 's'}"
+        return counted(int(str(value)), "member")
     return f"lag {value:,}" if column == "lag" else visible(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from toolkit.model.plurals import counted
 from toolkit.plan import Outcome, Status
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from widgets.fragments import Tone, notice, table
@@ -16,7 +17,7 @@ def outcome_html(outcome: Outcome) -> str:
     """Return how it ended, in words, and every change that was not done."""
     counts = Counter(r.status for s in outcome.steps for r in s.results or (s,))
     total = sum(counts.values())
-    said = f"{total:,} change{'' if total == 1 else 's'} made"
+    said = f"{counted(total, 'change')} made"
     if not outcome.is_done:
         said = ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
     whys = outcome_reasons(outcome)[:MOST]

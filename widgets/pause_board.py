@@ -13,6 +13,7 @@ import pandas as pd
 from traitlets import Any as AnyTrait
 
 from toolkit.model import TopicPartition
+from toolkit.model.plurals import counted
 from toolkit.planning.holds.tiles import LAGGING_FROM, Tile
 from toolkit.planning.selection.scope import scopes_of
 from toolkit.report.names import visible
@@ -204,7 +205,7 @@ class PauseBoard(LiveOrStatic):
         """Say on the buttons how many partitions they are about."""
         for action, button in ((PAUSE, self.pause), (RESUME, self.resume)):
             count = len(self.scope(action))
-            what = f"{count:,} partition{'' if count == 1 else 's'}" if count else "…"
+            what = counted(count, "partition") if count else "…"
             button.description = f"Plan to {action} {what}"
             button.disabled = not count
 

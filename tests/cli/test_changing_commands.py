@@ -230,6 +230,17 @@ def test_export_and_restore(
     assert BEFORE == held(idle[0])
 
 
+def test_a_misspelt_topic_blocks_a_deletion(idle: Any, here: Command, held: Any) -> None:
+    """It exits 3, as with the flags of Kafka's tool, and nothing is changed."""
+    done = here("delete-offsets", "--group", idle[0], "--topic", f"{idle[1]}x", "--dry-run")
+
+    assert 3 == done.returncode, done.stderr
+    assert f"block: missing-partition: {idle[0]}, {idle[1]}x: the topic does not exist" in (
+        done.stderr
+    )
+    assert BEFORE == held(idle[0])
+
+
 def test_reset_from_a_file_and_from_a_group(
     idle: Any, approved: Command, held: Any, tmp_path: Path
 ) -> None:

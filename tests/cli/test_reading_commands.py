@@ -107,7 +107,7 @@ def test_describe_by_hostile_name(offsetbook_here: Command, fleet: Path) -> None
 
     assert {row["group"] for row in rows} == {name}
     assert all(row["owner"].startswith('"><script>') for row in rows)
-    assert f"group {name} is classic, Stable, has 1 members" in done.stderr
+    assert f"group {name} is classic, Stable, has 1 member and" in done.stderr
 
 
 def test_lag_by_group_is_the_sum_by_partition(offsetbook_here: Command, fleet: Path) -> None:

@@ -25,6 +25,7 @@ from toolkit.runner.kernel import Interruption
 from toolkit.runner.result import RunResult, RunStatus
 from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.operator import Operator
 
 pytestmark = pytest.mark.starts("kernels")
 
@@ -71,8 +72,9 @@ def run(tmp_path: Path) -> Run:
     return run_one
 
 
-def test_done(make_notebook: MakeNotebook, run: Run) -> None:
+def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that reaches its end leaves notebook, report and a result.json that says all of it."""
+    monkeypatch.setenv("LOGNAME", "mallory")  # whoever is recorded may set that as they like
     past_jupyter = "import os; os.write(1, b'past Jupyter')"
     notebook = make_notebook(
         "# Look", past_jupyter, CONCLUDE, parameters='cluster: str = "eu"\ndays: int = 7'
@@ -90,7 +92,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
         "result.json",
         "run.log",
     }
-    assert written | {"started": "", "finished": "", "who": "", "version": "", "folder": ""} == {
+    assert written | {"started": "", "finished": "", "version": "", "folder": ""} == {
         "notebook": "20_example",
         "runbook": None,
         "status": "done",
@@ -104,7 +106,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
         "cluster_ids": {"eu": None},
         "started": "",
         "finished": "",
-        "who": "",
+        "who": Operator.here().at_host,
         "version": "",
         "folder": "",
         "report": "report.html",
@@ -119,6 +121,7 @@ def test_done(make_notebook: MakeNotebook, run: Run) -> None:
     log = (result.folder / "run.log").read_text()
     for words in ("step 2 of 3: Look", "past Jupyter", "done, exit 0"):
         assert words in log
+    assert "mallory" not in log
 
 
 def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -> None:

@@ -48,28 +48,31 @@ def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     """
     Return the holds on a cluster that were left behind; one that is over is recorded and told once.
 
-    One that cannot be seen now is left for later. Raises ClusterUnreachable.
+    The cluster is known by its id, whatever it was called when the hold began. A hold that cannot
+    be seen now is left for later. Raises ClusterUnreachable.
     """
+    left = dict(_without_a_keeper(state))
+    if not left:
+        return []
     found: list[OrphanedHold] = []
-    for path in list_holds(state):
-        with suppress(Blocked, RecordFailed):  # the broker does not mind a damaged file
-            if is_kept(path):
-                continue
-            record = read_hold(path)
-            if record and _may_be_left(record, cluster):
-                found += _settle(path, record, cluster)
+    with Connection(cluster) as connection:
+        for path, record in left.items():
+            if record.cluster_id == connection.cluster_id:
+                with suppress(Blocked, RecordFailed):
+                    found += _settle(path, record, connection)
     return found
 
 
-def _may_be_left(record: HoldRecord, cluster: Cluster) -> bool:
-    return record.status is HoldStatus.HELD and record.cluster.name == cluster.name
+def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
+    for path in list_holds(state):
+        with suppress(RecordFailed):  # the broker does not mind a damaged file
+            record = None if is_kept(path) else read_hold(path)
+            if record and record.status is HoldStatus.HELD:
+                yield path, record
 
 
-def _settle(path: Path, record: HoldRecord, cluster: Cluster) -> Iterator[OrphanedHold]:
-    with Connection(cluster) as connection:
-        if connection.cluster_id != record.cluster_id:
-            return  # another cluster has the name now, which says nothing about this hold
-        paused = _paused(connection, record.group_id)
+def _settle(path: Path, record: HoldRecord, connection: Connection) -> Iterator[OrphanedHold]:
+    paused = _paused(connection, record.group_id)
     if isinstance(paused, Problem):
         return  # that is for later, when it can be seen
     held = paused & frozenset(record.held)

@@ -8,6 +8,7 @@ compared with the cluster, and what is found goes into the audit log.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -51,19 +52,18 @@ def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
     """
     Return what every run on a cluster did that was cut off; what is known is told only once.
 
-    A run that is still going on is not one of them. Raises ClusterUnreachable and RecordFailed.
+    A run that is still going on is not one of them. The cluster is known by its id, whatever it was
+    called when the run began. Raises ClusterUnreachable and RecordFailed.
     """
-    ids = {entry.cluster_id for entry in audit.unfinished(state) if entry.cluster == cluster.name}
-    settled = ReconciledRuns([], [])
-    for cluster_id in sorted(ids):
-        try:
-            with locked(state, cluster_id, Operator.here().who):
-                found = settle_under_lock(cluster, cluster_id, state)
-        except Blocked:
-            continue  # whoever holds the lock is at it
-        settled.known.extend(found.known)
-        settled.unseen.extend(found.unseen)
-    return settled
+    ids = {entry.cluster_id for entry in audit.unfinished(state)}
+    if not ids:
+        return ReconciledRuns([], [])
+    with Connection(cluster) as connection:
+        cluster_id = connection.cluster_id
+    if cluster_id in ids:
+        with suppress(Blocked), locked(state, cluster_id, Operator.here().who):
+            return settle_under_lock(cluster, cluster_id, state)
+    return ReconciledRuns([], [])  # none of this cluster, or whoever holds the lock is at it
 
 
 def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> ReconciledRuns:

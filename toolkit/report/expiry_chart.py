@@ -8,6 +8,7 @@ from datetime import datetime
 import pandas as pd
 import plotly.graph_objects as go
 
+from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.planning.expiry.expiry_rules import Confidence
 from toolkit.report.figures import COLOURS, show_figure
@@ -129,9 +130,8 @@ def _traces(marks: pd.DataFrame) -> Iterator[go.Scatter]:
 def _words(row: object) -> tuple[str, str]:
     """Return how many offsets go when, and why."""
     offsets, topics, at, why = (getattr(row, n) for n in ("offsets", "topics", "at", "why"))
-    of = "1 topic" if topics == 1 else f"{topics:,} topics"
-    what = "1 offset" if offsets == 1 else f"{offsets:,} offsets"
-    return f"{what} of {of}, {at:%Y-%m-%d %H:%M} UTC", plain(why)
+    what = f"{counted(offsets, 'offset')} of {counted(topics, 'topic')}"
+    return f"{what}, {at:%Y-%m-%d %H:%M} UTC", plain(why)
 
 
 def _text(at: pd.Timestamp) -> str:

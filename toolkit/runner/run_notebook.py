@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import re
-import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -22,6 +19,7 @@ from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_clusters import cluster_ids, clusters_of
 from toolkit.runner.run_log import RunLog, run_log
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.operator import Operator
 
 REPORT_NAME = "report.html"
 _ENDINGS = {
@@ -72,7 +70,8 @@ def run_notebook(
         "PLOTLY_RENDERER": "plotly_mimetype",
     }
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
-        log.say(f"{notebook.stem} begins, by {_who()} with offsetbook {version('offsetbook')}")
+        who = Operator.here().at_host
+        log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
         ids = aside.submit(cluster_ids, values)
         job = NotebookJob(notebook, parameters, environment, terms.limits, _logged(on_step, log))
         stop = execute(job, executed, log)
@@ -140,7 +139,7 @@ def _result(
         cluster_ids={},
         started=started,
         finished=datetime.now(UTC),
-        who=_who(),
+        who=Operator.here().at_host,
         version=version("offsetbook"),
         folder=folder,
     )
@@ -160,11 +159,3 @@ def _with_report(result: RunResult, executed: Path) -> RunResult:
         status = RunStatus.FAILED if result.exit_code == 0 else result.status
         return replace(result, status=status, exit_code=result.exit_code or 1, error=error)
     return shown
-
-
-def _who() -> str:
-    try:
-        user = getpass.getuser()
-    except (OSError, KeyError):  # a container's user without a name
-        user = f"uid-{os.getuid()}"
-    return f"{user}@{socket.gethostname()}"

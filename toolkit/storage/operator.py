@@ -1,4 +1,4 @@
-"""Who is at the keyboard, for locks and the audit log."""
+"""Who is at the keyboard, for locks, the audit log and the results of runs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ class Operator(NamedTuple):
         if before := os.environ.get("SUDO_UID", ""):
             who += f" (sudo by {_name(int(before)) if before.isdecimal() else before})"
         return cls(who, socket.gethostname())
+
+    @property
+    def at_host(self) -> str:
+        """The operator as one text: `ana@host`."""
+        return f"{self.who}@{self.host}"
 
 
 def _name(number: int) -> str:

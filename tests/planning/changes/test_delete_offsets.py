@@ -125,12 +125,32 @@ def test_all_topics_of_a_live_group_are_those_it_does_not_read_and_refusals() ->
 )
 def test_what_is_not_committed_is_a_note(topic: str, why: str) -> None:
     """The real tool calls it successful to delete what is not there (O13)."""
+    logs = {(name, number): (0, 9) for name in ("orders", "other") for number in range(7)}
     plan = plan_delete_offsets(
-        snapshot(IDLE, commits=commits("orders")), groups=["g"], topics=[topic]
+        snapshot(IDLE, commits=commits("orders"), logs=logs), groups=["g"], topics=[topic]
     )
 
     name = topic.split(":", maxsplit=1)[0]
     assert (Finding("no-commit", Severity.NOTE, why, "g", name),) == plan.findings
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        ("ordres", "the topic does not exist"),
+        ("orders:0,7-8", "the partition does not exist: 7-8"),
+        ("gone:0,2", "the partition does not exist: 2"),
+    ],
+)
+def test_what_does_not_exist_blocks(topic: str, why: str) -> None:
+    """A slip of the keyboard is not "nothing to do"; a topic that is gone may have offsets left."""
+    logs = {("orders", number): (0, 9) for number in range(7)}
+    missing = Problem("topic", "the topic does not exist", topic="ordres")
+    facts = snapshot(IDLE, commits=commits("orders", "gone"), logs=logs)
+    plan = plan_delete_offsets(replace(facts, problems=(missing,)), groups=["g"], topics=[topic])
+
+    name = topic.split(":", maxsplit=1)[0]
+    assert (Finding("missing-partition", Severity.BLOCK, why, "g", name),) == plan.findings
 
 
 def test_nothing_to_delete_is_said() -> None:

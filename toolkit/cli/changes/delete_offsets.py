@@ -49,6 +49,7 @@ def make(
     """Plan to delete offsets."""
     from toolkit.errors import UsageError
     from toolkit.planning.changes.delete_offsets import plan_delete_offsets
+    from toolkit.planning.selection.scope import parse_topics
 
     groups = required_groups(asked)
     if bool(topics) + all_topics + unsubscribed > 1:
@@ -60,7 +61,8 @@ def make(
     if any(age.values()):
         raise UsageError("--unsubscribed-for and --seen-in-runs go with --unsubscribed")
     cluster = choose_cluster(asked)
-    facts = read_facts(asked, cluster)
+    names = sorted({scope.topic for scope in parse_topics(topics)})
+    facts = read_facts(asked, cluster, topics=names)
     plan = plan_delete_offsets(facts, groups=groups, topics=topics, all_topics=all_topics)
     return Planned(plan, cluster, facts)
 

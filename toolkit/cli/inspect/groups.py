@@ -12,6 +12,7 @@ from toolkit.cli.options import Scope, scope_options
 from toolkit.cli.output import printable, write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 from toolkit.model import GroupState, GroupType
+from toolkit.model.plurals import counted
 
 if TYPE_CHECKING:
     from toolkit.model import Snapshot
@@ -74,10 +75,10 @@ def _say_groups(snapshot: Snapshot) -> None:
     for group in snapshot.groups:
         topics = ", ".join(sorted(group.subscribed_topics)) or "nothing"
         why = group.unreadable_subscription
+        members = counted(len(group.members), "member") if group.described else "unknown members"
         click.echo(
             f"{snapshot.cluster}: group {printable(group.group_id)} is {group.type}, "
-            f"{group.state}, has {len(group.members) if group.described else 'unknown'} members "
-            "and subscribes to "
+            f"{group.state}, has {members} and subscribes to "
             + (f"topics that cannot be told: {why}" if why else printable(topics)),
             err=True,
         )

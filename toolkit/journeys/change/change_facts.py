@@ -15,10 +15,14 @@ from toolkit.planning.changes.targets import Target
 from toolkit.planning.selection.scope import parse_topics
 
 
-def read_reset_facts(
-    cluster: Cluster, target: Target, *, groups: Sequence[str], topics: Sequence[str] = ()
+def read_facts(
+    cluster: Cluster,
+    *,
+    groups: Sequence[str],
+    topics: Sequence[str] = (),
+    target: Target | None = None,
 ) -> Snapshot:
-    """Read what a reset to a target is planned from; `topics` as in `topic:0-5`."""
+    """Read groups and topics, as in `topic:0-5`, for a plan; for a target by time, that as well."""
     at = target.at if isinstance(target, ToDatetime) else None
     names = sorted({scope.topic for scope in parse_topics(topics)})
     return read_plan_facts(cluster, groups=groups, topics=names, at=at)

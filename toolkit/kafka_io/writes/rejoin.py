@@ -22,6 +22,7 @@ from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, fin
 from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
 from toolkit.kafka_io.groups.listing import group_state
 from toolkit.model import Group, GroupState, GroupType
+from toolkit.model.plurals import counted
 
 MEMBER_ID_REQUIRED = 79
 # After this the coordinator removes a member of ours that could not leave; no broker by default
@@ -104,7 +105,7 @@ class _RejoiningMember:
             return
         raise Blocked(
             f"restarting the expiry clock of group {self._group.group_id}: it is {state} "
-            f"and has {len(found.members)} members",
+            f"and has {counted(len(found.members), 'member')}",
             hint="plan again: it is not as it was",
         )
 

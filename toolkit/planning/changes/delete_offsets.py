@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
+from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import choose_groups
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
-from toolkit.planning.selection.scope import TopicScope, parse_topics
+from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missing
 from toolkit.planning.selection.unused_since import Sighting
 from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
 
@@ -43,7 +44,9 @@ def plan_delete_offsets(
 
     `topics` are scopes (`TOPIC` or `TOPIC:0,1`). Without any, a live group loses the
     offsets of all topics that it does not subscribe to, and an idle one, for which that would be
-    everything, is refused unless `all_topics`. Raises UsageError where a scope cannot be read.
+    everything, is refused unless `all_topics`. The snapshot is to have the logs of the topics that
+    are named: one that neither exists nor has a commit blocks. Raises UsageError where a scope
+    cannot be read.
     """
     scopes = parse_topics(topics)
     facts = Facts.of(snapshot)
@@ -81,7 +84,9 @@ class _LeftFor:
     def __str__(self) -> str:
         """Return it in words, "" where anything goes."""
         length = f"left behind for {format_duration(self.length)}" if self.length else ""
-        return ", ".join(filter(None, (length, f"in {_runs(self.runs)}" if self.runs > 0 else "")))
+        return ", ".join(
+            filter(None, (length, f"in {counted(self.runs, 'run')}" if self.runs > 0 else ""))
+        )
 
     def judge(self, group_id: str, topic: str, now: datetime) -> Finding | str:
         """Return why a topic's offsets stay for now; or, where they may go, what was seen."""
@@ -92,15 +97,11 @@ class _LeftFor:
             why = "no run of ours has told yet since when the group does not subscribe to it"
             return Finding("age-unknown", Severity.NOTE, why, group_id, topic)
         at = f"{sighting.since:%Y-%m-%d %H:%M} UTC"
-        seen = f"seen left behind in {_runs(sighting.seen)} since {at}"
+        seen = f"seen left behind in {counted(sighting.seen, 'run')} since {at}"
         is_long_enough = self.length is None or now - sighting.since >= self.length
         if is_long_enough and sighting.seen >= self.runs:
             return seen
         return Finding("too-young", Severity.NOTE, f"{seen}; asked: {self}", group_id, topic)
-
-
-def _runs(count: int) -> str:
-    return f"{count} run{'' if count == 1 else 's'}"
 
 
 ANY_AGE = _LeftFor()
@@ -201,12 +202,19 @@ def _unsubscribed(facts: Facts, group: Group, wanted: _LeftFor = ANY_AGE) -> Ite
 
 
 def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
-    """Yield what was named and is not committed, for which the real tool says "Successful"."""
+    """
+    Yield what was named and is not committed, for which the real tool says "Successful".
+
+    What does not exist at all was misspelt, which blocks.
+    """
     there = {*facts.commits(group.group_id), *facts.index.unread.get(group.group_id, ())}
     if not scopes and not there:
         yield note("no-commit", "it has committed nothing", group.group_id)
     for scope in scopes:
         numbers = {partition.partition for partition in there if partition.topic == scope.topic}
+        if missing := why_missing(facts.index, group.group_id, scope, committed=numbers):
+            yield missing
+            continue
         lacking = set(scope.partitions or ()) - numbers
         if lacking or not numbers:
             what = TopicScope(scope.topic, tuple(sorted(lacking)) or None)

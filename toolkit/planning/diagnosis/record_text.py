@@ -16,6 +16,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.model import TopicPartition
+from toolkit.model.plurals import counted
 from toolkit.model.records import Excerpt, Header, Record
 
 MOST_CHARACTERS = 2_000
@@ -63,7 +64,7 @@ class Decoded(NamedTuple):
         """The form, and the size where there is any."""
         if not self.size_bytes:
             return str(self.form)
-        return f"{self.form}, {self.size_bytes:,} {'byte' if self.size_bytes == 1 else 'bytes'}"
+        return f"{self.form}, {counted(self.size_bytes, 'byte')}"
 
 
 def decode(field: Excerpt | None, *, most_characters: int = MOST_CHARACTERS) -> Decoded:

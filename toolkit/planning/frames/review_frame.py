@@ -9,6 +9,7 @@ from types import MappingProxyType
 import pandas as pd
 
 from toolkit.model import TopicPartition
+from toolkit.model.plurals import counted
 from toolkit.plan import Finding, Plan, Position
 
 RecordTimes = Mapping[tuple[TopicPartition, int], datetime]
@@ -60,8 +61,8 @@ def summary(plan: Plan) -> str:
     moves = [a.offset - b.offset for b, a in pairs if b is not None and a is not None]
     forward, back = [m for m in moves if m > 0], [-m for m in moves if m < 0]
     parts = [
-        (len(forward), f"forward by {_count(sum(forward), 'record')}"),
-        (len(back), f"back by {_count(sum(back), 'record')}"),
+        (len(forward), f"forward by {counted(sum(forward), 'record')}"),
+        (len(back), f"back by {counted(sum(back), 'record')}"),
         (moves.count(0), "at the same offset"),
         (sum(b is None and a is not None for b, a in pairs), "committed for the first time"),
         (sum(b is not None and a is None for b, a in pairs), "removed"),
@@ -69,7 +70,7 @@ def summary(plan: Plan) -> str:
     told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
     if not plan.steps:
         return "nothing to change"
-    partitions, groups = _count(len(pairs), "partition"), _count(len(plan.group_ids), "group")
+    partitions, groups = counted(len(pairs), "partition"), counted(len(plan.group_ids), "group")
     return f"{partitions} of {groups}" + (f": {told}" if told else "")
 
 
@@ -104,7 +105,3 @@ def _metadata(before: Position | None, after: Position | None) -> str:
     if not old:
         return "set"
     return "changed" if new else "removed"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

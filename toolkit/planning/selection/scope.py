@@ -174,6 +174,23 @@ def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
     return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
 
 
+def why_missing(
+    index: Index, group_id: str, scope: TopicScope, *, committed: Collection[int]
+) -> Finding | None:
+    """
+    Return what blocks where a topic, or a partition of it, does not exist; None where all do.
+
+    Offsets that were `committed` for a topic that is gone by now are there all the same.
+    """
+    known = index.partitions.get(scope.topic, frozenset()) | set(committed)
+    if not known:
+        return _missing_topic(index, group_id, scope.topic)
+    if lacking := set(scope.partitions or ()) - known:
+        why = f"{NO_PARTITION}: {ranges(lacking)}"
+        return Finding("missing-partition", Severity.BLOCK, why, group_id, scope.topic)
+    return None
+
+
 def _missing_topic(index: Index, group_id: str, topic: str) -> Finding:
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "nothing was read about this topic"

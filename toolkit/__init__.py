@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.errors import ToolkitError, UsageError
+    from toolkit.journeys.audit import audit
     from toolkit.journeys.change.apply_once import Applying
     from toolkit.journeys.change.change_facts import read_facts, read_facts_of, read_times_of
     from toolkit.journeys.change.change_outcome import (
@@ -73,7 +74,7 @@ if TYPE_CHECKING:
     from toolkit.planning.lag.lag import lag_by_group, with_lag
     from toolkit.planning.lag.status_rules import StatusRules
     from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
-    from toolkit.report.audit_frames import changes_frame, runs_frame
+    from toolkit.report.audit_frames import runs_frame
     from toolkit.report.expiry_chart import show_expiry_timeline
     from toolkit.report.fleet_charts import (
         show_lag_heat_map,
@@ -91,8 +92,6 @@ if TYPE_CHECKING:
     from toolkit.spark.history.fleet_history import read_fleet_history
     from toolkit.spark.spark_session import start_session
     from toolkit.storage.audit import read as read_audit
-    from toolkit.storage.audit import unfinished as unfinished_audit
-    from toolkit.storage.audit import verify as verify_audit
     from toolkit.storage.fleet_file import choose_clusters, load_fleet
     from toolkit.storage.plan_files import read_plan, write_plan
     from toolkit.storage.sightings.empty_groups import empty_since as read_sightings
@@ -103,6 +102,7 @@ if TYPE_CHECKING:
 # Where the names are at home; after a colon, what one is called there.
 _AT_HOME = {
     "errors": "ToolkitError UsageError",
+    "journeys.audit": "audit",
     "journeys.change.apply_once": "Applying",
     "journeys.change.change_facts": "read_facts read_facts_of read_times_of",
     "journeys.change.change_outcome": (
@@ -140,7 +140,7 @@ _AT_HOME = {
     "planning.lag.status_rules": "StatusRules",
     "model.times": "parse_duration",
     "planning.unsubscribed.unsubscribed_offsets": "find_unsubscribed",
-    "report.audit_frames": "changes_frame runs_frame",
+    "report.audit_frames": "runs_frame",
     "report.expiry_chart": "show_expiry_timeline",
     "report.fleet_charts": (
         "show_lag_heat_map show_lag_history show_status_chart show_time_lag_chart"
@@ -154,7 +154,7 @@ _AT_HOME = {
     "spark.fleet_lag": "FleetOptions fleet_lag",
     "spark.history.fleet_history": "read_fleet_history",
     "spark.spark_session": "start_session",
-    "storage.audit": "read_audit:read unfinished_audit:unfinished verify_audit:verify",
+    "storage.audit": "read_audit:read",
     "storage.fleet_file": "choose_clusters load_fleet",
     "storage.plan_files": "read_plan write_plan",
     "storage.sightings.empty_groups": "read_sightings:empty_since record_sightings:record",
@@ -193,8 +193,8 @@ __all__ = [
     "UsageError",
     "apply_decided",
     "apply_plan",
+    "audit",
     "blocking",
-    "changes_frame",
     "check_plan",
     "choose_clusters",
     "conclude",
@@ -268,8 +268,6 @@ __all__ = [
     "show_undo",
     "start_session",
     "state_dir",
-    "unfinished_audit",
-    "verify_audit",
     "with_lag",
     "write_plan",
 ]

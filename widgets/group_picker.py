@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import Any
 
 import ipywidgets
 import pandas as pd
@@ -205,7 +206,7 @@ def _lines(rows: pd.DataFrame) -> Iterable[str]:
         yield f"{visible(name).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()
 
 
-def _told(column: str, value: object) -> str:
+def _told(column: str, value: Any) -> str:
     if column == "members":
-        return counted(int(str(value)), "member")
+        return counted(int(value), "member")
     return f"lag {value:,}" if column == "lag" else visible(value)

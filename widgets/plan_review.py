@@ -12,6 +12,7 @@ import pandas as pd
 from traitlets import Any
 
 from toolkit.plan import Action, Finding, Outcome, Plan
+from toolkit.plan.approvals import is_reason
 from toolkit.planning.frames.review_frame import review_frame, summary
 from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.names import visible
@@ -154,8 +155,7 @@ class PlanReview(LiveOrStatic):
         """Return what keeps the plan from being applied now; "" where nothing does."""
         if not self.is_open:
             return "There is nothing to approve here."
-        # Dots are what stands for a reason in the command that is shown.
-        if not self.reason.value.strip(" ."):
+        if not is_reason(self.reason.value):
             return "Still missing: a reason."
         one = len(self.plan.group_ids) == 1
         if not self.typed.value:

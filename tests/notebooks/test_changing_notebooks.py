@@ -202,12 +202,14 @@ def review(state: Path, **parameters: Any) -> RunResult:
 
 
 def test_the_review_finds_what_did_not_end(log: Path) -> None:
-    """Runs without an outcome and overridden rules are findings; the log itself is intact."""
+    """Runs without an outcome and overridden rules are findings; a torn line is no tampering."""
+    with (log / "audit.jsonl").open("ab") as file:
+        file.write(b'{"seq": 3, "at": "')  # what a killed writer leaves
     result = review(log, cluster="eu", groups=[HOSTILE])
 
     assert ("done", {"findings": 3, "problems": 0}) == (result.status, result.counts)
     assert "without an outcome: 2; with overrides: 1; the audit log is intact" in result.summary
-    for words in ("last-offsets", "why run-2", "alice"):
+    for words in ("last-offsets", "why run-2", "alice", "is torn"):
         assert words in report(result)
     assert HOSTILE not in report(result)
 

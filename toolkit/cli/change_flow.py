@@ -13,6 +13,7 @@ import click
 
 from toolkit.cli.output import printable, write_frame
 from toolkit.cli.reading import ProgressLine
+from toolkit.cli.run_notices import tell_cut_off
 from toolkit.errors import Blocked, ToolkitError
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from toolkit.cli.change_command import CommandTarget, Planned
     from toolkit.model import Cluster, TopicPartition
-    from toolkit.operate.orphaned_holds import OrphanedHold
     from toolkit.plan import Finding, Outcome, Plan, StepOutcome
     from toolkit.plan.approvals import Approval
 
@@ -48,7 +48,7 @@ def change(planned: Planned, asked: CommandTarget, consent: Consent) -> None:
 
     consent = replace(consent, overrides=(*consent.overrides, *planned.overrides))
     check_overrides(consent.overrides)
-    tell_cut_off(planned.cluster, asked)
+    tell_cut_off(planned.cluster, state_folder(asked))
     plan = planned.plan
     findings = tell_findings(planned, asked)
     stopping = blocking(findings, consent.overrides)
@@ -57,8 +57,7 @@ def change(planned: Planned, asked: CommandTarget, consent: Consent) -> None:
     if asked.output == "table" or is_last:
         write_plan(planned, asked)
     if stopping:
-        rules = ", ".join(sorted({finding.rule for finding in stopping}))
-        click.echo(f"blocked by {rules}: nothing was changed", err=True)
+        tell_blocked(stopping)
         sys.exit(BLOCKED)
     if not plan.steps:
         click.echo("nothing to do", err=True)
@@ -191,16 +190,30 @@ def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime
         return {}
 
 
+def tell_blocked(stopping: Iterable[Finding]) -> None:
+    """Say which rules stop a plan, and how to go on where all of them may be overridden."""
+    from toolkit.planning.guardrails.registry import OVERRIDABLE
+
+    rules = sorted({finding.rule for finding in stopping})
+    said = f"blocked by {', '.join(rules)}: nothing was changed"
+    if OVERRIDABLE.issuperset(rules):
+        said += f". Try: if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
+    click.echo(said, err=True)
+
+
 def get_approval(planned: Planned, consent: Consent) -> Approval:
     """Return the approval that was given, or is given now where there is a terminal to ask at."""
-    from toolkit.plan.approvals import Approval
+    from toolkit.plan.approvals import Approval, is_reason
 
     plan = planned.plan
     fingerprint, reason = consent.approve, consent.reason
     if fingerprint is None:
         _ask_for_name(plan)
         fingerprint = plan.fingerprint
-        reason = reason or click.prompt("Why (goes into the audit log)", err=True)
+    if not is_reason(reason):
+        if not has_terminal():
+            raise Blocked("no reason was given: nothing was changed", hint="add --reason TEXT")
+        reason = click.prompt("Why (goes into the audit log)", err=True)
     return Approval(fingerprint, reason, consent.overrides)
 
 
@@ -228,7 +241,7 @@ def write_plan_file(planned: Planned, asked: CommandTarget, *, out: Path | None)
     from toolkit.planning.guardrails.registry import OVERRIDABLE, blocking
     from toolkit.storage import plan_files
 
-    tell_cut_off(planned.cluster, asked)
+    tell_cut_off(planned.cluster, state_folder(asked))
     findings = tell_findings(planned, asked)
     write_plan(planned, asked)
     fingerprint = planned.plan.fingerprint
@@ -242,47 +255,6 @@ def write_plan_file(planned: Planned, asked: CommandTarget, *, out: Path | None)
     overrides = "".join(f" --override {rule}" for rule in sorted(rules))
     words = f"offsetbook apply {path} --approve {fingerprint}{overrides} --reason TEXT"
     click.echo(words, err=True)
-
-
-def tell_cut_off(cluster: Cluster, asked: CommandTarget) -> None:
-    """Say what a run did that was cut off on this cluster, once."""
-    from toolkit.operate.apply import in_words
-    from toolkit.operate.orphaned_holds import settle_holds
-    from toolkit.operate.reconcile_runs import settle
-
-    tell_left_behind(settle_holds(cluster, state_folder(asked)))
-    settled = settle(cluster, state_folder(asked))
-    for intent, why in settled.unseen:
-        click.echo(
-            f"run {intent.run.run_id} ({printable(intent.request)}) was cut off, and what it did "
-            f"cannot be seen now: {printable(why)}",
-            err=True,
-        )
-    for intent, outcome in settled.known:
-        run_id = outcome.run_id
-        click.echo(
-            f"run {run_id} ({printable(intent.request)}) was cut off: {in_words(outcome)}.\n"
-            f"Undo it with 'offsetbook undo {run_id}'; finish it with 'offsetbook apply "
-            f"--run {run_id} --approve {intent.fingerprint} --reason TEXT'",
-            err=True,
-        )
-
-
-def tell_left_behind(found: Iterable[OrphanedHold]) -> None:
-    """Say what became of holds whose process is gone."""
-    for left in found:
-        click.echo(_left_behind_line(left), err=True)
-
-
-def _left_behind_line(left: OrphanedHold) -> str:
-    from toolkit.planning.selection.scope import scopes_of
-
-    record = left.record
-    what = " ".join(map(str, scopes_of(left.still_held or record.held)))
-    begun = f"the hold of run {record.run_id} on {printable(record.group_id)}, {printable(what)},"
-    if left.still_held:
-        return f"{begun} has lost its process: pause the same again to go on with it, or resume it"
-    return f"{begun} has ended: its process was gone, and its partitions are read again"
 
 
 def state_folder(asked: CommandTarget) -> Path:

@@ -44,7 +44,7 @@ from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
-from toolkit.plan.approvals import Approval
+from toolkit.plan.approvals import Approval, is_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
     OF_APPROVALS,
@@ -151,7 +151,7 @@ def check_approval(plan: Plan, approval: Approval) -> None:
         check_standing(approval.overrides)
     if not plan.steps:
         raise UsageError("the plan has no steps, so there is nothing to apply")
-    if not approval.reason.strip():
+    if not is_reason(approval.reason):
         raise Blocked("no reason was given: nothing was changed", hint="--reason TEXT")
     if approval.fingerprint != plan.fingerprint:
         raise Blocked(

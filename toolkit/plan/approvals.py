@@ -99,3 +99,8 @@ class Approval:
     overrides: Collection[str] = ()
     watch: timedelta = WATCH
     limits: Limits | None = None
+
+
+def is_reason(text: str) -> bool:
+    """Whether a text says why; dots stand for a reason in the commands that are shown."""
+    return bool(text.strip(" \t\n."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,6 +158,30 @@ def test_delete_offsets_of_a_topic_that_is_not_there(shell: Any, execute: tuple[
     assert (3, "", 2) == (done.returncode, done.stdout, len(shell.held(group)))
     assert f"{topic}: the partition does not exist: 9" in done.stderr
     assert "nowhere: the topic does not exist" in done.stderr
+
+
+def test_offsets_of_another_cluster_block(
+    shell: Any, execute: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A file that says which cluster its offsets are of is not believed about another one."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    offset = {"topic": topic, "partition": 0, "offset": 2, "leader_epoch": None}
+    offset |= {"metadata": "", "committed_at": None}
+    saved = {
+        "format": "offsetbook offsets 1",
+        "cluster": "there",
+        "cluster_id": "of another cluster",
+        "taken_at": "2026-03-01T12:00:00Z",
+        "topic_ids": {},
+        "groups": [{"group": group, "type": "simple", "offsets": [offset]}],
+    }
+    file = tmp_path / "saved.json"
+    file.write_text(json.dumps(saved))
+    done = shell("--reset-offsets", "--group", group, "--from-file", str(file), *execute)
+
+    assert (3, {TopicPartition(topic, 0): 5}) == (done.returncode, shell.held(group))
+    assert "block: other-cluster" in done.stderr
 
 
 @pytest.mark.parametrize("output", ["json", "csv"])

@@ -51,7 +51,8 @@ def plan_on(
     cluster: Cluster, asked: CommandTarget, *, topics: tuple[str, ...], hold_for: str, prefer: str
 ) -> Planned:
     """Plan a pause of the one group that is named, on a cluster."""
-    from toolkit.cli.change_flow import state_folder, tell_left_behind
+    from toolkit.cli.change_flow import state_folder
+    from toolkit.cli.run_notices import tell_left_behind
     from toolkit.operate.background import read_background
     from toolkit.operate.orphaned_holds import settle_holds
     from toolkit.planning.changes.pause import plan_pause

@@ -76,7 +76,7 @@ def _from_file(given: dict[str, Any]) -> FromOffsets:
             f"offsets file {path} does not say which group each line is for",
             hint="write group,topic,partition,offset, or name one group",
         )
-    return from_offsets(saved.rows, source=f"from-file {path}")
+    return from_offsets(saved.rows, source=f"from-file {path}", cluster_id=saved.cluster_id)
 
 
 def _is_of_one_group(given: dict[str, Any]) -> bool:

@@ -15,19 +15,21 @@ from toolkit.cli.change_flow import (
     apply_approved,
     get_approval,
     has_terminal,
-    tell_cut_off,
+    state_folder,
+    tell_blocked,
     tell_findings,
     tell_outcome,
     write_plan,
 )
 from toolkit.cli.consumer_groups.connection_flags import asked_of
 from toolkit.cli.output import printable, write_frame
+from toolkit.cli.run_notices import tell_cut_off
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
     from toolkit.cli.change_command import CommandTarget, Planned
     from toolkit.model import Group
-    from toolkit.plan import Finding, Outcome
+    from toolkit.plan import Outcome
 
 # Writes what is planned (no outcome) or what was done to stdout, in the tool's form.
 Write = Callable[["Outcome | None"], None]
@@ -49,7 +51,7 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
 
     asked, planned = asked_of(given), carrying.planned
     check_overrides(given["overrides"])
-    tell_cut_off(planned.cluster, asked)
+    tell_cut_off(planned.cluster, state_folder(asked))
     for group in carrying.passed_over:
         click.echo(f"passed over: {printable(group.group_id)}: it is {group.state}", err=True)
     code = PARTLY if carrying.passed_over else 0
@@ -60,7 +62,7 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
     if _shows_plan(asked, is_last=is_last, is_approved=is_approved, is_blocked=bool(stopping)):
         _show(carrying, asked, None)
     if stopping:
-        _tell_blocked(stopping)
+        tell_blocked(stopping)
         return BLOCKED
     if is_last:
         click.echo(_why_nothing(given, planned), err=True)
@@ -101,10 +103,6 @@ def _consent(planned: Planned, given: dict[str, Any]) -> Consent:
     if consent.approve is None and not has_terminal():
         hint = "--execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
-    if consent.approve is not None and not consent.reason.strip():
-        if not has_terminal():
-            raise Blocked("no reason was given: nothing was changed", hint="add --reason TEXT")
-        consent = replace(consent, reason=click.prompt("Why (goes into the audit log)", err=True))
     return consent
 
 
@@ -114,13 +112,3 @@ def _why_nothing(given: dict[str, Any], planned: Planned) -> str:
     if given["dry_run"]:
         return f"dry run: nothing was changed. Fingerprint: {planned.plan.fingerprint}"
     return "nothing was changed: that needs --execute, or say --dry-run"
-
-
-def _tell_blocked(stopping: Collection[Finding]) -> None:
-    from toolkit.planning.guardrails.registry import OVERRIDABLE
-
-    rules = sorted({finding.rule for finding in stopping})
-    said = f"blocked by {', '.join(rules)}: nothing was changed"
-    if OVERRIDABLE.issuperset(rules):
-        said += f". Try: if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
-    click.echo(said, err=True)

@@ -33,17 +33,10 @@ def command() -> None:
 def list_runs(*, changes: bool, output: str, **given: Any) -> None:
     """List runs, newest first: who, why, what became of them, and the name to undo them by."""
     from toolkit.cli.output import write_frame
-    from toolkit.report.audit_frames import changes_frame, runs_frame
-    from toolkit.storage.audit import read
+    from toolkit.journeys.audit import audit
 
-    groups = set(given["groups"])
-    entries = [
-        entry
-        for entry in read(_state(given))
-        if given["cluster"] in {None, entry.cluster}
-        and (not groups or groups & {step.group_id for step in entry.steps})
-    ]
-    write_frame(changes_frame(entries) if changes else runs_frame(entries), output)
+    report = audit(_state(given), cluster=given["cluster"] or "", groups=given["groups"])
+    write_frame(report.changes if changes else report.runs, output)
 
 
 @command.command("verify")
@@ -51,17 +44,14 @@ def list_runs(*, changes: bool, output: str, **given: Any) -> None:
 @STATE
 def verify_log(**given: Any) -> None:
     """Say whether lines were changed, removed, moved or repeated; exit 1 where they were."""
-    from toolkit.storage.audit import is_harmless, read, verify
+    from toolkit.journeys.audit import audit
 
-    state = _state(given)
-    flaws = verify(state)
-    for flaw in flaws:
+    report = audit(_state(given))
+    for flaw in (*report.flaws, *report.harmless_flaws):
         click.echo(flaw)
-    tampered = [flaw for flaw in flaws if not is_harmless(flaw)]
-    if not tampered:
-        count = sum(1 for _ in read(state))
-        click.echo(f"intact: {count} entries in {state / 'audit.jsonl'}")
-    sys.exit(1 if tampered else 0)
+    if report.is_intact:
+        click.echo(f"intact: {len(report.entries)} entries in {report.state / 'audit.jsonl'}")
+    sys.exit(0 if report.is_intact else 1)
 
 
 def _state(given: dict[str, Any]) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.plan import Finding, Plan
-from toolkit.plan.approvals import Approval, Limits
+from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import blocking, check_overrides, check_standing
 from toolkit.runner.conclusion import Ending
 
@@ -77,8 +77,7 @@ class Consent:
             return (
                 f"the plan's fingerprint is {plan.fingerprint}, the approval is for {self.approve}"
             )
-        # Dots are what stands for a reason in the command that is shown.
-        return "" if self.reason.strip(" .") else "no reason was given"
+        return "" if is_reason(self.reason) else "no reason was given"
 
     def _approval(self, plan: Plan) -> Approval:
         overrides = tuple(self.overrides)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
+from toolkit.plan.approvals import is_reason
 from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 
 MAX_PLAN_AGE = timedelta(hours=1)
@@ -29,7 +30,7 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
 
 def reason_required(case: CheckContext) -> Iterator[Objection]:
     """Whoever changes something says why."""
-    if case.applying and not case.reason.strip():
+    if case.applying and not is_reason(case.reason):
         yield Objection("no reason was given")
 
 

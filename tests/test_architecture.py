@@ -133,6 +133,17 @@ def test_files_are_named_for_what_they_are_about() -> None:
     assert not EMPTY_NAMES & {path.stem for path in MODULES}
 
 
+def test_a_class_name_stands_once() -> None:
+    """Whoever reads a name knows which class is meant, in whatever file."""
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name.lstrip("_"), []).append(name_of(path))
+
+    assert {} == {name: found for name, found in places.items() if len(found) > 1}
+
+
 def test_sizes_stay_within_the_budget(record_property: pytest.RecordProperty) -> None:
     """No module over 300 lines, no function over 50; the medians go into the test report."""
     modules = {name_of(path): len(path.read_text("utf-8").splitlines()) for path in MODULES}

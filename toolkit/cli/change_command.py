@@ -112,10 +112,10 @@ def change_command(planner: Planner) -> click.Command:
     """Return `NAME`, which shows the plan and applies it once it is approved."""
 
     def run(**given: Any) -> None:
-        from toolkit.cli.change_flow import Consent, change
+        from toolkit.cli.change_flow import ApprovalOptions, change
 
         asked, own = _asked(given)
-        consent = Consent(**{option: own.pop(option) for option in Consent.OPTIONS})
+        consent = ApprovalOptions(**{option: own.pop(option) for option in ApprovalOptions.OPTIONS})
         change(planner.make(asked, **own), asked, consent)
 
     return _command(planner, run, (*planner.asked, *planner.options, *APPROVAL))

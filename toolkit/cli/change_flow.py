@@ -31,7 +31,7 @@ MOST_TIMES = 500  # record times are looked up one by one
 
 
 @dataclass(frozen=True)
-class Consent:
+class ApprovalOptions:
     """How a command was told to go on: not at all, by a fingerprint, or by whoever is asked."""
 
     dry_run: bool
@@ -42,7 +42,7 @@ class Consent:
     OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
 
 
-def change(planned: Planned, asked: CommandTarget, consent: Consent) -> None:
+def change(planned: Planned, asked: CommandTarget, consent: ApprovalOptions) -> None:
     """Show a plan, get it approved, apply it, and exit with what became of it."""
     from toolkit.planning.guardrails.registry import blocking, check_overrides
 
@@ -201,7 +201,7 @@ def tell_blocked(stopping: Iterable[Finding]) -> None:
     click.echo(said, err=True)
 
 
-def get_approval(planned: Planned, consent: Consent) -> Approval:
+def get_approval(planned: Planned, consent: ApprovalOptions) -> Approval:
     """Return the approval that was given, or is given now where there is a terminal to ask at."""
     from toolkit.plan.approvals import Approval, is_reason
 

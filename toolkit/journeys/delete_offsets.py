@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.model import Snapshot
+from toolkit.model.sightings import Sighting
 from toolkit.planning.unsubscribed.unsubscribed_offsets import left_behind
 from toolkit.storage.sightings import unsubscribed_topics
-from toolkit.storage.sightings.streak_file import Sighting
 
 
 def record_unsubscribed(state: Path, snapshot: Snapshot) -> dict[tuple[str, str], Sighting]:

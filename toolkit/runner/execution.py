@@ -61,7 +61,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
 
     interruption = Interruption(job.limits, log.file)
     executed = Executed(path)
-    progress = _Progress(_cells(job.notebook), job.on_step)
+    progress = _StepCounter(_cells(job.notebook), job.on_step)
     try:
         with interruption.watching(), _quiet_papermill(), executed.registered() as name:
             papermill.execute_notebook(
@@ -101,7 +101,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
     return stop
 
 
-class _Progress:
+class _StepCounter:
     """Turns papermill's cell numbers into steps for people, and remembers where the run is."""
 
     def __init__(self, cells: list[dict[str, Any]], on_step: Callable[[CellStep], None]) -> None:

@@ -156,14 +156,14 @@ def _in_whole_milliseconds(at: datetime) -> datetime:
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
 
 
-class _Record(NamedTuple):
+class _FirstUnread(NamedTuple):
     """What reading the first unread record told; None and NaT where it was not read."""
 
     found: bool | None
     at: datetime | None
 
 
-UNREAD = _Record(None, None)
+UNREAD = _FirstUnread(None, None)
 
 
 def _with_logs(
@@ -207,7 +207,7 @@ def _points(
     return [around[place][offset] for place, offset in unread]
 
 
-def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, int], _Record]:
+def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, int], _FirstUnread]:
     """Read the records about which look-ups told too little, as far as we may and there is time."""
     if not times.unsettled:
         return {}
@@ -215,4 +215,4 @@ def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, in
         found = read_first_records(cluster, times.unsettled, most=MOST_READ)
     except ToolkitError:
         return {}  # what is known without them is known all the same
-    return {position: _Record(at is not None, at) for position, at in found.items()}
+    return {position: _FirstUnread(at is not None, at) for position, at in found.items()}

@@ -27,6 +27,7 @@ from guardrail_cases import (
 
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem, Snapshot
+from toolkit.model.sightings import Sighting
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Finding, Intent, Severity
 from toolkit.plan.approvals import Limits
 from toolkit.planning.guardrails.check_context import EarlierSightings
@@ -40,7 +41,6 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
 )
 from toolkit.planning.selection import scope
-from toolkit.storage.sightings.streak_file import Sighting
 
 HOUR = timedelta(hours=1)
 READER = live("g", member("orders"))

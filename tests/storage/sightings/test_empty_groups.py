@@ -8,8 +8,8 @@ import pytest
 
 from toolkit.errors import RecordFailed
 from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
+from toolkit.model.sightings import Sighting
 from toolkit.storage.sightings.empty_groups import empty_since, record
-from toolkit.storage.sightings.streak_file import Sighting
 
 DAY = timedelta(days=1)
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

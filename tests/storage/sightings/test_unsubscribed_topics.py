@@ -11,7 +11,7 @@ import pytest
 
 from toolkit.errors import RecordFailed
 from toolkit.model import Commit, Snapshot
-from toolkit.storage.sightings.streak_file import Sighting
+from toolkit.model.sightings import Sighting
 from toolkit.storage.sightings.unsubscribed_topics import record, since
 
 DAY = timedelta(days=1)

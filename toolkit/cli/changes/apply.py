@@ -28,7 +28,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     saved first, everything is read back afterwards, and both are recorded.
     """
     from toolkit.cli.change_command import Planned
-    from toolkit.cli.change_flow import Consent, change, state_folder
+    from toolkit.cli.change_flow import ApprovalOptions, change, state_folder
     from toolkit.cli.facts import choose_cluster, read_facts
     from toolkit.storage.plan_files import read_plan
     from toolkit.storage.undo_records import read_undo_record
@@ -43,4 +43,4 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     cluster = choose_cluster(asked, asked.cluster or plan.cluster)
     topics = sorted({change.partition.topic for _, change in plan.changes})
     facts = read_facts(asked, cluster, groups=plan.group_ids, topics=topics)
-    change(Planned(plan, cluster, facts), asked, Consent(**given))
+    change(Planned(plan, cluster, facts), asked, ApprovalOptions(**given))

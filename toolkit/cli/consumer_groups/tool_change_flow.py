@@ -11,7 +11,7 @@ import click
 from toolkit.cli.change_flow import (
     BLOCKED,
     PARTLY,
-    Consent,
+    ApprovalOptions,
     apply_approved,
     get_approval,
     has_terminal,
@@ -95,9 +95,9 @@ def _show(carrying: Carrying, asked: CommandTarget, outcome: Outcome | None) -> 
         write_plan(carrying.planned, asked)
 
 
-def _consent(planned: Planned, given: dict[str, Any]) -> Consent:
+def _consent(planned: Planned, given: dict[str, Any]) -> ApprovalOptions:
     """Return the consent: --execute approves what is shown, but does not say why."""
-    consent = Consent(**{name: given[name] for name in Consent.OPTIONS})
+    consent = ApprovalOptions(**{name: given[name] for name in ApprovalOptions.OPTIONS})
     if given["execute"] and consent.approve is None:
         consent = replace(consent, approve=planned.plan.fingerprint)
     if consent.approve is None and not has_terminal():

@@ -82,7 +82,7 @@ DECODERS = ONE_A_GROUP | MANY_A_GROUP
 DAMAGED = "a record of the group could not be read"
 
 
-class _Facts(NamedTuple):
+class _GroupDescription(NamedTuple):
     """What the records of one type of group tell."""
 
     members: int
@@ -95,7 +95,7 @@ class _Facts(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Group:
+class _GroupRecords:
     """The live records of one group."""
 
     one: dict[int, Any] = field(default_factory=dict)  # by type
@@ -126,7 +126,7 @@ def decode_groups(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     kinds = record_types(latest)
     ours = np.isin(kinds, [*TYPE_OF_GROUP])
     rows = latest.filter(pa.array(ours))
-    groups: dict[str, _Group] = defaultdict(_Group)
+    groups: dict[str, _GroupRecords] = defaultdict(_GroupRecords)
     malformed: Counter[str] = Counter()
     columns = (
         kinds[ours].tolist(),
@@ -156,7 +156,7 @@ def decode_groups(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:
     ), malformed
 
 
-def _table(groups: Mapping[str, _Group]) -> pa.Table:
+def _table(groups: Mapping[str, _GroupRecords]) -> pa.Table:
     types = [TYPE_OF_GROUP[group.newest[1]] for group in groups.values()]
     facts = [FACTS_OF[type_](group) for type_, group in zip(types, groups.values(), strict=True)]
     changed = [group.changed_ms for group in groups.values()]
@@ -180,14 +180,14 @@ def _table(groups: Mapping[str, _Group]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=GROUPS)
 
 
-def _classic(group: _Group) -> _Facts:
+def _classic(group: _GroupRecords) -> _GroupDescription:
     found = group.one.get(CLASSIC_GROUP)
     if found is None:
-        return _Facts(0, GroupState.UNKNOWN, empty_ms=-1)
+        return _GroupDescription(0, GroupState.UNKNOWN, empty_ms=-1)
     read = []
     if found.protocol_type == "consumer":
         read = [from_classic_metadata(member.subscription) for member in found.members]
-    return _Facts(
+    return _GroupDescription(
         len(found.members),
         GroupState.STABLE if found.members else GroupState.EMPTY,
         found.generation,
@@ -198,13 +198,13 @@ def _classic(group: _Group) -> _Facts:
     )
 
 
-def _consumer(group: _Group) -> _Facts:
+def _consumer(group: _GroupRecords) -> _GroupDescription:
     members = group.many[CONSUMER_MEMBER]
     epoch, target = group.one.get(CONSUMER_GROUP, 0), group.one.get(CONSUMER_TARGET, 0)
     resolved = group.many[CONSUMER_PATTERN]
     patterns = {member.pattern for member in members.values() if member.pattern}
     unresolved = sorted(patterns - resolved.keys())
-    return _Facts(
+    return _GroupDescription(
         len(members),
         _state(members, group.many[CONSUMER_CURRENT], epoch, target),
         epoch,
@@ -217,7 +217,7 @@ def _consumer(group: _Group) -> _Facts:
     )
 
 
-def _streams(group: _Group) -> _Facts:
+def _streams(group: _GroupRecords) -> _GroupDescription:
     members = group.many[STREAMS_MEMBER]
     epoch, validated = group.one.get(STREAMS_GROUP, (0, -1))
     topology: Topology | None = group.one.get(STREAMS_TOPOLOGY)
@@ -230,12 +230,14 @@ def _streams(group: _Group) -> _Facts:
     if members and topology and topology.patterns:
         unreadable = "its topology has a pattern of source topics"
     topics = topology.topics if members and topology else ()
-    return _Facts(len(members), state, epoch, "streams", subscribed=topics, unreadable=unreadable)
+    return _GroupDescription(
+        len(members), state, epoch, "streams", subscribed=topics, unreadable=unreadable
+    )
 
 
-def _share(group: _Group) -> _Facts:
+def _share(group: _GroupRecords) -> _GroupDescription:
     members = group.many[SHARE_MEMBER]
-    return _Facts(
+    return _GroupDescription(
         len(members),
         GroupState.STABLE if members else GroupState.EMPTY,
         group.one.get(SHARE_GROUP),
@@ -258,7 +260,7 @@ def _state(
     return GroupState.RECONCILING
 
 
-FACTS_OF: dict[str, Callable[[_Group], _Facts]] = {
+FACTS_OF: dict[str, Callable[[_GroupRecords], _GroupDescription]] = {
     "classic": _classic,
     "consumer": _consumer,
     "share": _share,

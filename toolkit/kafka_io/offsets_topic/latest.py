@@ -45,7 +45,7 @@ LATEST = pa.schema(
 )
 
 
-class _Series(NamedTuple):
+class _RecentCommits(NamedTuple):
     """Recent commits of all rows, one row after the other."""
 
     lengths: Numbers  # of each row
@@ -54,7 +54,7 @@ class _Series(NamedTuple):
     offsets: Numbers
 
 
-class _Rows(NamedTuple):
+class _LatestColumns(NamedTuple):
     """LATEST with numbers that can be worked on: NONE for null."""
 
     partitions: Numbers
@@ -66,14 +66,14 @@ class _Rows(NamedTuple):
     tombstones: Numbers
     highest: Numbers
     highest_ms: Numbers
-    series: _Series
+    series: _RecentCommits
 
 
 def latest_of(chunk: Chunk) -> pa.Table:
     """Return the LATEST of some records."""
     records, commits, decoded = chunk.records, chunk.commits, chunk.commits.decoded
     is_commit, times_ms = chunk.is_commit, _calendar(chunk.commits.times_ms)
-    rows = _Rows(
+    rows = _LatestColumns(
         np.full(len(decoded), records.partition),
         records.keys,
         records.values,
@@ -83,7 +83,7 @@ def latest_of(chunk: Chunk) -> pa.Table:
         np.where(is_commit & ~chunk.valued, records.offsets, NONE),
         np.where(decoded, commits.offsets, NONE),
         np.where(decoded, times_ms, NONE),
-        _Series(
+        _RecentCommits(
             decoded.astype(np.int64),
             records.offsets[decoded],
             times_ms[decoded],
@@ -125,7 +125,7 @@ def record_types(latest: pa.Table) -> Numbers:
     return np.where(keys.lengths >= 2, keys.int_at(keys.starts, 2), -1)
 
 
-def _codes(rows: _Rows) -> Any:
+def _codes(rows: _LatestColumns) -> Any:
     codes = rows.keys.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     if rows.partitions.min(initial=NEVER) < rows.partitions.max(initial=NONE):
         # The same key may lie in two partitions when the topic has been given more of them.
@@ -134,7 +134,7 @@ def _codes(rows: _Rows) -> Any:
     return codes
 
 
-def _condense(rows: _Rows, codes: Any, count: int) -> _Rows:
+def _condense(rows: _LatestColumns, codes: Any, count: int) -> _LatestColumns:
     """Return one row of each key, of which `codes` stand for."""
     gone_until = greatest(codes, rows.tombstones, count, at_least=NONE)
     highest = rows.highest
@@ -145,7 +145,7 @@ def _condense(rows: _Rows, codes: Any, count: int) -> _Rows:
     first = (highest == top[codes]) & (highest != NONE) & (rows.highest_ms != NONE)
     since_ms = least(codes[first], rows.highest_ms[first], count, at_most=NEVER)
     kept = newest(codes, rows.offsets, count)
-    return _Rows(
+    return _LatestColumns(
         rows.partitions[kept],
         rows.keys.take(pa.array(kept)),
         rows.values.take(pa.array(kept)),
@@ -159,7 +159,7 @@ def _condense(rows: _Rows, codes: Any, count: int) -> _Rows:
     )
 
 
-def _newest_of_series(series: _Series, codes: Any, gone_until: Numbers) -> _Series:
+def _newest_of_series(series: _RecentCommits, codes: Any, gone_until: Numbers) -> _RecentCommits:
     # There may be millions of elements, so that every array of them counts.
     key = np.repeat(codes, series.lengths)
     if gone_until.max(initial=NONE) != NONE:
@@ -177,7 +177,7 @@ def _newest_of_series(series: _Series, codes: Any, gone_until: Numbers) -> _Seri
     younger = np.repeat(np.cumsum(counts), counts)
     younger -= np.arange(1, len(places) + 1)
     places = places[younger < RECENT]
-    return _Series(
+    return _RecentCommits(
         np.minimum(counts, RECENT),
         series.records[places],
         series.times_ms[places],
@@ -199,7 +199,7 @@ def _calendar(times_ms: Numbers) -> Numbers:
     return np.where((times_ms >= 0) & (times_ms <= LAST_MS), times_ms, NONE)
 
 
-def _table(rows: _Rows) -> pa.Table:
+def _table(rows: _LatestColumns) -> pa.Table:
     ends = np.cumsum(rows.series.lengths)
     bounds = pa.array(np.append(0, ends).astype(np.int32))
     other = pa.array(~rows.is_commit)
@@ -223,7 +223,7 @@ def _table(rows: _Rows) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=LATEST)
 
 
-def _rows(table: pa.Table) -> _Rows:
+def _rows(table: pa.Table) -> _LatestColumns:
     table = table.cast(LATEST)
 
     def of(name: str) -> Any:
@@ -233,7 +233,7 @@ def _rows(table: pa.Table) -> _Rows:
         return _ints(of(name))
 
     recent = of("recent_record")
-    return _Rows(
+    return _LatestColumns(
         ints("offsets_partition"),
         of("key"),
         of("value"),
@@ -243,7 +243,7 @@ def _rows(table: pa.Table) -> _Rows:
         ints("tombstone_offset"),
         ints("highest"),
         ints("highest_at"),
-        _Series(
+        _RecentCommits(
             _ints(pc.fill_null(pc.list_value_length(recent), 0)),
             _ints(recent.flatten()),
             _ints(of("recent_at").flatten()),

@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import choose_groups
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
-from toolkit.planning.selection.unused_since import Sighting, Unused, unused_since
+from toolkit.planning.selection.unused_since import Unused, unused_since
 
 
 def plan_delete_groups(

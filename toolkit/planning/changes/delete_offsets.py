@@ -17,13 +17,13 @@ from datetime import datetime, timedelta
 
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
 from toolkit.model.plurals import counted
+from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import choose_groups
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
 from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missing
-from toolkit.planning.selection.unused_since import Sighting
 from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
 
 TOPICS_REQUIRED = (

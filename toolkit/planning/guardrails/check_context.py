@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
+from toolkit.model.sightings import Sighting
 from toolkit.plan import Change, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
-from toolkit.planning.selection.unused_since import Sighting
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read

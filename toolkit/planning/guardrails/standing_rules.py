@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
+from toolkit.model.sightings import Sighting
 from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
-from toolkit.planning.selection.unused_since import Sighting, unused_since
+from toolkit.planning.selection.unused_since import unused_since
 
 DAY = timedelta(days=1)
 # A series is evidence of what was so until it was last seen: the run itself has to have looked.

@@ -10,25 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupType
-
-
-class Sighting(Protocol):
-    """An unbroken series of looks of ours that all found the same."""
-
-    @property
-    def since(self) -> datetime:
-        """The first of them."""
-
-    @property
-    def seen(self) -> int:
-        """How many there were."""
-
-    @property
-    def last(self) -> datetime:
-        """The last of them."""
+from toolkit.model.sightings import Sighting
 
 
 class Unused(NamedTuple):

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from toolkit.model import Commit, Group, GroupState, Snapshot
+from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import make_folder
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.sightings.streak_file import (
     Series,
-    Sighting,
     StreakFile,
     book_path,
     with_reading,

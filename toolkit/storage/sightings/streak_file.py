@@ -16,19 +16,11 @@ from pathlib import Path
 
 from toolkit.errors import RecordFailed, UsageError
 from toolkit.model import Commit
+from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import file_name, write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FILE_FIELDS = frozenset({"format", "cluster_id", "taken_at", "groups"})
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """A series of readings that all found the same."""
-
-    since: datetime  # the first of them
-    seen: int  # how many there were
-    last: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from toolkit.model import Commit, Snapshot
+from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import make_folder
 from toolkit.storage.formats.file_lock import exclusively
-from toolkit.storage.sightings.streak_file import Sighting, StreakFile, book_path, with_reading
+from toolkit.storage.sightings.streak_file import StreakFile, book_path, with_reading
 
 FORMAT = "offsetbook unsubscribed 1"
 

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
         show_paused,
         show_resume,
     )
+    from toolkit.journeys.pause import (
+        list_paused_partitions,
+        pause_partitions,
+        resume_partitions,
+    )
     from toolkit.journeys.rescue import plan_expiry_rescue
     from toolkit.journeys.troubleshoot import (
         examine_group,
@@ -47,11 +52,6 @@ if TYPE_CHECKING:
     from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
     from toolkit.model.times import parse_duration
     from toolkit.operate.apply import apply_plan, check_plan
-    from toolkit.operate.pause import (
-        list_paused_partitions,
-        pause_partitions,
-        resume_partitions,
-    )
     from toolkit.plan import Change, Finding, Outcome, Plan
     from toolkit.plan.approvals import Approval
     from toolkit.planning.changes.delete_groups import plan_delete_groups
@@ -112,6 +112,7 @@ _AT_HOME = {
     "journeys.copy": "CopyWish plan_group_copy",
     "journeys.delete_offsets": "record_unsubscribed",
     "journeys.holds": "HoldRequest MoveWish plan_hold plan_live_move show_paused show_resume",
+    "journeys.pause": "list_paused_partitions pause_partitions resume_partitions",
     "journeys.rescue": "plan_expiry_rescue",
     "journeys.troubleshoot": (
         "examine_group groups_to_choose look_at_group show_next_steps show_records"
@@ -121,7 +122,6 @@ _AT_HOME = {
     "model": "Cluster Commit Group GroupState GroupType Member Snapshot",
     "operate.apply": "apply_plan check_plan",
     "plan.approvals": "Approval",
-    "operate.pause": "list_paused_partitions pause_partitions resume_partitions",
     "plan": "Change Finding Outcome Plan",
     "planning.changes.delete_groups": "plan_delete_groups",
     "planning.changes.delete_offsets": "plan_delete_offsets plan_delete_unsubscribed",

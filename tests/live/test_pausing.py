@@ -23,6 +23,7 @@ from live_groups import LiveGroup
 
 import toolkit
 from toolkit.errors import Blocked, HoldLost
+from toolkit.journeys.pause import plan_group_pause
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
@@ -79,9 +80,7 @@ class Holder:
         """What the broker shows as held."""
         return frozenset(self.group.paused)
 
-    def pause(
-        self, *numbers: int, terms: HoldTerms | None = None, left: Places = frozenset()
-    ) -> Outcome:
+    def pause(self, *numbers: int, terms: HoldTerms | None = None) -> Outcome:
         """Pause partitions of the first topic."""
         wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
 
@@ -91,9 +90,23 @@ class Holder:
                 group=self.live.group,
                 topics=[wanted],
                 terms=terms or HoldTerms(),
-                beside=HoldFacts(left_behind=left),
+                beside=HoldFacts(),
             )
             return self.desk.apply(plan)
+
+        return once_at_rest(attempt)
+
+    def pause_as_asked(self, *numbers: int) -> Outcome:
+        """Pause partitions of the first topic, as every front end does."""
+        wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
+
+        def attempt() -> Outcome:
+            cluster, state = self.desk.cluster, self.desk.state
+            found = plan_group_pause(
+                cluster, self.live.group, topics=[wanted], terms=HoldTerms(), state=state
+            )
+            assert found.plan.steps, found.plan.findings
+            return self.desk.apply(found.plan)
 
         return once_at_rest(attempt)
 
@@ -240,7 +253,7 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
     (left,) = eventually(lambda: settle_holds(renamed, one.desk.state))
     assert (held, held) == (left.still_held, left.of(one.live.group))
-    assert one.pause(2, left=left.still_held).is_done
+    assert one.pause_as_asked(2).is_done
 
     assert is_kept(one.path)
     assert one.record.pid not in {0, first}

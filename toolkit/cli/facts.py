@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -101,9 +102,16 @@ def read_facts(
     from toolkit.kafka_io.read_plan_facts import read_plan_facts
 
     names = asked.groups if groups is None else groups
+    with reading(asked, cluster) as progress:
+        return read_plan_facts(cluster, groups=names, topics=topics, at=at, on_progress=progress)
+
+
+@contextmanager
+def reading(asked: CommandTarget, cluster: Cluster) -> Iterator[ProgressLine]:
+    """Show how far a reading has come, where somebody looks."""
     progress = ProgressLine(cluster.name, visible=not asked.quiet and sys.stderr.isatty())
     try:
-        return read_plan_facts(cluster, groups=names, topics=topics, at=at, on_progress=progress)
+        yield progress
     finally:
         progress.clear()
 

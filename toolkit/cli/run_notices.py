@@ -43,15 +43,4 @@ def tell_cut_off(cluster: Cluster, state: Path) -> None:
 def tell_left_behind(found: Iterable[OrphanedHold]) -> None:
     """Say what became of holds whose process is gone."""
     for left in found:
-        click.echo(_left_behind_line(left), err=True)
-
-
-def _left_behind_line(left: OrphanedHold) -> str:
-    from toolkit.planning.selection.scope import scopes_of
-
-    record = left.record
-    what = " ".join(map(str, scopes_of(left.still_held or record.held)))
-    begun = f"the hold of run {record.run_id} on {printable(record.group_id)}, {printable(what)},"
-    if left.still_held:
-        return f"{begun} has lost its process: pause the same again to go on with it, or resume it"
-    return f"{begun} has ended: its process was gone, and its partitions are read again"
+        click.echo(printable(left.in_words), err=True)

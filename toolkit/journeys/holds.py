@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_outcome import NOTHING, run_command
+from toolkit.journeys.pause import HoldPlan, plan_group_pause, plan_group_resume
 from toolkit.journeys.paused import PauseBoardSource
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -17,7 +18,6 @@ from toolkit.operate.background import read_background
 from toolkit.plan import Action, Intent, Outcome, Plan
 from toolkit.planning.changes.by_time import ToDatetime
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
-from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.holds.paused_frame import paused_frame
@@ -60,34 +60,26 @@ class HoldRequest:
         return PauseBoardSource(cluster, self.group, state)
 
 
-class HoldPlan(NamedTuple):
-    """The facts that were read, and the plan that was made of them."""
-
-    facts: Snapshot
-    plan: Plan
-
-
-def plan_hold(cluster: Cluster, request: HoldRequest) -> HoldPlan:
+def plan_hold(cluster: Cluster, request: HoldRequest, *, state: Path) -> tuple[Snapshot, Plan]:
     """
-    Read the group and what is to be known beside, and plan a pause or a resume of it.
+    Read the group and what is to be known beside, and return the facts and the plan made of them.
 
     Where somebody may still choose partitions on a board, a pause without any is a plan without
     steps; a run that nobody looks at refuses it with UsageError.
     """
     group, topics = request.group, tuple(request.topics)
-    names = sorted({scope.topic for scope in parse_topics(topics)})
     if request.action == RESUME:
-        facts = read_plan_facts(cluster, groups=[group], topics=names)
-        plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
-        return HoldPlan(facts, plan)
-    terms = HoldTerms.read(request.prefer, request.hold_for)
-    beside = read_background(cluster, group, prefer=terms.prefer)
-    facts = read_plan_facts(cluster, groups=[group], topics=names)
-    if not topics and not is_headless():
+        planned = plan_group_resume(cluster, group, topics=topics)
+    elif topics or is_headless():
+        terms = HoldTerms.read(request.prefer, request.hold_for)
+        planned = plan_group_pause(cluster, group, topics=topics, terms=terms, state=state)
+    else:
+        facts = read_plan_facts(cluster, groups=[group])
         asked, place = f"pause nothing of {group} yet", (facts.cluster, facts.cluster_id)
-        return HoldPlan(facts, Plan(Intent.PAUSE, asked, *place, facts.taken_at, ()))
-    plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
-    return HoldPlan(facts, plan)
+        planned = HoldPlan(facts, Plan(Intent.PAUSE, asked, *place, facts.taken_at, ()))
+    for one in planned.ended:
+        show_notice("A hold has ended", [one.in_words])
+    return planned.facts, planned.plan
 
 
 @dataclass(frozen=True, slots=True)

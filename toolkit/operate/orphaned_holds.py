@@ -20,6 +20,7 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
 from toolkit.operate.hold_steps import read_paused
+from toolkit.planning.selection.scope import scopes_of
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -42,6 +43,16 @@ class OrphanedHold(NamedTuple):
     def of(self, group_id: str) -> frozenset[TopicPartition]:
         """Return what is still held of one group."""
         return self.still_held if self.record.group_id == group_id else frozenset()
+
+    @property
+    def in_words(self) -> str:
+        """Which hold it is and what became of it, with names as the cluster has them."""
+        record = self.record
+        what = " ".join(map(str, scopes_of(self.still_held or record.held)))
+        begun = f"the hold of run {record.run_id} on {record.group_id}, {what},"
+        if self.still_held:
+            return f"{begun} has lost its process: pause the same again to go on, or resume it"
+        return f"{begun} has ended: its process was gone, and its partitions are read again"
 
 
 def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.facts import choose_cluster, reading
 from toolkit.cli.hold_session import hold, only_group
 from toolkit.cli.options import topics_option
 from toolkit.model import Prefer
@@ -53,25 +53,17 @@ def plan_on(
     """Plan a pause of the one group that is named, on a cluster."""
     from toolkit.cli.change_flow import state_folder
     from toolkit.cli.run_notices import tell_left_behind
-    from toolkit.operate.background import read_background
-    from toolkit.operate.orphaned_holds import settle_holds
-    from toolkit.planning.changes.pause import plan_pause
+    from toolkit.journeys.pause import plan_group_pause
     from toolkit.planning.holds.hold_context import HoldTerms
-    from toolkit.planning.selection.scope import parse_topics
 
-    group = only_group(asked)
-    terms = HoldTerms.read(prefer, hold_for)
-    names = sorted({scope.topic for scope in parse_topics(topics)})
-    left = settle_holds(cluster, state_folder(asked))
-    # An end is found, and so told, only once; what is still held is told with the plan.
-    tell_left_behind(one for one in left if not one.still_held)
-    beside = replace(
-        read_background(cluster, group, prefer=prefer),
-        left_behind=frozenset(p for one in left for p in one.of(group)),
-    )
-    facts = read_facts(asked, cluster, groups=[group], topics=names)
-    plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
-    return Planned(plan, cluster, facts)
+    group, terms = only_group(asked), HoldTerms.read(prefer, hold_for)
+    with reading(asked, cluster) as progress:
+        progress.show("reading the group")
+        found = plan_group_pause(
+            cluster, group, topics=topics, terms=terms, state=state_folder(asked)
+        )
+    tell_left_behind(found.ended)  # here: an end is found, and so told, only once
+    return Planned(found.plan, cluster, found.facts)
 
 
 HELP = """Keep partitions of a live group from its members, while all others go on.

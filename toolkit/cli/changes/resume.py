@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.facts import choose_cluster, reading
 from toolkit.cli.hold_session import only_group
 from toolkit.cli.options import topics_option
 
@@ -32,15 +32,12 @@ def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> Plann
 
 def plan_on(cluster: Cluster, asked: CommandTarget, *, topics: tuple[str, ...]) -> Planned:
     """Plan a resume in the one group that is named, on a cluster."""
-    from toolkit.planning.changes.pause import plan_resume
-    from toolkit.planning.selection.scope import parse_topics
-    from toolkit.storage.operator import Operator
+    from toolkit.journeys.pause import plan_group_resume
 
     group = only_group(asked)
-    names = sorted({scope.topic for scope in parse_topics(topics)})
-    facts = read_facts(asked, cluster, groups=[group], topics=names)
-    plan = plan_resume(facts, group=group, topics=topics, by=Operator.here())
-    return Planned(plan, cluster, facts)
+    with reading(asked, cluster) as progress:
+        found = plan_group_resume(cluster, group, topics=topics, on_progress=progress)
+    return Planned(found.plan, cluster, found.facts)
 
 
 HELP = "Give paused partitions of a live group back to its members; shows the plan first."

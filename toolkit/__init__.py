@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         show_next_steps,
         show_records,
     )
+    from toolkit.journeys.undo import plan_run_undo
     from toolkit.kafka_io.read_plan_facts import read_plan_facts
     from toolkit.kafka_io.read_snapshot import read_snapshot
     from toolkit.model import Cluster, Commit, Group, GroupState, GroupType, Member, Snapshot
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from toolkit.planning.changes.modes import parse_target
     from toolkit.planning.changes.pause import plan_pause, plan_resume
     from toolkit.planning.changes.reset import plan_reset
-    from toolkit.planning.changes.undo import Moved, plan_undo
     from toolkit.planning.expiry.expiry_forecast import expiring, expiry_by_group
     from toolkit.planning.frames.outcome_frame import outcome_frame
     from toolkit.planning.frames.review_frame import findings_frame, review_frame
@@ -117,6 +117,7 @@ _AT_HOME = {
     "journeys.troubleshoot": (
         "examine_group groups_to_choose look_at_group show_next_steps show_records"
     ),
+    "journeys.undo": "plan_run_undo",
     "kafka_io.read_plan_facts": "read_plan_facts",
     "kafka_io.read_snapshot": "read_snapshot",
     "model": "Cluster Commit Group GroupState GroupType Member Snapshot",
@@ -128,7 +129,6 @@ _AT_HOME = {
     "planning.changes.modes": "parse_target",
     "planning.changes.pause": "plan_pause plan_resume",
     "planning.changes.reset": "plan_reset",
-    "planning.changes.undo": "Moved plan_undo",
     "planning.expiry.expiry_forecast": "expiring expiry_by_group",
     "planning.frames.outcome_frame": "outcome_frame",
     "planning.frames.review_frame": "findings_frame plan_summary:summary review_frame",
@@ -184,7 +184,6 @@ __all__ = [
     "HoldTerms",
     "Member",
     "MoveWish",
-    "Moved",
     "Outcome",
     "Plan",
     "Snapshot",
@@ -228,8 +227,8 @@ __all__ = [
     "plan_pause",
     "plan_reset",
     "plan_resume",
+    "plan_run_undo",
     "plan_summary",
-    "plan_undo",
     "problems_frame",
     "read_audit",
     "read_facts",

@@ -178,6 +178,22 @@ def test_a_replay_of_a_live_group(room: Room, eventually: Callable[..., Any]) ->
     eventually(lambda: room.group(group).state is GroupState.STABLE)
     assert members == {member.client_id for member in room.group(group).members}
     eventually(lambda: all(at >= before[p] for p, at in room.committed(group).items()))
+    undo = room.run("70", run=moved["undo"])
+    assert ("done", True) == (undo.status, undo.counts["planned"] > 0), undo
+    undone = room.run_shown(undo, "the reader is mended")
+    assert "done" == undone["status"], undone
+    assert ["pause", "move", "resume"] == [words.split()[0] for words, _ in room.requests[-3:]]
+
+
+def test_a_live_move_of_a_group_without_members_is_a_reset(room: Room) -> None:
+    """As with the command: nobody has to be held where nobody reads."""
+    group = "nightly-export"
+    topic = min({partition.topic for partition in room.committed(group)})
+
+    dry = room.run("50", groups=[group], topics=[topic], mode="to-earliest", live="lossless")
+
+    assert ("done", True) == (dry.status, dry.counts["planned"] > 0), dry
+    assert "reset nightly-export" in dry.summary
 
 
 def kernel_of(process: int) -> psutil.Process | None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_outcome import NOTHING, run_command
+from toolkit.journeys.move import PlannedGroupMove, plan_group_move
 from toolkit.journeys.pause import HoldPlan, plan_group_pause, plan_group_resume
 from toolkit.journeys.paused import PauseBoardSource
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot
-from toolkit.operate.background import read_background
 from toolkit.plan import Action, Intent, Outcome, Plan
-from toolkit.planning.changes.by_time import ToDatetime
-from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
+from toolkit.planning.changes.move import MoveRequest
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.holds.paused_frame import paused_frame
@@ -99,23 +97,12 @@ class MoveWish:
         HoldTerms.read(self.prefer)
 
 
-class LiveMove(NamedTuple):
-    """The facts that were read, and the move that was planned of them."""
-
-    facts: Snapshot
-    move: PlannedMove
-
-
-def plan_live_move(cluster: Cluster, wish: MoveWish) -> LiveMove:
-    """Read one live group and what is to be known beside, and plan to move its offsets."""
-    (group,), target = wish.groups, wish.target
+def plan_live_move(cluster: Cluster, wish: MoveWish) -> PlannedGroupMove:
+    """Plan what a notebook is asked for; of a group without members it is an ordinary reset."""
+    (group,) = wish.groups
     prefer = HoldTerms.read(wish.prefer).prefer
-    at = target.at if isinstance(target, ToDatetime) else None
-    names = sorted({scope.topic for scope in parse_topics(wish.topics)})
-    beside = read_background(cluster, group, prefer=prefer)
-    facts = read_plan_facts(cluster, groups=[group], topics=names, at=at)
-    request = MoveRequest(target, group, tuple(wish.topics), wish.new_topics, prefer, beside)
-    return LiveMove(facts, plan_move(facts, request))
+    request = MoveRequest(wish.target, group, tuple(wish.topics), wish.new_topics, prefer)
+    return plan_group_move(cluster, request)
 
 
 def show_paused(cluster: Cluster, group: str, *, state: Path) -> None:

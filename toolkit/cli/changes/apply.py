@@ -29,7 +29,8 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     """
     from toolkit.cli.change_command import Planned
     from toolkit.cli.change_flow import ApprovalOptions, change, state_folder
-    from toolkit.cli.facts import choose_cluster, read_facts
+    from toolkit.cli.facts import choose_cluster, reading
+    from toolkit.journeys.change.change_facts import read_facts_of
     from toolkit.storage.plan_files import read_plan
     from toolkit.storage.undo_records import read_undo_record
 
@@ -41,6 +42,6 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     else:
         plan = read_undo_record(state_folder(asked), run_id or "")
     cluster = choose_cluster(asked, asked.cluster or plan.cluster)
-    topics = sorted({change.partition.topic for _, change in plan.changes})
-    facts = read_facts(asked, cluster, groups=plan.group_ids, topics=topics)
+    with reading(asked, cluster) as progress:
+        facts = read_facts_of(plan, cluster, on_progress=progress)
     change(Planned(plan, cluster, facts), asked, ApprovalOptions(**given))

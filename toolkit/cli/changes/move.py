@@ -10,8 +10,8 @@ import click
 from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
 from toolkit.cli.change_flow import tell, with_progress
 from toolkit.cli.changes.pause import PREFER
-from toolkit.cli.changes.reset import FLAGS, SCOPE, wanted_of
-from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.changes.reset import FLAGS, SCOPE, target_of
+from toolkit.cli.facts import choose_cluster, reading
 from toolkit.cli.hold_session import only_group
 from toolkit.errors import UsageError
 from toolkit.model import Prefer
@@ -23,32 +23,21 @@ if TYPE_CHECKING:
 
 def make(asked: CommandTarget, *, prefer: str, **given: Any) -> Planned:
     """Plan a move; of a group without members, an ordinary reset."""
-    from toolkit.operate.background import read_background
-    from toolkit.planning.changes.move import MoveRequest, plan_move
-    from toolkit.planning.changes.reset import plan_reset
-    from toolkit.planning.selection.scope import parse_topics
+    from toolkit.journeys.move import plan_group_move
+    from toolkit.planning.changes.move import MoveRequest
 
     group, topics = only_group(asked), given["topics"]
     if topics and given["all_topics"]:
         raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
-    scopes = parse_topics(topics)
     cluster = choose_cluster(asked)
-    wanted = wanted_of(asked, given)
-    names = {scope.topic for scope in scopes} | wanted.topics
-    beside = read_background(cluster, group, prefer=prefer)
-    facts = read_facts(asked, cluster, groups=[group], topics=sorted(names), at=wanted.at)
-    if any(found.group_id == group and not found.is_live for found in facts.groups):
+    target = target_of(asked, given)
+    request = MoveRequest(target, group, topics, given["new_topics"], Prefer(prefer))
+    with reading(asked, cluster) as progress:
+        found = plan_group_move(cluster, request, on_progress=progress)
+    if found.live is None:
         click.echo("it has no members: this is an ordinary reset", err=True)
-        new_topics = given["new_topics"]
-        plan = plan_reset(
-            facts, wanted.target, groups=[group], topics=topics, new_topics=new_topics
-        )
-        return Planned(plan, cluster, facts)
-    request = MoveRequest(
-        wanted.target, group, topics, given["new_topics"], Prefer(prefer), beside=beside
-    )
-    planned = plan_move(facts, request)
-    return Planned(planned.plan, cluster, facts, carry_out=partial(carry_out_move, planned))
+    carry_out = partial(carry_out_move, found.live) if found.live else None
+    return Planned(found.plan, cluster, found.facts, carry_out=carry_out)
 
 
 def carry_out_move(

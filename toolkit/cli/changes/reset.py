@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ from typing import Any
 import click
 
 from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.facts import choose_cluster, read_facts, reading, required_groups
 from toolkit.cli.options import topics_option
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
-from toolkit.planning.changes.by_time import ToDatetime
 from toolkit.planning.changes.modes import MODES, WITHOUT_VALUE, parse_target
 from toolkit.planning.changes.targets import Target
 
@@ -53,36 +51,26 @@ SCOPE = (
 Rows = dict[tuple[str | None, TopicPartition], int | Position]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """A target, and what has to be read to plan for it."""
-
-    target: Target
-    topics: frozenset[str] = frozenset()
-    at: datetime | None = None
-
-
 def make(asked: CommandTarget, **given: Any) -> Planned:
     """Plan a reset."""
+    from toolkit.journeys.change import change_facts
     from toolkit.planning.changes.reset import plan_reset
-    from toolkit.planning.selection.scope import parse_topics
 
     groups = required_groups(asked)
     topics = given["topics"]
     if topics and given["all_topics"]:
         raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
-    scopes = parse_topics(topics)
     cluster = choose_cluster(asked)
-    wanted = wanted_of(asked, given)
-    names = {scope.topic for scope in scopes} | wanted.topics
-    facts = read_facts(asked, cluster, topics=sorted(names), at=wanted.at)
-    plan = plan_reset(
-        facts, wanted.target, groups=groups, topics=topics, new_topics=given["new_topics"]
-    )
+    target = target_of(asked, given)
+    with reading(asked, cluster) as progress:
+        facts = change_facts.read_facts(
+            cluster, groups=groups, topics=topics, target=target, on_progress=progress
+        )
+    plan = plan_reset(facts, target, groups=groups, topics=topics, new_topics=given["new_topics"])
     return Planned(plan, cluster, facts)
 
 
-def wanted_of(asked: CommandTarget, given: Mapping[str, Any]) -> Wanted:
+def target_of(asked: CommandTarget, given: Mapping[str, Any]) -> Target:
     """Return the one target that the options name; raises UsageError."""
     values = {mode: given[mode.replace("-", "_")] for mode in TARGETS}
     # Not by equality: 0 is an offset to go to, False a flag that was not given.
@@ -95,20 +83,18 @@ def wanted_of(asked: CommandTarget, given: Mapping[str, Any]) -> Wanted:
     if read := FROM.get(mode):
         return read(asked, values[mode])
     text = "" if mode in WITHOUT_VALUE else str(values[mode])
-    target = parse_target(mode, text, now=datetime.now(UTC), past_end=given["past_end"])
-    return Wanted(target, at=target.at if isinstance(target, ToDatetime) else None)
+    return parse_target(mode, text, now=datetime.now(UTC), past_end=given["past_end"])
 
 
-def _from_file(_asked: CommandTarget, path: Path) -> Wanted:
+def _from_file(_asked: CommandTarget, path: Path) -> Target:
     from toolkit.planning.changes.from_offsets import from_offsets
     from toolkit.storage.offsets_files import read_offsets
 
     saved = read_offsets(path)
-    target = from_offsets(saved.rows, source=f"from-file {path}", cluster_id=saved.cluster_id)
-    return Wanted(target, _topics(saved.rows))
+    return from_offsets(saved.rows, source=f"from-file {path}", cluster_id=saved.cluster_id)
 
 
-def _from_group(asked: CommandTarget, name: str) -> Wanted:
+def _from_group(asked: CommandTarget, name: str) -> Target:
     from toolkit.planning.changes.from_offsets import from_offsets
 
     facts = read_facts(asked, choose_cluster(asked), groups=[name])
@@ -119,14 +105,10 @@ def _from_group(asked: CommandTarget, name: str) -> Wanted:
     }
     if not rows:
         raise NotFound(f"group {name!r} has no committed offsets", hint="name another group")
-    return Wanted(from_offsets(rows, source=f"from-group {name}"), _topics(rows))
+    return from_offsets(rows, source=f"from-group {name}")
 
 
-def _topics(rows: Rows) -> frozenset[str]:
-    return frozenset(partition.topic for _, partition in rows)
-
-
-FROM: dict[str, Callable[[CommandTarget, Any], Wanted]] = {
+FROM: dict[str, Callable[[CommandTarget, Any], Target]] = {
     "from-file": _from_file,
     "from-group": _from_group,
 }

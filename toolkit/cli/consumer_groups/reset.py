@@ -13,10 +13,10 @@ from toolkit.cli.consumer_groups.exact_names import choose, named, only
 from toolkit.cli.consumer_groups.flags import TARGETS
 from toolkit.cli.consumer_groups.new_offsets import NewOffsets
 from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
-from toolkit.cli.facts import read_facts
+from toolkit.cli.facts import reading
 from toolkit.errors import UsageError
+from toolkit.journeys.change.change_facts import read_facts
 from toolkit.plan import Plan, Severity
-from toolkit.planning.changes.by_time import ToDatetime
 from toolkit.planning.changes.from_offsets import FromOffsets, from_offsets
 from toolkit.planning.changes.modes import WITHOUT_VALUE, parse_target
 from toolkit.planning.changes.reset import plan_reset
@@ -32,13 +32,14 @@ def run(given: dict[str, Any]) -> int:
     scopes = parse_topics(given["topics"])
     target = _target(given)
     cluster = cluster_of(given)
-    facts = read_facts(
-        asked_of(given),
-        cluster,
-        groups=named(given["groups"]),
-        topics=sorted(_topics(scopes, target)),
-        at=target.at if isinstance(target, ToDatetime) else None,
-    )
+    with reading(asked_of(given), cluster) as progress:
+        facts = read_facts(
+            cluster,
+            groups=named(given["groups"]),
+            topics=given["topics"],
+            target=target,
+            on_progress=progress,
+        )
     chosen = choose(facts, given, meant=_meant(facts, scopes, target, given))
     facts = only(facts, chosen.ids)
     plan = plan_reset(
@@ -82,13 +83,6 @@ def _from_file(given: dict[str, Any]) -> FromOffsets:
 def _is_of_one_group(given: dict[str, Any]) -> bool:
     """Whether a CSV is of one group, and has three columns."""
     return len(set(given["groups"])) == 1
-
-
-def _topics(scopes: Sequence[TopicScope], target: Target) -> set[str]:
-    """Return the topics that are named, on the command line or in a file."""
-    rows = target.rows.values() if isinstance(target, FromOffsets) else ()
-    in_file = {partition.topic for offsets in rows for partition in offsets}
-    return {scope.topic for scope in scopes} | in_file
 
 
 def _meant(

@@ -8,9 +8,11 @@ from datetime import datetime
 
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.read_snapshot import OnProgress
 from toolkit.model import NO_SUCH_GROUP, Cluster, Snapshot, TopicPartition
 from toolkit.plan import Plan
 from toolkit.planning.changes.by_time import ToDatetime
+from toolkit.planning.changes.from_offsets import FromOffsets
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.selection.scope import parse_topics
 
@@ -21,17 +23,28 @@ def read_facts(
     groups: Sequence[str],
     topics: Sequence[str] = (),
     target: Target | None = None,
+    on_progress: OnProgress = lambda _: None,
 ) -> Snapshot:
-    """Read groups and topics, as in `topic:0-5`, for a plan; for a target by time, that as well."""
+    """
+    Read groups, topics (`TOPIC` or `TOPIC:0,1`) and what a target needs, for a plan.
+
+    Raises ClusterUnreachable, and UsageError for a topic that cannot be read.
+    """
+    names = {scope.topic for scope in parse_topics(topics)}
+    if isinstance(target, FromOffsets):
+        names |= target.topics
     at = target.at if isinstance(target, ToDatetime) else None
-    names = sorted({scope.topic for scope in parse_topics(topics)})
-    return read_plan_facts(cluster, groups=groups, topics=names, at=at)
+    return read_plan_facts(
+        cluster, groups=groups, topics=sorted(names), at=at, on_progress=on_progress
+    )
 
 
-def read_facts_of(plan: Plan, cluster: Cluster) -> Snapshot:
+def read_facts_of(
+    plan: Plan, cluster: Cluster, *, on_progress: OnProgress = lambda _: None
+) -> Snapshot:
     """Read the groups and topics of a plan that was made before."""
     topics = sorted({change.partition.topic for _, change in plan.changes})
-    facts = read_plan_facts(cluster, groups=plan.group_ids, topics=topics)
+    facts = read_plan_facts(cluster, groups=plan.group_ids, topics=topics, on_progress=on_progress)
     return without_missing(facts, {step.group_id for step in plan.steps if step.creates})
 
 

@@ -34,6 +34,11 @@ class FromOffsets(Target):
         """The request in words."""
         return self.source
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that any row is of."""
+        return frozenset(partition.topic for offsets in self.rows.values() for partition in offsets)
+
     def named(self, group_id: str) -> Mapping[TopicPartition, int | Position]:
         """Return the rows of a group; its own come before those for every group."""
         return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}

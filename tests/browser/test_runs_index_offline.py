@@ -74,7 +74,7 @@ def test_it_sorts_by_what_is_meant_and_searches_and_leads_to_a_report(
     expect(page.locator("tbody tr td").first).to_have_text("2026-03-01 12:00:00")
     links = page.locator("tbody a")
     expect(links).to_have_count(1)
-    for heading, column, largest in (("Problems", 6, "39"), ("Took", 7, "4m52s")):
+    for heading, column, largest in (("Problems", 6, "39"), ("Took", 7, "4 min 52 s")):
         head = page.locator("thead th", has_text=heading)
         head.click()
         head.click()

@@ -156,6 +156,7 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
 
     assert 3 == refused.returncode
     assert "block: skips-unread-records" in refused.stderr
+    assert "if that is meant, --override skips-unread-records" in refused.stderr
     assert BEFORE == held(idle[0])
     assert 0 == approved(*arguments, "--override", "skips-unread-records").returncode
     assert {0: (10, "a note"), 1: (10, "a note")} == held(idle[0])

@@ -46,7 +46,7 @@ def test_a_second_call_deletes_what_the_first_has_seen(
     assert "too-young" not in words
 
     rows, words = ask("--unsubscribed-for", "14d")
-    assert ([], True) == (rows, "asked: left behind for 14d" in words)
+    assert ([], True) == (rows, "asked: left behind for 14 d" in words)
 
 
 @pytest.mark.parametrize("condition", [("--unsubscribed-for", "14d"), ("--seen-in-runs", "2")])

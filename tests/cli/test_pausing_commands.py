@@ -120,7 +120,7 @@ def test_a_pause_and_a_resume(desk: Desk) -> None:
 
     done = desk.change("pause", "--topic", scope, "--for", "30m", "--detach")
     assert (0, [1, 4]) == (done.returncode, desk.paused), done.stderr
-    assert "held in the background for 30m; 'offsetbook resume" in done.stderr
+    assert "held in the background for 30 min; 'offsetbook resume" in done.stderr
     assert "undoes it" not in done.stderr
     desk.live.applications.until_delivered(desk.live.places_of(0, 2, 3, 5))
 

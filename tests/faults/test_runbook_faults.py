@@ -217,7 +217,7 @@ def test_a_disk_that_is_full_for_the_runner(scene: Scene) -> None:
     assert len(scene.groups) == scene.changed()
     assert (1, None, []) == (code, told["result"], scene.place.results)
     assert f"undo with 'offsetbook undo {scene.runs[0]}'" in told["said"]
-    assert "result.json could not be written" in told["said"]
+    assert "result.json cannot be written" in told["said"]
     assert scene.undone()
 
 

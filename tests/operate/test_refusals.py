@@ -43,7 +43,7 @@ def test_an_approval_is_for_one_plan(desk: Desk, payments: str) -> None:
         assert plan.fingerprint in refusal.problem
 
 
-@pytest.mark.parametrize("reason", ["", " \n"])
+@pytest.mark.parametrize("reason", ["", " \n", "..."])
 def test_a_reason_is_required(desk: Desk, payments: str, reason: str) -> None:
     """Nothing is changed without saying why."""
     assert "no reason was given" in desk.refusal(desk.reset(payments), reason=reason).problem

@@ -58,7 +58,7 @@ def test_what_happened_is_on_top(export: Export) -> None:
         "3 of 4 changed",
         "undo-7",
         "ana@host",
-        "2m30s",
+        "2 min 30 s",
     ):
         assert said in top
     assert re.search(r"changed\s+3.*refused\s+1", top)

@@ -108,7 +108,7 @@ def test_other_values(shown: Shown) -> None:
     show_table(frame)
 
     assert cells(html_of(shown)) == [
-        *["2026-01-02 03:04:05 UTC", "3d4h", "yes", "a, b"],
+        *["2026-01-02 03:04:05 UTC", "3 d 4 h", "yes", "a, b"],
         *["–", "–", "–", "–"],
     ]
 
@@ -116,10 +116,10 @@ def test_other_values(shown: Shown) -> None:
 @pytest.mark.parametrize(
     ("duration", "text"),
     [
-        (timedelta(0), "0s"),
-        (timedelta(seconds=59.6), "1m"),
-        (timedelta(hours=2, seconds=5), "2h"),
-        (timedelta(minutes=-12, seconds=-5), "-12m5s"),
+        (timedelta(0), "0 s"),
+        (timedelta(seconds=59.6), "1 min"),
+        (timedelta(hours=2, seconds=5), "2 h"),
+        (timedelta(minutes=-12, seconds=-5), "-12 min 5 s"),
     ],
 )
 def test_durations(shown: Shown, duration: timedelta, text: str) -> None:

@@ -49,7 +49,7 @@ def test_a_notebook_that_papermill_ran(make_notebook: MakeNotebook, tmp_path: Pa
     top = top_of(tmp_path / "n.html")
     assert f"cluster {HOSTILE} most 3" in top
     assert "Every step ran" in top
-    assert re.search(r"Started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC Took [\d.]+m?s", top)
+    assert re.search(r"Started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC Took [\d.]+ m?s", top)
 
 
 def test_a_failed_notebook_has_its_failing_step_on_top(

@@ -68,8 +68,8 @@ def test_reading_goes_on_where_it_ended() -> None:
         ({"log": replace(LOG, leader_epoch=None)}, "leader has changed"),
         ({"delete_retention_ms": None}, "could not be read"),
         ({"asked_at": THEN - timedelta(seconds=1)}, "in the future"),
-        ({"asked_at": THEN + timedelta(hours=23)}, "23h ago"),
-        ({"delete_retention_ms": 80 * 60_000, "log": LOG}, "sure to be there for 1h"),
+        ({"asked_at": THEN + timedelta(hours=23)}, "23 h ago"),
+        ({"delete_retention_ms": 80 * 60_000, "log": LOG}, "sure to be there for 1 h"),
         ({"point": replace(POINT, delete_retention_ms=0)}, "delete.retention.ms=0"),
     ],
 )

@@ -226,6 +226,15 @@ def test_a_removed_line_is_found(tmp_path: Path, position: int) -> None:
     assert f"1 of the entries {entry} to {entry} are missing {where}" == flaw
 
 
+def test_another_end_of_the_head_is_found(tmp_path: Path) -> None:
+    """A carriage return is not the line feed that was written."""
+    written(tmp_path, "a")
+    head = tmp_path / "audit.head"
+    head.write_bytes(head.read_bytes().replace(b"\n", b"\r"))
+
+    assert audit.verify(tmp_path)
+
+
 @pytest.fixture(scope="module")
 def intact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a log of five lines, for those who put another copy in its place."""

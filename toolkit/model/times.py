@@ -9,6 +9,7 @@ ISO 8601, `P1D` or `PT12H30M`, or short, `90m`, `2h30m`, `30d`.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -110,27 +111,32 @@ def parse_duration(text: str) -> timedelta:
     return length
 
 
-def format_duration(length: timedelta | float, *, exact: bool = False) -> str:
+def format_duration(length: timedelta | float) -> str:
     """
-    Write a duration, or a number of seconds, in its two largest units: `45s`, `1h30m`, `3d4h`.
+    Write a duration, or a number of seconds, for people: `45 s`, `1 h 30 min`, `3 d 4 h`.
 
-    Below ten seconds it has a decimal, below one it is in milliseconds. `exact` writes every unit
-    down to the second, so that `parse_duration` reads the same duration.
+    The two largest units; below ten seconds one decimal, below one second milliseconds.
     """
     size_s = length.total_seconds() if isinstance(length, timedelta) else length
     sign, size_s = ("-", -size_s) if size_s < 0 else ("", size_s)
-    if round(size_s, 3) < 10 and not exact:
-        return f"{sign}{_below_ten_seconds(round(size_s * 1000))}"
-    seconds = max(1, round(size_s))
-    parts: list[str] = []
-    for unit, unit_s in (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1)):
+    size_ms = round(size_s * 1000)
+    if size_ms < 1000:
+        return f"{sign}{size_ms} ms" if size_ms else "0 s"
+    if size_ms < 10_000:
+        return f"{sign}{round(size_ms / 1000, 1):g} s"
+    return sign + " ".join(filter(None, _units(size_s, ("d", "h", "min", "s"), " ")[:2]))
+
+
+def short_duration(length: timedelta) -> str:
+    """Write a duration, to the second, so that `parse_duration` reads it: 2h30m."""
+    return "".join(_units(max(1, length.total_seconds()), ("d", "h", "m", "s"), ""))
+
+
+def _units(size_s: float, names: Sequence[str], between: str) -> list[str]:
+    """Return a duration in units, the largest first; "" for one of which it has none."""
+    seconds, parts = round(size_s), list[str]()
+    for name, unit_s in zip(names, (86_400, 3600, 60, 1), strict=True):
         count, seconds = divmod(seconds, unit_s)
         if count or parts:
-            parts.append(f"{count}{unit}" if count else "")
-    return sign + "".join(parts if exact else parts[:2])
-
-
-def _below_ten_seconds(size_ms: int) -> str:
-    if size_ms < 1000:
-        return f"{size_ms}ms" if size_ms else "0s"
-    return f"{round(size_ms / 1000, 1):g}s"
+            parts.append(f"{count}{between}{name}" if count else "")
+    return parts

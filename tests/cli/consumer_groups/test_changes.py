@@ -173,14 +173,15 @@ def test_offsets_of_another_cluster_block(
         "cluster": "there",
         "cluster_id": "of another cluster",
         "taken_at": "2026-03-01T12:00:00Z",
-        "topic_ids": {},
+        "topic_ids": [],
         "groups": [{"group": group, "type": "simple", "offsets": [offset]}],
     }
     file = tmp_path / "saved.json"
     file.write_text(json.dumps(saved))
     done = shell("--reset-offsets", "--group", group, "--from-file", str(file), *execute)
 
-    assert (3, {TopicPartition(topic, 0): 5}) == (done.returncode, shell.held(group))
+    assert 3 == done.returncode, done.stderr
+    assert {TopicPartition(topic, 0): 5} == shell.held(group)
     assert "block: other-cluster" in done.stderr
 
 

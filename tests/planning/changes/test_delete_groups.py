@@ -78,14 +78,14 @@ def test_a_missing_group_is_refused() -> None:
 @pytest.mark.parametrize(
     ("group", "newest", "seen", "told"),
     [
-        (replace(IDLE, empty_since=ago(41)), 50, None, "Empty for 41d: its own record of"),
+        (replace(IDLE, empty_since=ago(41)), 50, None, "Empty for 41 d: its own record of"),
         # The record is proof also of what nobody has watched.
-        (replace(IDLE, empty_since=ago(41)), 50, 2, "Empty for 41d: its own record of"),
-        (IDLE, 50, 40, "Empty for 40d: our own sightings since then, the first of"),
-        (IDLE, None, 40, "Empty for 40d: our own sightings since then, the first of"),
+        (replace(IDLE, empty_since=ago(41)), 50, 2, "Empty for 41 d: its own record of"),
+        (IDLE, 50, 40, "Empty for 40 d: our own sightings since then, the first of"),
+        (IDLE, None, 40, "Empty for 40 d: our own sightings since then, the first of"),
         # An assign() consumer commits for a group without joining it.
-        (replace(IDLE, empty_since=ago(41)), 35, None, "Empty for 35d: its newest commit of"),
-        (SIMPLE, 33, None, "Empty for 33d: its newest commit of"),
+        (replace(IDLE, empty_since=ago(41)), 35, None, "Empty for 35 d: its newest commit of"),
+        (SIMPLE, 33, None, "Empty for 33 d: its newest commit of"),
     ],
 )
 def test_a_group_that_has_been_empty_long_enough_goes(
@@ -102,7 +102,7 @@ def test_a_group_that_has_been_empty_long_enough_goes(
 
     assert [("empty-for", Severity.NOTE)] == rules(plan)
     assert (True, change.why) == (change.why.startswith(told), plan.findings[0].why)
-    assert "delete groups g, empty for 30d" == plan.request
+    assert "delete groups g, empty for 30 d" == plan.request
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_a_pending_commit_blocks() -> None:
 @pytest.mark.parametrize(
     ("age", "words"),
     [
-        (timedelta(days=1), "1d"),
-        (timedelta(hours=36), "1d12h"),
-        (timedelta(hours=23), "23h"),
-        (timedelta(minutes=59), "59m"),
-        (timedelta(minutes=-5), "0s"),
+        (timedelta(days=1), "1 d"),
+        (timedelta(hours=36), "1 d 12 h"),
+        (timedelta(hours=23), "23 h"),
+        (timedelta(minutes=59), "59 min"),
+        (timedelta(minutes=-5), "0 s"),
     ],
 )
 def test_ages_are_told_in_words(age: timedelta, words: str) -> None:

@@ -301,7 +301,7 @@ def test_what_was_seen_is_told() -> None:
     (change, _) = (change for _, change in plan.changes)
     young, unknown = plan.findings
 
-    words = "left behind for 14d, in 2 runs"
+    words = "left behind for 14 d, in 2 runs"
     assert f"delete offsets of topics not subscribed to, *, {words}" == plan.request
     assert change.why == (
         "no member subscribes to the topic; seen left behind in 3 runs since 2026-02-15 12:00 UTC"

@@ -81,7 +81,7 @@ def test_a_pause_is_one_step_that_names_partitions_and_terms() -> None:
     assert ["owned by a @ /10.0.0.1; lag 10", "owned by b @ /10.0.0.1; lag 10"] == [
         c.why for c in changes(plan)
     ]
-    assert "pause g orders:1-2 for 1h30m" == plan.request
+    assert "pause g orders:1-2 for 1 h 30 min" == plan.request
 
 
 def test_other_terms_are_another_plan() -> None:
@@ -244,7 +244,7 @@ def test_old_commits_are_told_where_they_cost() -> None:
     """An hour of records would come twice; not where nothing is unread, or nobody is evicted."""
     hour = facts(group(), age_s=3600)
     plan = pause(hour, terms=QUIET)
-    assert ["the last commit is 1h old: what was read since would be read again"] * 2 == [
+    assert ["the last commit is 1 h old: what was read since would be read again"] * 2 == [
         f.why for f in plan.findings if f.rule == "old-commit"
     ]
     assert "old-commit" not in notes(pause(hour))

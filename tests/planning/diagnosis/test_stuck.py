@@ -73,8 +73,8 @@ def test_the_one_that_stands_still_is_stuck() -> None:
         zip(frame["verdict"], frame["partition"], strict=True)
     )
     why = frame["why"][0]
-    assert "committed 50 for at least 30m10s" in why
-    assert "50 records wait, the first written 30m10s ago" in why
+    assert "committed 50 for at least 30 min 10 s" in why
+    assert "50 records wait, the first written 30 min 10 s ago" in why
     assert "other partitions of its owner moved on meanwhile" in why
     assert [0, 40] == frame["moved"].tolist()
 
@@ -82,7 +82,7 @@ def test_the_one_that_stands_still_is_stuck() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"waits_since": {P0: LATER - timedelta(seconds=20)}}, "not for longer than 1m"),
+        ({"waits_since": {P0: LATER - timedelta(seconds=20)}}, "not for longer than 1 min"),
         ({"waits_since": {}}, "when the first of them was written is not known"),
     ],
 )
@@ -95,7 +95,7 @@ def test_young_records_are_no_proof(change: dict[str, Any], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("committed_at", "said"),
-    [(NOON - timedelta(seconds=30), "not for longer than 1m"), (None, "committed is not known")],
+    [(NOON - timedelta(seconds=30), "not for longer than 1 min"), (None, "committed is not known")],
 )
 def test_a_fresh_or_unknown_commit_is_no_proof(committed_at: datetime | None, said: str) -> None:
     """Whoever committed a moment ago, or nobody knows when, may commit again in a moment."""

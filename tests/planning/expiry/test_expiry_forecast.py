@@ -87,7 +87,7 @@ def test_one_row_for_each_group() -> None:
         b["first_partition"],
     )
     assert ("nobody subscribes", "none") == (b["rule"], b["confidence"])
-    assert "1m after the commit" in b["why"]
+    assert "1 min after the commit" in b["why"]
     assert (1, 0, "high") == (
         *found.loc["a", ["offsets", "expiring"]],
         found.loc["a", "confidence"],

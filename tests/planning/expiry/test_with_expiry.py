@@ -299,19 +299,19 @@ def test_what_is_not_known_has_no_time(row: dict[str, Any], why: str) -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({}, "nobody is in the group; 1m after the commit of 2026-03-01 00:00 UTC"),
+        ({}, "nobody is in the group; 1 min after the commit of 2026-03-01 00:00 UTC"),
         (
             {**KIP848, "retention_s": 604_800},
-            "nobody subscribes; 7d after the commit of 2026-03-01 00:00 UTC",
+            "nobody subscribes; 7 d after the commit of 2026-03-01 00:00 UTC",
         ),
         (
             {**CLASSIC, **EMPTY, "empty_since": 600, "retention_s": 129_600},
-            "nobody is in the group; 1d12h after the group became Empty at 2026-03-01 00:10 UTC",
+            "nobody is in the group; 1 d 12 h after the group became Empty at 2026-03-01 00:10 UTC",
         ),
         (
             {**CLASSIC, **EMPTY},
             (
-                "nobody is in the group; 1m after the commit of 2026-03-01 00:00 UTC at the "
+                "nobody is in the group; 1 min after the commit of 2026-03-01 00:00 UTC at the "
                 "earliest: since when the group is Empty is not told"
             ),
         ),
@@ -323,7 +323,7 @@ def test_what_is_not_known_has_no_time(row: dict[str, Any], why: str) -> None:
         (
             {"committed_at": None, "seen_since": 120},
             (
-                "nobody is in the group; by 1m after 2026-03-01 00:02 UTC, when we first saw it "
+                "nobody is in the group; by 1 min after 2026-03-01 00:02 UTC, when we first saw it "
                 "so; committing again delays that"
             ),
         ),

@@ -108,15 +108,17 @@ def test_streams_commit_seldom() -> None:
 
 def test_what_happens_when_the_holder_dies() -> None:
     """The partitions are read again by themselves, and it is said after how long."""
-    assert "after about 45s" in told(pause(group()), "survives")
-    assert "it ends after 30m" in told(pause(group(), hold_for=timedelta(minutes=30)), "survives")
+    assert "after about 45 s" in told(pause(group()), "survives")
+    assert "it ends after 30 min" in told(
+        pause(group(), hold_for=timedelta(minutes=30)), "survives"
+    )
     longer = plan_pause(
         facts(classic()),
         group="g",
         topics=["orders:1"],
         beside=HoldFacts(HoldSettings(survives_s=300)),
     )
-    assert "after about 5m" in told(longer, "survives")
+    assert "after about 5 min" in told(longer, "survives")
 
 
 def test_alternatives_have_their_costs() -> None:

@@ -219,9 +219,12 @@ def test_reasons_carry_their_numbers() -> None:
     left = judge(**commits((60, 10)), log_end=90, **{**EMPTY, "empty_since": ago(30)})
 
     assert "went back from 5,000: 3,000 records" in rewound["status_why"]
-    assert "same offset for 1m16s, 4,000 records wait, the first for 5m" in stalled["status_why"]
+    assert (
+        "same offset for 1 min 16 s, 4,000 records wait, the first for 5 min"
+        in stalled["status_why"]
+    )
     assert "50.0 records/s arrive, 10.0 are read" in behind["status_why"]
-    assert "nobody is in the group for 30s" == left["status_why"]
+    assert "nobody is in the group for 30 s" == left["status_why"]
 
 
 def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
@@ -391,7 +394,7 @@ def test_a_group_is_as_its_worst_partition() -> None:
 
     assert ("ERR", "STOP", "gone") == tuple(worst[["status", "because", "member_state"]])
     assert ("t", 1) == tuple(worst[["worst_topic", "worst_partition"]])
-    assert "nobody is in the group for 30s" == worst["status_why"]
+    assert "nobody is in the group for 30 s" == worst["status_why"]
     assert (2, 1, 1) == tuple(worst[["stop", "ok", "unknown"]])
     assert "OK" == groups.loc[("us", "fine"), "status"]
     mute = groups.loc[("eu", "mute")]

@@ -60,7 +60,7 @@ def _in_words(head: str, basis: str, length_ms: int, since_min: int, lacks: str)
         return "; ".join(filter(None, (head, lacks)))
     since = str(np.datetime64(since_min, "m")).replace("T", " ")
     counted = COUNTED[Basis(basis)].format(
-        length=format_duration(length_ms / 1000, exact=length_ms >= 1000),
+        length=format_duration(length_ms / 1000),
         since=f"{since} UTC",
     )
     return f"{head}; {counted}"

@@ -11,7 +11,7 @@ from typing import Self
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupType, Member, Prefer, Snapshot, TopicPartition
-from toolkit.model.times import format_duration, parse_duration
+from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
 from toolkit.planning.selection.index import Index
 
@@ -77,18 +77,14 @@ class HoldTerms:
     def as_terms(self) -> dict[str, str]:
         """Return them as they stand in a plan."""
         told = {"prefer": str(self.prefer)}
-        return (
-            told
-            if self.hold_for is None
-            else {**told, "for": format_duration(self.hold_for, exact=True)}
-        )
+        return told if self.hold_for is None else {**told, "for": short_duration(self.hold_for)}
 
     @property
     def words(self) -> str:
         """How long it lasts."""
         if self.hold_for is None:
             return "until it is resumed"
-        return f"for {format_duration(self.hold_for, exact=True)}"
+        return f"for {format_duration(self.hold_for)}"
 
 
 @dataclass(frozen=True, slots=True)

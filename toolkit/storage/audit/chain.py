@@ -80,7 +80,7 @@ def open_line(line: bytes) -> Line | None:
 def read_head(state: Path) -> Head | None:
     """Return where the log is said to end; None where there is no word, or not a clear one."""
     try:
-        text = (state / HEAD).read_text("utf-8")
+        text = (state / HEAD).read_bytes().decode()  # as text, \r would pass for \n
         fields = json.loads(text)
         head = Head(Link(int(fields["seq"]), str(fields["hash"])), int(fields["size"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -73,7 +73,9 @@ class Planner:
 
 ASKED = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
 APPROVAL = (
-    click.option("--dry-run", is_flag=True, help="Show the plan and change nothing."),
+    click.option(
+        "--dry-run", is_flag=True, help="Show the plan and change nothing on the cluster."
+    ),
     click.option("--approve", metavar="FINGERPRINT", help="Apply the plan with this fingerprint."),
     click.option("--reason", metavar="TEXT", default="", help="Why; it goes into the audit log."),
     click.option(
@@ -81,7 +83,7 @@ APPROVAL = (
         "overrides",
         multiple=True,
         metavar="RULE",
-        help="Go on although this rule objects; it is recorded. Repeatable.",
+        help="Override this rule, if it may be overridden; it is recorded. Repeatable.",
     ),
 )
 

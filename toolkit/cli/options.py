@@ -46,7 +46,7 @@ OUTPUT: Option = click.option(
     show_default=True,
     help="How to write the result to stdout.",
 )
-QUIET: Option = click.option("--quiet", is_flag=True, help="On stderr only what went wrong.")
+QUIET: Option = click.option("--quiet", is_flag=True, help="No progress and no summary on stderr.")
 
 
 def groups_option(default: str = "") -> Option:

@@ -39,6 +39,9 @@ def make(asked: CommandTarget, *, empty_for: str | None) -> Planned:
     return Planned(plan, cluster, facts)
 
 
-HELP = "Delete idle groups with all their offsets (KIP-229); 'offsetbook undo' brings them back."
+HELP = (
+    "Delete empty groups with all their offsets (KIP-229). 'offsetbook undo' brings them back, but "
+    "not share groups and groups without committed offsets."
+)
 planner = Planner("delete-groups", HELP, make, OPTIONS)
 command = change_command(planner)

@@ -86,7 +86,8 @@ def _unsubscribed(asked: CommandTarget, *, left_for: str | None, in_runs: int) -
 
 HELP = (
     "Delete committed offsets (KIP-496): of live groups only those of topics that no member "
-    "subscribes to. Without a topic: of live groups all such offsets."
+    "subscribes to. Without a topic: of live groups all such offsets; an empty group needs "
+    "--topic or --all-topics."
 )
 planner = Planner("delete-offsets", HELP, make, OPTIONS)
 command = change_command(planner)

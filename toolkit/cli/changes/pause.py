@@ -36,7 +36,11 @@ OPTIONS = (
     topics_option(" A topic means all its partitions."),
     HOLD_FOR,
     PREFER,
-    click.option("--detach", is_flag=True, help="Hold in the background, and return at once."),
+    click.option(
+        "--detach",
+        is_flag=True,
+        help="Hold in the background; return once the partitions are paused.",
+    ),
 )
 
 
@@ -66,12 +70,12 @@ def plan_on(
     return Planned(found.plan, cluster, found.facts)
 
 
-HELP = """Keep partitions of a live group from its members, while all others go on.
+HELP = """Pause partitions of a live group; after a short interruption all others continue.
 
-A member of ours takes the partitions inside the group, by ordinary requests; no consumer is
-restarted. It holds them until they are resumed, or for as long as --for says. Should it die, they
-are read again by themselves. Without --detach it holds in the foreground: Ctrl-C asks whether to
-go on in the background or to resume.
+offsetbook joins the group as a regular member and takes over the partitions; no consumer is
+restarted. It holds them until you resume them, or for the duration of --for. If it crashes, the
+group resumes them after the session timeout. Without --detach it runs in the foreground: Ctrl-C
+asks whether to continue in the background or to resume.
 """
 planner = Planner("pause", HELP, make, OPTIONS, of_one_group=True)
 command = change_command(planner)

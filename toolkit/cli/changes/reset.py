@@ -20,12 +20,21 @@ from toolkit.planning.changes.targets import Target
 
 FLAGS = (
     click.option("--to-earliest", is_flag=True, help="To the oldest record there is."),
-    click.option("--to-latest", is_flag=True, help="Behind the newest record."),
+    click.option(
+        "--to-latest",
+        is_flag=True,
+        help="To the log end offset, or the last stable offset while a transaction is open.",
+    ),
     click.option("--to-offset", type=int, metavar="N", help="To one offset in every partition."),
     click.option("--shift-by", type=int, metavar="N", help="N records forward, or back: -N."),
     click.option("--to-datetime", metavar="TIME", help="To the first record since a time."),
     click.option("--by-duration", metavar="DURATION", help="So long back from now: P1D, 90m."),
-    click.option("--to-current", is_flag=True, help="Heal: back into the log where it is outside."),
+    click.option(
+        "--to-current",
+        is_flag=True,
+        help="Clamp offsets that are outside the log into it; all others stay. In Kafka's tool the "
+        "flag of this name also commits where nothing is committed.",
+    ),
     click.option(
         "--from-file",
         type=click.Path(path_type=Path, dir_okay=False),

@@ -29,9 +29,10 @@ Where this differs from the tool on purpose:
   --execute      Needs --reason, is recorded, and can be undone. Where a
                  rule objects (unread records would be skipped, the log
                  begins later, a group's last offsets would go) it ends with
-                 3 and names the rule; --override RULE goes on. All is done
-                 or nothing: one live group or missing partition blocks the
-                 rest.
+                 3 and names the rule; --override RULE goes on. One live
+                 group or missing partition blocks the rest, but with
+                 --all-groups live groups are skipped. Groups are changed
+                 one after the other: a failure on the way ends with 4.
   --group        A reset never makes a group: a misspelt name is blocked. So
                  is a group that says it is Empty and commits all the same.
   --all-groups   Passes over live groups, names them, and ends with 4.

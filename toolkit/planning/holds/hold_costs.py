@@ -26,7 +26,7 @@ STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams, where it is not 
 ALTERNATIVES = {
     Prefer.LOSSLESS: "--prefer lossless: nothing comes twice; the topic's other partitions stop "
     "for up to {heartbeat:g} s",
-    Prefer.QUIET: "--prefer quiet: paused within 1 s, only partitions of the same owner stop; "
+    Prefer.QUIET: "--prefer quiet: paused within 2 s, only partitions of the same owner stop; "
     "what it read since its last commit comes twice; needs a topic that nobody reads",
     Prefer.FAST: "--prefer fast: paused within 1 s; partitions of the topic stop for up to "
     "{heartbeat:g} s; what the owner read since its last commit comes twice",

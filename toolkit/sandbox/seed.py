@@ -103,7 +103,7 @@ GROUPS = (
     SeededGroup(
         "billing",
         "leftover offsets",
-        "live, no longer subscribes to invoices.draft; the lag of its offsets there grows for ever",
+        "live, no longer subscribes to invoices.draft; lag grows there until the offsets expire",
         reads=("invoices.issued",),
         left=("invoices.draft",),
     ),

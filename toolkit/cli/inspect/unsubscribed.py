@@ -18,7 +18,8 @@ def command(scope: Scope) -> None:
     """
     Find committed offsets of topics that no member of a live group subscribes to (KIP-496).
 
-    Their lag only grows. Groups about which this cannot be said are named on stderr, with why.
+    Until they expire, their lag grows. Groups about which this cannot be said are named on stderr,
+    with why.
     """
     from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
 

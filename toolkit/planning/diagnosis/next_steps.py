@@ -100,8 +100,9 @@ def _transaction(partitions: Sequence[TopicPartition]) -> Iterator[NextStep]:
         yield NextStep(
             "Find the producer of the open transaction",
             f"{', '.join(_topics(partitions))}: consumers that read committed data wait for its "
-            "end. kafka-transactions.sh find-hanging names it, and abort ends it; moving the "
-            "group's offset would not help.",
+            "end. kafka-transactions.sh describe-producers --topic TOPIC --partition N names it. "
+            "If it still runs, it must commit or abort; abort it from outside only if "
+            "kafka-transactions.sh find-hanging lists it. Moving the group's offset does not help.",
         )
 
 
@@ -119,7 +120,7 @@ def _left_over(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[
     if partitions:
         yield NextStep(
             "Delete what is left over",
-            "No member subscribes to these topics, so their lag only grows.",
+            "No member subscribes to these topics; until the offsets expire, their lag grows.",
             "60_delete_offsets",
             {"groups": [group_id], "topics": sorted({p.topic for p in partitions})},
         )

@@ -36,7 +36,8 @@ BACKGROUND = HoldFacts()
 UNHELD = (
     "its partitions cannot be held (KIP-1071): those that read them are evicted, wait while they "
     "are moved, and read again on all their partitions what they have not committed yet; what they "
-    "commit next is watched for half a minute"
+    "commit next is watched for half a minute. Under load a stream thread may end by it: with the "
+    "default exception handler its instance then stops, with REPLACE_THREAD it continues"
 )
 
 Replan = Callable[[Snapshot], Plan]

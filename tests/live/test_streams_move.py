@@ -71,7 +71,7 @@ def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int 
 
 
 def test_a_running_application(desk: Desk, streams_app: Start) -> None:
-    """Who reads what is told; a pause is refused; a move loses nothing and ends no instance."""
+    """Who reads what is told, a pause is refused, a move loses nothing; threads may be replaced."""
     app = streams_app(desk.cluster, "streams", topics=2, per_second=5)
     all_are_described(app)
     a_pause_is_refused_with_numbers(desk, app)

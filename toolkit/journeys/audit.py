@@ -17,16 +17,38 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class AuditReport:
     """
-    The entries of an audit log that were asked for, and the flaws of the whole log.
+    The runs of an audit log that touched a cluster and groups, and the flaws of the whole log.
 
-    `flaws` are lines that were changed, removed, moved or repeated, a sentence each; of
-    `harmless_flaws`, which a killed writer leaves, no entry was lost.
+    Each part is read when it is first used. Raises RecordFailed where the log cannot be read.
     """
 
     state: Path
-    entries: tuple[AuditEntry, ...]
-    flaws: tuple[str, ...]
-    harmless_flaws: tuple[str, ...]
+    cluster: str = ""  # empty: all
+    groups: Collection[str] = ()  # empty: all
+
+    @cached_property
+    def entries(self) -> tuple[AuditEntry, ...]:
+        """The entries of these runs, oldest first."""
+        return tuple(
+            entry
+            for entry in read(self.state)
+            if self.cluster in {"", entry.cluster}
+            and (not self.groups or set(self.groups) & {step.group_id for step in entry.steps})
+        )
+
+    @cached_property
+    def _found(self) -> tuple[str, ...]:
+        return tuple(verify(self.state))
+
+    @property
+    def flaws(self) -> tuple[str, ...]:
+        """Which lines were changed, removed, moved or repeated, a sentence each."""
+        return tuple(flaw for flaw in self._found if not is_harmless(flaw))
+
+    @property
+    def harmless_flaws(self) -> tuple[str, ...]:
+        """Which lines a killed writer left unfinished; no entry was lost by them."""
+        return tuple(flaw for flaw in self._found if is_harmless(flaw))
 
     @property
     def is_intact(self) -> bool:
@@ -60,22 +82,5 @@ class AuditReport:
 
 
 def audit(state: Path, *, cluster: str = "", groups: Collection[str] = ()) -> AuditReport:
-    """
-    Read the audit log of a state folder, and verify it.
-
-    `cluster` and `groups` narrow the runs down to those that touched them; the whole log is
-    verified. Raises RecordFailed where the log cannot be read.
-    """
-    found = verify(state)
-    entries = tuple(
-        entry
-        for entry in read(state)
-        if cluster in {"", entry.cluster}
-        and (not groups or set(groups) & {step.group_id for step in entry.steps})
-    )
-    return AuditReport(
-        state,
-        entries,
-        flaws=tuple(flaw for flaw in found if not is_harmless(flaw)),
-        harmless_flaws=tuple(flaw for flaw in found if is_harmless(flaw)),
-    )
+    """Return a report of the audit log in a state folder, of all runs or of some."""
+    return AuditReport(state, cluster, groups)

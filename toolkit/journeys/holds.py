@@ -10,7 +10,7 @@ from toolkit.errors import UsageError
 from toolkit.journeys.change.change_outcome import NOTHING, run_command
 from toolkit.journeys.move import PlannedGroupMove, plan_group_move
 from toolkit.journeys.pause import HoldPlan, plan_group_pause, plan_group_resume
-from toolkit.journeys.paused import PauseBoardSource
+from toolkit.journeys.paused import PauseBoardSource, find_paused
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot
@@ -18,13 +18,10 @@ from toolkit.plan import Action, Intent, Outcome, Plan
 from toolkit.planning.changes.move import MoveRequest
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.holds.paused_frame import paused_frame
 from toolkit.planning.selection.scope import parse_topics
 from toolkit.report.display import is_headless
 from toolkit.report.notices import show_notice
 from toolkit.report.tables import show_table
-from toolkit.storage.hold_files import hold_path, is_kept
-from toolkit.storage.operator import Operator
 
 PAUSE, RESUME = "pause", "resume"
 
@@ -108,9 +105,7 @@ def plan_live_move(cluster: Cluster, wish: MoveWish) -> PlannedGroupMove:
 def show_paused(cluster: Cluster, group: str, *, state: Path) -> None:
     """Show what the brokers say is paused in a group now, by whom and until when."""
     snapshot = read_snapshot(cluster, groups=[group])
-    path = hold_path(state, snapshot.cluster_id, group)
-    kept = {group} if path.exists() and is_kept(path) else set()
-    frame = paused_frame(snapshot, by=Operator.here(), kept=kept)
+    frame = find_paused(snapshot, state)
     show_table(
         frame[frame["group"] == group].drop(columns=["cluster", "group"]),
         caption_text="Paused now, as the brokers tell",

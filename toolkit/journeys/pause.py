@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolkit.errors import Blocked
-from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.journeys.change.change_facts import read_facts
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
 from toolkit.model import Cluster, Member, Snapshot, TopicPartition
 from toolkit.operate.apply import apply_plan, check_plan
@@ -51,17 +51,17 @@ def plan_group_pause(
     """
     Read a group and what is to be known beside it, and plan to pause partitions of it.
 
-    `topics` are scopes (`TOPIC` or `TOPIC:0,1`). A hold whose process is gone, and which the broker
-    still keeps up, is gone on with. One that has ended meanwhile is recorded, and told this once.
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`). A hold whose keeper died is continued while the
+    broker still withholds its partitions. One that has ended is recorded, and returned only once.
     Raises ClusterUnreachable, and UsageError for a scope that cannot be read.
     """
-    names = sorted({scope.topic for scope in parse_topics(topics)})
+    parse_topics(topics)  # before anything is read or recorded
     left = settle_holds(cluster, state)
     beside = replace(
         read_background(cluster, group_id, prefer=terms.prefer),
         left_behind=frozenset(partition for one in left for partition in one.of(group_id)),
     )
-    facts = read_plan_facts(cluster, groups=[group_id], topics=names)
+    facts = read_facts(cluster, groups=[group_id], topics=topics)
     plan = plan_pause(facts, group=group_id, topics=topics, terms=terms, beside=beside)
     return HoldPlan(facts, plan, tuple(one for one in left if not one.still_held))
 
@@ -78,8 +78,7 @@ def plan_group_resume(
 
     Raises ClusterUnreachable, and UsageError for a scope that cannot be read.
     """
-    names = sorted({scope.topic for scope in parse_topics(topics)})
-    facts = read_plan_facts(cluster, groups=[group_id], topics=names, on_progress=on_progress)
+    facts = read_facts(cluster, groups=[group_id], topics=topics, on_progress=on_progress)
     plan = plan_resume(facts, group=group_id, topics=topics, by=Operator.here())
     return HoldPlan(facts, plan)
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.facts import choose_cluster, read_facts, reading, required_groups
 from toolkit.cli.options import topics_option
 
 OPTIONS = (
@@ -48,8 +48,8 @@ def make(
 ) -> Planned:
     """Plan to delete offsets."""
     from toolkit.errors import UsageError
+    from toolkit.journeys.change import change_facts
     from toolkit.planning.changes.delete_offsets import plan_delete_offsets
-    from toolkit.planning.selection.scope import parse_topics
 
     groups = required_groups(asked)
     if bool(topics) + all_topics + unsubscribed > 1:
@@ -61,8 +61,8 @@ def make(
     if any(age.values()):
         raise UsageError("--unsubscribed-for and --seen-in-runs go with --unsubscribed")
     cluster = choose_cluster(asked)
-    names = sorted({scope.topic for scope in parse_topics(topics)})
-    facts = read_facts(asked, cluster, topics=names)
+    with reading(asked, cluster) as progress:
+        facts = change_facts.read_facts(cluster, groups=groups, topics=topics, on_progress=progress)
     plan = plan_delete_offsets(facts, groups=groups, topics=topics, all_topics=all_topics)
     return Planned(plan, cluster, facts)
 

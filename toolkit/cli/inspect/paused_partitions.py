@@ -40,12 +40,7 @@ def command(scope: Scope, *, all_groups: bool) -> None:
 
 def paused(snapshot: Snapshot, fleet: Path | None) -> pd.DataFrame:
     """Return what is paused in the groups of a snapshot."""
-    from toolkit.planning.holds.paused_frame import paused_frame
-    from toolkit.storage.hold_files import hold_path, is_kept
-    from toolkit.storage.operator import Operator
+    from toolkit.journeys.paused import find_paused
     from toolkit.storage.state_folder import state_dir
 
-    held = [group.group_id for group in snapshot.groups if group.paused]
-    paths = {name: hold_path(state_dir(fleet), snapshot.cluster_id, name) for name in held}
-    kept = {name for name, path in paths.items() if path.exists() and is_kept(path)}
-    return paused_frame(snapshot, by=Operator.here(), kept=kept)
+    return find_paused(snapshot, state_dir(fleet))

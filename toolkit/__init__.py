@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from toolkit.planning.lag.status_rules import StatusRules
     from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
     from toolkit.report.audit_frames import runs_frame
+    from toolkit.report.conclusion import conclude
     from toolkit.report.expiry_chart import show_expiry_timeline
     from toolkit.report.fleet_charts import (
         show_lag_heat_map,
@@ -85,7 +86,6 @@ if TYPE_CHECKING:
     from toolkit.report.lag_charts import show_lag_chart, show_leftover_chart
     from toolkit.report.plan_chart import show_plan_chart
     from toolkit.report.tables import show_problems, show_table
-    from toolkit.runner.conclusion import conclude
     from toolkit.runner.run_notebook import run_notebook
     from toolkit.sandbox.require_sandbox import require_sandbox
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
@@ -148,7 +148,7 @@ _AT_HOME = {
     "report.lag_charts": "show_lag_chart show_leftover_chart",
     "report.plan_chart": "show_plan_chart",
     "report.tables": "show_problems show_table",
-    "runner.conclusion": "conclude",
+    "report.conclusion": "conclude",
     "runner.run_notebook": "run_notebook",
     "sandbox.require_sandbox": "require_sandbox",
     "spark.fleet_lag": "FleetOptions fleet_lag",

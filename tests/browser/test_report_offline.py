@@ -37,7 +37,7 @@ figure.update_layout(title="Lag of " + plain(hostile))
 show_figure(figure)
 """
 CONCLUDE = """\
-from toolkit.runner.conclusion import conclude
+from toolkit.report.conclusion import conclude
 conclude("41 groups, one of them " + hostile, findings=41, problems=1)
 """
 

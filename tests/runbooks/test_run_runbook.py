@@ -54,7 +54,7 @@ def test_one_that_fails_does_not_stop_the_others(place: Place, make_notebook: Ma
     Texts of a file of values mean what the notebook declares, and -p goes before them.
     """
     conclude = (
-        "from toolkit.runner.conclusion import conclude\nconclude(repr((cluster, group, days)))"
+        "from toolkit.report.conclusion import conclude\nconclude(repr((cluster, group, days)))"
     )
     parameters = f"{PARAMETERS}\ndays: int = 1"
     notebook = make_notebook("# Look", "assert cluster != 'us'", conclude, parameters=parameters)

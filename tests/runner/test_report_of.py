@@ -84,7 +84,7 @@ def test_a_half_run_notebook_says_how_far_it_came(
 
 def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     """Beside its result.json a notebook has the same facts as in the report of the run."""
-    last = 'from toolkit.runner.conclusion import conclude\nconclude("7 found", findings=7)'
+    last = 'from toolkit.report.conclusion import conclude\nconclude("7 found", findings=7)'
     notebook = make_notebook("# Look", last, parameters='cluster: str = "eu"  # where')
     run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
     html = tmp_path / "again.html"

@@ -18,13 +18,13 @@ import pytest
 from toolkit import runner
 from toolkit.errors import ParameterError
 from toolkit.runner import execution
-from toolkit.runner.conclusion import COUNTS
 from toolkit.runner.executed import Executed
 from toolkit.runner.execution import CellStep
 from toolkit.runner.kernel import Interruption
 from toolkit.runner.result import RunResult, RunStatus
 from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.conclusion_file import COUNTS
 from toolkit.storage.operator import Operator
 
 pytestmark = pytest.mark.starts("kernels")
@@ -33,7 +33,7 @@ MakeNotebook = Callable[..., Path]
 Run = Callable[..., RunResult]
 
 CONCLUDE = (
-    "from toolkit.runner.conclusion import conclude\n"
+    "from toolkit.report.conclusion import conclude\n"
     "conclude('2 leftovers <b>found</b>', findings=2, problems=0)"
 )
 SCHEMA = json.loads(Path(runner.__file__).with_name("result.schema.json").read_text())
@@ -127,7 +127,7 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
 def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -> None:
     """A notebook that was blocked says so, and the run ends with that exit code."""
     source = (
-        "from toolkit.runner.conclusion import conclude\n"
+        "from toolkit.report.conclusion import conclude\n"
         "conclude('over the limit', ending='blocked', planned=9, changed=0)"
     )
 
@@ -360,7 +360,7 @@ def test_what_could_not_be_read_makes_a_run_incomplete(
 ) -> None:
     """A run that only looked, and could not see everything, does not count as done."""
     source = (
-        "from toolkit.runner.conclusion import conclude\nconclude('1 cluster is down', problems=1)"
+        "from toolkit.report.conclusion import conclude\nconclude('1 cluster is down', problems=1)"
     )
     result = run(make_notebook(source))
 

@@ -9,7 +9,7 @@ applying it did.
 
 from toolkit.plan.actions import ON_LIVE_GROUPS, Action, Change, Intent, Position, Step
 from toolkit.plan.findings import Finding, Severity
-from toolkit.plan.outcomes import Outcome, Result, Status, StepOutcome
+from toolkit.plan.outcomes import Ending, Outcome, Result, Status, StepOutcome
 from toolkit.plan.plans import NEW_GROUP, NEW_TOPICS, Plan
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "ON_LIVE_GROUPS",
     "Action",
     "Change",
+    "Ending",
     "Finding",
     "Intent",
     "Outcome",

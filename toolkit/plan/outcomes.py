@@ -64,3 +64,12 @@ class Outcome:
             or any(result.status is Status.DONE for result in step.results)
             for step in self.steps
         )
+
+
+class Ending(StrEnum):
+    """How a change, or a notebook that reached its last cell, ended."""
+
+    DONE = "done"  # also: there was nothing to do
+    BLOCKED = "blocked"  # by a guard rail or a missing approval; nothing was changed
+    PARTLY_APPLIED = "partly-applied"
+    INCOMPLETE = "incomplete"  # it only read, and could not read everything

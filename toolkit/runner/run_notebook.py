@@ -11,14 +11,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 from toolkit.errors import UsageError
+from toolkit.plan import Ending
 from toolkit.report.display import HEADLESS_VARIABLE
-from toolkit.runner.conclusion import FILE_VARIABLE, Conclusion, Ending, read_conclusion
 from toolkit.runner.execution import CellStep, NotebookJob, Stop, execute
 from toolkit.runner.parameters import check_parameters, read_parameters
 from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_clusters import cluster_ids, clusters_of
 from toolkit.runner.run_log import RunLog, run_log
 from toolkit.runner.time_limits import TimeLimits
+from toolkit.storage.conclusion_file import FILE_VARIABLE, Conclusion, read_conclusion
 from toolkit.storage.operator import Operator
 
 REPORT_NAME = "report.html"

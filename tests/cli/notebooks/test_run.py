@@ -13,7 +13,7 @@ from toolkit.runner.notebooks import find_notebook
 
 MakeNotebook = Callable[..., Path]
 
-CONCLUDE = "from toolkit.runner.conclusion import conclude\nconclude('nothing to do', findings=0)"
+CONCLUDE = "from toolkit.report.conclusion import conclude\nconclude('nothing to do', findings=0)"
 
 
 def invoke(*arguments: object) -> tuple[int, str, str]:

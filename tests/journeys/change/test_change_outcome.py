@@ -16,8 +16,8 @@ from toolkit.journeys.change.decision import Decision
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
 from toolkit.plan.approvals import Approval
-from toolkit.runner.conclusion import FILE_VARIABLE
 from toolkit.runner.parameters import parse_parameters, read_parameters
+from toolkit.storage.conclusion_file import FILE_VARIABLE
 from toolkit.storage.plan_files import read_plan
 
 MakeNotebook = Callable[..., Path]

@@ -9,9 +9,8 @@ import pytest
 from toolkit.errors import UsageError
 from toolkit.journeys.change.decision import Consent
 from toolkit.model import GroupState, GroupType, TopicPartition
-from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.plan import Action, Change, Ending, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.plan.approvals import Approval, Limits
-from toolkit.runner.conclusion import Ending
 
 CHANGE = Change(TopicPartition("orders", 0), Position(7), Position(0))
 STEP = Step("payments", Action.COMMIT, (CHANGE,), GroupType.CLASSIC, GroupState.EMPTY)

@@ -15,16 +15,17 @@ from toolkit.model import Cluster
 from toolkit.operate.apply import apply_plan, in_words
 from toolkit.operate.move import move
 from toolkit.operate.steps import OnStep
-from toolkit.plan import Outcome, Plan, Status
+from toolkit.plan import Ending, Outcome, Plan, Status
 from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from toolkit.planning.frames.review_frame import summary
 from toolkit.planning.guardrails.registry import FINAL
+from toolkit.report.conclusion import show_conclusion
 from toolkit.report.notices import Tone, show_notice
 from toolkit.report.tables import show_table
-from toolkit.runner.conclusion import Conclusion, Ending, hand_over, run_folder, show_conclusion
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import read_parameters
+from toolkit.storage.conclusion_file import Conclusion, hand_over, run_folder
 from toolkit.storage.plan_files import write_plan
 
 HOW_TO_APPROVE = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.plan import Finding, Plan
+from toolkit.plan import Ending, Finding, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import blocking, check_overrides, check_standing
-from toolkit.runner.conclusion import Ending
 
 WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
 

@@ -1,0 +1,57 @@
+"""
+The file through which a notebook hands its result to the program that runs it.
+
+The runner names the file in the environment and reads it afterwards. In JupyterLab and under plain
+papermill there is no such file, and nothing is handed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from toolkit.errors import RecordFailed
+from toolkit.plan import Ending
+from toolkit.storage.formats.atomic_files import write_whole
+
+FILE_VARIABLE = "OFFSETBOOK_CONCLUSION"
+COUNTS = ("findings", "problems", "planned", "changed", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What a notebook concluded; `undo` is the run that undoes it, where something was changed."""
+
+    summary: str = ""
+    ending: Ending = Ending.DONE
+    counts: dict[str, int] = field(default_factory=dict)
+    undo: str | None = None
+
+
+def hand_over(conclusion: Conclusion) -> None:
+    """Give the runner, if there is one, a conclusion that stands until the next one."""
+    if path := os.environ.get(FILE_VARIABLE):
+        try:
+            write_whole(Path(path), json.dumps(asdict(conclusion)))
+        except RecordFailed as exc:
+            raise RecordFailed(
+                f"what was concluded ({conclusion.summary}) cannot be handed over: {exc.problem}",
+                hint="make room; the audit log shows what was changed",
+            ) from exc
+
+
+def run_folder() -> Path | None:
+    """Return the folder in which this run leaves its report; None without a runner."""
+    path = os.environ.get(FILE_VARIABLE)
+    return Path(path).parent if path else None
+
+
+def read_conclusion(path: Path) -> Conclusion:
+    """Return what the notebook concluded; an empty conclusion if it did not come that far."""
+    if not path.exists():
+        return Conclusion()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["ending"] = Ending(content["ending"])
+    return Conclusion(**content)

@@ -30,7 +30,9 @@ USED = "This plan was approved once already; run the cells from the top for a ne
 class Apply(Protocol):
     """Applies the plan that is looked at, for a reason; it can be stopped between two steps."""
 
-    cancellable: bool
+    @property
+    def cancellable(self) -> bool:
+        """Whether it can be stopped between two steps."""
 
     def __call__(
         self, reason: str, *, on_step: Callable[[object], None], stopped: Callable[[], str]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from toolkit.errors import ToolkitError
 from toolkit.model import Cluster
-from toolkit.operate.apply import apply_plan, in_words
+from toolkit.operate.apply import apply_plan
 from toolkit.plan import StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.storage.plan_files import read_plan
@@ -38,7 +38,7 @@ def main(servers: str, plan_file: str, state: str) -> int:
     except ToolkitError as exc:
         sys.stdout.write(f"{type(exc).__name__}: {exc}\n")
         return exc.exit_code
-    sys.stdout.write(f"{in_words(outcome)}; {outcome.interrupted}\n")
+    sys.stdout.write(f"{outcome.in_words}; {outcome.interrupted}\n")
     return 0 if outcome.is_done else 4
 
 

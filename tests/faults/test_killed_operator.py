@@ -12,7 +12,6 @@ from desks import Desk
 
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
 from toolkit.storage import audit
@@ -89,7 +88,7 @@ def test_in_the_middle_and_finished(
 
     outcome = desk.apply(plan)
 
-    assert (True, "4 done") == (outcome.is_done, in_words(outcome))
+    assert (True, "4 done") == (outcome.is_done, outcome.in_words)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert before == desk.facts(*groups[:steps]).commits
     assert all(commit.committed_at for commit in before)
@@ -110,7 +109,7 @@ def test_in_the_middle_and_undone(
     (cut_off,) = settle(renamed, desk.state).known
     undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
 
-    assert "3 not tried, 1 done" == in_words(cut_off.outcome)
+    assert "3 not tried, 1 done" == cut_off.outcome.in_words
     assert [] == settle(desk.cluster, desk.state).known
     assert (groups[0],) == undo.group_ids
     assert desk.apply(undo).is_done
@@ -175,5 +174,5 @@ def test_with_its_broker(
 
     (cut_off,) = settle(desk.cluster, desk.state).known
 
-    assert "3 not tried, 1 done" == in_words(cut_off.outcome)
+    assert "3 not tried, 1 done" == cut_off.outcome.in_words
     assert THERE == desk.held(groups[3])[groups[3]][orders]

@@ -9,7 +9,6 @@ from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.plan import Action, Outcome, Plan, Position, Status
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.storage import audit
@@ -70,7 +69,7 @@ def test_the_same_plan_finishes_it(
 
     outcome = desk.apply(plan)
 
-    assert (True, "4 done") == (outcome.is_done, in_words(outcome))
+    assert (True, "4 done") == (outcome.is_done, outcome.in_words)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert (before,) == desk.facts(groups[0]).commits
     assert before.committed_at

@@ -16,7 +16,6 @@ from desks import Desk
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.model import Cluster, TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.plan import Plan, Position, Status, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
@@ -111,7 +110,7 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
 
     outcome = place.desk.apply(plan, on_step=act)
 
-    assert "12 done" == in_words(outcome)
+    assert "12 done" == outcome.in_words
     after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
     assert eventually(lambda: after == place.desk.held(*place.groups))
     assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
@@ -125,7 +124,7 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
 
-    assert "12 done" == in_words(outcome)
+    assert "12 done" == outcome.in_words
     after = {group: {place.orders: BACK} for group in place.groups}
     assert eventually(lambda: after == place.desk.held(*place.groups))
 

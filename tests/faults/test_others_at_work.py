@@ -11,7 +11,6 @@ from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.model import TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.plan import Plan, Position, Status, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.storage.formats.file_lock import exclusively
@@ -59,7 +58,7 @@ def test_a_commit_between_check_and_write(
 
     outcome = desk.apply(plan, on_step=commit)
 
-    assert "3 done, 1 refused" == in_words(outcome)
+    assert "3 done, 1 refused" == outcome.in_words
     assert "moved since it was checked" in outcome.steps[2].results[0].why
     assert {orders: Position(8)} == desk.held(groups[2])[groups[2]]
 
@@ -74,7 +73,7 @@ def test_a_new_commit_before_a_deletion(
 
     outcome = desk.apply(plan, on_step=commit)
 
-    assert "3 done, 1 refused" == in_words(outcome)
+    assert "3 done, 1 refused" == outcome.in_words
     assert {groups[2]: {orders: THERE, other: Position(0)}} == desk.held(*groups)
 
 
@@ -90,7 +89,7 @@ def test_a_transaction_between_check_and_write(
     outcome = desk.apply(plan, on_step=begin)
     producer.abort_transaction()
 
-    assert "3 done, 1 refused" == in_words(outcome)
+    assert "3 done, 1 refused" == outcome.in_words
     assert "an open transaction" in outcome.steps[2].results[0].why
     assert {orders: THERE} == desk.held(groups[2])[groups[2]]
 

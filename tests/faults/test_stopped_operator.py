@@ -11,7 +11,6 @@ from applications import eventually
 from desks import Desk
 
 from toolkit.model import TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position, Status
 from toolkit.storage.undo_records import list_runs, read_undo_record
@@ -56,7 +55,7 @@ def test_a_stopped_run_is_finished(
     operator.signal(signal.SIGTERM)
     operator.end()
 
-    assert "4 done" == in_words(desk.apply(plan))
+    assert "4 done" == desk.apply(plan).in_words
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
 
 
@@ -80,4 +79,4 @@ def test_a_second_signal(desk: Desk, operators: Operators, groups: list[str]) ->
 
     assert -signal.SIGTERM == operator.process.returncode
     (cut_off,) = settle(desk.cluster, desk.state).known
-    assert "3 not tried, 1 done" == in_words(cut_off.outcome)
+    assert "3 not tried, 1 done" == cut_off.outcome.in_words

@@ -12,7 +12,6 @@ from desks import Desk
 
 from toolkit.errors import RecordFailed
 from toolkit.model import TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position
 from toolkit.storage.formats.file_lock import exclusively
@@ -80,5 +79,5 @@ def test_the_outcome_fits_no_more(
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent"] == [str(entry.event) for entry in desk.log]
     (cut_off,) = settle(desk.cluster, desk.state).known
-    assert (run_id, "4 done") == (cut_off.outcome.run_id, in_words(cut_off.outcome))
+    assert (run_id, "4 done") == (cut_off.outcome.run_id, cut_off.outcome.in_words)
     assert ["intent", "found"] == [str(entry.event) for entry in desk.log]

@@ -116,7 +116,7 @@ class Holder:
         def attempt() -> Outcome:
             planned = plan_move(self.desk.facts(self.live.group, topics=self.live.topics), request)
             approval = Approval(planned.plan.fingerprint, "a test")
-            return move(planned, self.desk.cluster, approval, state=self.desk.state)
+            return move(planned, self.desk.cluster, approval, state=self.desk.state).outcome
 
         return once_at_rest(attempt)
 

@@ -387,7 +387,7 @@ def test_paused_and_moved_as_any_other_group(
     planned = plan_move(facts(), MoveRequest(ToOffset(3), app.group, tuple(words)))
     approval = Approval(planned.plan.fingerprint, reason="a test")
     began = time.time()
-    outcome = move(planned, bare_cluster, approval, state=desk.state)
+    outcome = move(planned, bare_cluster, approval, state=desk.state).outcome
     app.until_delivered(app.places)
 
     assert outcome.is_done, outcome

@@ -56,7 +56,7 @@ def moved_to(desk: Desk, app: StreamsApplication, offset: int, *numbers: int) ->
 def apply_move(desk: Desk, planned: Any) -> Outcome:
     """Approve a move and carry it out."""
     approval = Approval(planned.plan.fingerprint, reason="a test")
-    return move(planned, desk.cluster, approval, state=desk.state)
+    return move(planned, desk.cluster, approval, state=desk.state).outcome
 
 
 def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int | None:

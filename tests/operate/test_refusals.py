@@ -15,7 +15,6 @@ from desks import Desk
 
 from toolkit.errors import Blocked, UsageError
 from toolkit.model import TopicPartition
-from toolkit.operate.apply import in_words
 from toolkit.plan import Position
 from toolkit.plan.approvals import WATCH, Approval
 from toolkit.planning.changes.delete_groups import plan_delete_groups
@@ -225,7 +224,7 @@ def test_an_override_is_recorded(desk: Desk, payments: str, orders: Orders) -> N
 
     outcome = desk.apply(plan, "skips-unread-records")
 
-    assert "1 done" == in_words(outcome)
+    assert "1 done" == outcome.in_words
     assert {payments: {orders[0]: Position(10, 0)}} == desk.held(payments)
     assert [("skips-unread-records",)] * 2 == [entry.run.overrides for entry in desk.log]
 

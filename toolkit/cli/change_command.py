@@ -26,9 +26,8 @@ from toolkit.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from toolkit.model import Cluster, Snapshot
-    from toolkit.plan import Plan
-    from toolkit.plan.approvals import Approval
+    from toolkit.journeys.change.decision import Decision
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,12 @@ class CommandTarget:
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A plan, the cluster it is for, the facts it was made from, and how it is applied."""
+class CommandPlan:
+    """What a journey planned, and what is the command's own: how it is applied, past what."""
 
-    plan: Plan
-    cluster: Cluster
-    facts: Snapshot
-    # Applies it, tells the outcome and returns the exit code; None: as any other plan.
-    carry_out: Callable[[Planned, CommandTarget, Approval], int] | None = None
+    change: PlannedChange
+    # Applies it, writes the outcome and returns the exit code; None: as any other plan.
+    carry_out: Callable[[Decision, CommandTarget], int] | None = None
     overrides: tuple[str, ...] = ()  # rules that its own options override
 
 
@@ -60,7 +57,7 @@ class Planner:
 
     name: str
     help: str
-    make: Callable[..., Planned]
+    make: Callable[..., PlannedChange | CommandPlan]
     options: tuple[Option, ...] = ()
     of_one_group: bool = False
 
@@ -100,7 +97,7 @@ def plan_command(planner: Planner) -> click.Command:
         from toolkit.cli.change_flow import write_plan_file
 
         asked, own = _asked(given)
-        write_plan_file(planner.make(asked, **own), asked, out=out)
+        write_plan_file(planned(planner, asked, own).change, asked, out=out)
 
     out = click.option(
         "--out",
@@ -118,9 +115,15 @@ def change_command(planner: Planner) -> click.Command:
 
         asked, own = _asked(given)
         consent = ApprovalOptions(**{option: own.pop(option) for option in ApprovalOptions.OPTIONS})
-        change(planner.make(asked, **own), asked, consent)
+        change(planned(planner, asked, own), asked, consent)
 
     return _command(planner, run, (*planner.asked, *planner.options, *APPROVAL))
+
+
+def planned(planner: Planner, asked: CommandTarget, own: dict[str, Any]) -> CommandPlan:
+    """Return what a planner makes of a command's options."""
+    made = planner.make(asked, **own)
+    return made if isinstance(made, CommandPlan) else CommandPlan(made)
 
 
 def _asked(given: dict[str, Any]) -> tuple[CommandTarget, dict[str, Any]]:

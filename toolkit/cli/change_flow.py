@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
+from toolkit.cli.cluster_options import is_watched
 from toolkit.cli.output import printable, write_frame
-from toolkit.cli.reading import ProgressLine
-from toolkit.cli.run_notices import tell_cut_off
-from toolkit.errors import Blocked, ToolkitError
+from toolkit.cli.progress_line import ProgressLine
+from toolkit.cli.run_notices import tell_notices
+from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from toolkit.cli.change_command import CommandPlan, CommandTarget
+    from toolkit.journeys.change.change_outcome import ChangeOutcome
+    from toolkit.journeys.change.decision import Decision
+    from toolkit.journeys.change.planned_change import PlannedChange
+    from toolkit.plan import Finding, Plan, StepOutcome
 
-    from toolkit.cli.change_command import CommandTarget, Planned
-    from toolkit.model import Cluster, TopicPartition
-    from toolkit.plan import Finding, Outcome, Plan, StepOutcome
-    from toolkit.plan.approvals import Approval
-
-T = TypeVar("T")
 PARTLY, BLOCKED, FAILED = 4, 3, 1
-NOT_UNDONE = frozenset({"rejoin", "hold", "release"})  # no offset is changed by them
-MOST_TIMES = 500  # record times are looked up one by one
 
 
 @dataclass(frozen=True)
@@ -42,51 +38,52 @@ class ApprovalOptions:
     OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
 
 
-def change(planned: Planned, asked: CommandTarget, consent: ApprovalOptions) -> None:
+def change(planned: CommandPlan, asked: CommandTarget, consent: ApprovalOptions) -> None:
     """Show a plan, get it approved, apply it, and exit with what became of it."""
-    from toolkit.planning.guardrails.registry import blocking, check_overrides
-
-    consent = replace(consent, overrides=(*consent.overrides, *planned.overrides))
-    check_overrides(consent.overrides)
-    tell_cut_off(planned.cluster, state_folder(asked))
-    plan = planned.plan
-    findings = tell_findings(planned, asked)
-    stopping = blocking(findings, consent.overrides)
+    made = planned.change
+    decision = decide(made, consent, overrides=planned.overrides)
+    tell_notices(made.notices)
+    tell_findings(made, asked)
+    is_last = decision.approval is None and (consent.dry_run or not decision.wants_approval)
     # One frame on stdout for programs: the outcome where there is one, else the plan.
-    is_last = bool(stopping) or consent.dry_run or not plan.steps
     if asked.output == "table" or is_last:
-        write_plan(planned, asked)
-    if stopping:
-        tell_blocked(stopping)
+        write_plan(made, asked)
+    if decision.blocked_by:
+        tell_blocked(decision.blocked_by)
         sys.exit(BLOCKED)
-    if not plan.steps:
-        click.echo("nothing to do", err=True)
+    if is_last:
+        tell_unchanged(decision)
         return
-    if consent.dry_run:
-        click.echo(f"dry run: nothing was changed. Fingerprint: {plan.fingerprint}", err=True)
-        return
-    approval = get_approval(planned, consent)
     carry_out = planned.carry_out or _apply_and_tell
-    sys.exit(carry_out(planned, asked, approval))
+    sys.exit(carry_out(approved(decision, consent), asked))
 
 
-def _apply_and_tell(planned: Planned, asked: CommandTarget, approval: Approval) -> int:
-    return tell(apply_approved(planned, asked, approval), asked)
+def decide(
+    change: PlannedChange, consent: ApprovalOptions, *, overrides: tuple[str, ...] = ()
+) -> Decision:
+    """Compare the approval that a command was given with a plan."""
+    return change.decide(
+        dry_run=consent.dry_run,
+        approve=consent.approve or "",
+        reason=consent.reason,
+        overrides=(*consent.overrides, *overrides),
+    )
 
 
-def apply_approved(planned: Planned, asked: CommandTarget, approval: Approval) -> Outcome:
-    """Apply an approved plan with progress, and return what became of it."""
-    from toolkit.operate.apply import apply_plan
+def tell_unchanged(decision: Decision) -> None:
+    """Say why nothing was changed although nothing blocks."""
+    fingerprint = f". Fingerprint: {decision.plan.fingerprint}" if decision.wants_approval else ""
+    click.echo(f"{decision.said}{fingerprint}", err=True)
 
-    return with_progress(partial(apply_plan, planned.plan), planned, asked, approval)
+
+def _apply_and_tell(decision: Decision, asked: CommandTarget) -> int:
+    return tell(apply_decided(decision, asked), asked)
 
 
-def with_progress(
-    apply: Callable[..., T], planned: Planned, asked: CommandTarget, approval: Approval
-) -> T:
-    """Call what applies an approved plan to a cluster, and show how far it has come."""
-    progress = ProgressLine(planned.cluster.name, visible=_is_visible(asked))
-    total = len(planned.plan.steps)
+def apply_decided(decision: Decision, asked: CommandTarget, *, tied: bool = False) -> ChangeOutcome:
+    """Apply an approved plan and show how far it has come; see `Decision.apply`."""
+    progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(asked))
+    total = len(decision.plan.steps)
     done = 0
 
     def on_step(_outcome: StepOutcome) -> None:
@@ -96,69 +93,62 @@ def with_progress(
 
     progress.show("looking again")
     try:
-        return apply(
-            _with_policy(planned, asked), approval, state=state_folder(asked), on_step=on_step
-        )
+        return decision.apply(on_step=on_step, tied=tied)
     finally:
         progress.clear()
 
 
-def tell(outcome: Outcome, asked: CommandTarget) -> int:
+def tell(outcome: ChangeOutcome, asked: CommandTarget) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
     from toolkit.planning.frames.outcome_frame import outcome_frame
 
-    frame = outcome_frame(outcome)
-    if asked.output == "table":
-        frame = frame[frame["status"] != "done"]
-    if asked.output != "table" or len(frame):
-        write_frame(frame, asked.output)
+    if outcome.outcome is not None:
+        frame = outcome_frame(outcome.outcome)
+        if asked.output == "table":
+            frame = frame[frame["status"] != "done"]
+        if asked.output != "table" or len(frame):
+            write_frame(frame, asked.output)
     return tell_outcome(outcome)
 
 
-def tell_outcome(outcome: Outcome) -> int:
+def tell_outcome(outcome: ChangeOutcome) -> int:
     """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
-    from toolkit.operate.apply import in_words
-
-    for step in outcome.steps:
+    tell_notices(outcome.notices)
+    if outcome.outcome is None:
+        return BLOCKED
+    for step in outcome.outcome.steps:
         if step.why:
             name = printable(step.group_id)
             click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
-    click.echo(f"{in_words(outcome)}, read back from the cluster", err=True)
-    if outcome.changed_anything and any(step.action not in NOT_UNDONE for step in outcome.steps):
+    click.echo(f"{outcome.outcome.in_words}, read back from the cluster", err=True)
+    if outcome.can_be_undone:
         click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
     if outcome.is_done:
         return 0
     return PARTLY if outcome.changed_anything else FAILED
 
 
-def write_plan(planned: Planned, asked: CommandTarget) -> None:
-    """Write a plan's changes to stdout; for people, with the times of the records there."""
-    from toolkit.planning.frames.review_frame import review_frame
+def write_plan(change: PlannedChange, asked: CommandTarget) -> None:
+    """Write a plan's changes to stdout; for people, the columns that they need."""
+    from toolkit.planning.frames.review_frame import NO_TIMES, review_columns, review_frame
 
-    times = _record_times(planned) if asked.output == "table" else {}
-    frame = review_frame(planned.plan, times)
-    if asked.output == "table" and planned.plan.intent in {"pause", "resume"}:
-        frame = frame[["group", "action", "topic", "partition", "why"]]  # no offset is changed
-    write_frame(frame, asked.output)
-
-
-def _with_policy(planned: Planned, asked: CommandTarget) -> Cluster:
-    from toolkit.cli.facts import under_fleet_policy
-
-    return under_fleet_policy(planned.cluster, planned.facts.cluster_id, asked.fleet)
+    if asked.output != "table":
+        write_frame(review_frame(change.plan, NO_TIMES), asked.output)
+        return
+    columns = list(review_columns(change.plan.intent))
+    write_frame(change.review[columns], asked.output)
 
 
-def tell_findings(planned: Planned, asked: CommandTarget) -> tuple[Finding, ...]:
-    """Say on stderr what is to be known about a plan, and return it."""
-    from toolkit.operate.apply import check_plan
+def tell_findings(change: PlannedChange, asked: CommandTarget) -> None:
+    """Say on stderr what is to be known about a plan."""
     from toolkit.planning.frames.review_frame import summary
 
-    findings = check_plan(planned.plan, planned.facts, _with_policy(planned, asked))
-    for finding in findings:
+    for finding in change.findings:
         click.echo(_finding_line(finding), err=True)
+    for group in change.skipped:
+        click.echo(f"skipped: {printable(group.group_id)}: it is {group.state}", err=True)
     if not asked.quiet:
-        click.echo(f"{printable(planned.plan.request)}: {summary(planned.plan)}", err=True)
-    return findings
+        click.echo(f"{printable(change.plan.request)}: {summary(change.plan)}", err=True)
 
 
 def _finding_line(finding: Finding) -> str:
@@ -170,51 +160,35 @@ def _finding_line(finding: Finding) -> str:
     return f"{head}: {', '.join(about)}{': ' if about else ''}{printable(finding.why)}"
 
 
-def _record_times(planned: Planned) -> dict[tuple[TopicPartition, int], datetime]:
-    """Return when the records were written that offsets lead to, where there are not too many."""
-    from toolkit.kafka_io.logs.record_times import read_record_times
-
-    logs = planned.facts.logs
-    wanted = {
-        (change.partition, position.offset)
-        for _, change in planned.plan.changes
-        for position in (change.before, change.after)
-        if position and (log := logs.get(change.partition)) and log.holds(position.offset)
-    }
-    if len(wanted) > MOST_TIMES:
-        return {}
-    try:
-        return read_record_times(planned.cluster, wanted)
-    except ToolkitError as exc:
-        click.echo(f"when the records were written is not shown: {exc}", err=True)
-        return {}
-
-
-def tell_blocked(stopping: Iterable[Finding]) -> None:
+def tell_blocked(rules: Iterable[str]) -> None:
     """Say which rules stop a plan, and how to go on where all of them may be overridden."""
     from toolkit.planning.guardrails.registry import OVERRIDABLE
 
-    rules = sorted({finding.rule for finding in stopping})
+    rules = sorted(rules)
     said = f"blocked by {', '.join(rules)}: nothing was changed"
     if OVERRIDABLE.issuperset(rules):
         said += f". Try: if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
     click.echo(said, err=True)
 
 
-def get_approval(planned: Planned, consent: ApprovalOptions) -> Approval:
-    """Return the approval that was given, or is given now where there is a terminal to ask at."""
-    from toolkit.plan.approvals import Approval, is_reason
+def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
+    """
+    Return the decision with the approval that was given, or is given now at a terminal.
 
-    plan = planned.plan
-    fingerprint, reason = consent.approve, consent.reason
-    if fingerprint is None:
+    Raises Blocked where it is not given, or is one of another plan.
+    """
+    from toolkit.plan.approvals import is_reason
+
+    plan, reason = decision.plan, consent.reason
+    if consent.approve is None:
         _ask_for_name(plan)
-        fingerprint = plan.fingerprint
+    elif consent.approve != plan.fingerprint:
+        raise Blocked(decision.said, hint="look at the plan again and approve what it is now")
     if not is_reason(reason):
         if not has_terminal():
             raise Blocked("no reason was given: nothing was changed", hint="add --reason TEXT")
         reason = click.prompt("Why (goes into the audit log)", err=True)
-    return Approval(fingerprint, reason, consent.overrides)
+    return decision.approved_by_hand(reason)
 
 
 def _ask_for_name(plan: Plan) -> None:
@@ -236,33 +210,19 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def write_plan_file(planned: Planned, asked: CommandTarget, *, out: Path | None) -> None:
+def write_plan_file(change: PlannedChange, asked: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
-    from toolkit.planning.guardrails.registry import OVERRIDABLE, blocking
-    from toolkit.storage import plan_files
+    from toolkit.planning.guardrails.registry import OVERRIDABLE
 
-    tell_cut_off(planned.cluster, state_folder(asked))
-    findings = tell_findings(planned, asked)
-    write_plan(planned, asked)
-    fingerprint = planned.plan.fingerprint
-    path = out or Path(f"plan-{fingerprint}.json")
-    plan_files.write_plan(path, planned.plan)
+    tell_notices(change.notices)
+    tell_findings(change, asked)
+    write_plan(change, asked)
+    path = change.save(out or Path(f"plan-{change.fingerprint}.json"))
     click.echo(f"nothing was changed; the plan is in {path}", err=True)
-    rules = {finding.rule for finding in blocking(findings, ())}
+    rules = {*change.decide().blocked_by}
     if final := sorted(rules - OVERRIDABLE):
         click.echo(f"it cannot be applied as it is: {', '.join(final)}", err=True)
         return
     overrides = "".join(f" --override {rule}" for rule in sorted(rules))
-    words = f"offsetbook apply {path} --approve {fingerprint}{overrides} --reason TEXT"
+    words = f"offsetbook apply {path} --approve {change.fingerprint}{overrides} --reason TEXT"
     click.echo(words, err=True)
-
-
-def state_folder(asked: CommandTarget) -> Path:
-    """Return the folder of undo records and the audit log."""
-    from toolkit.storage.state_folder import state_dir
-
-    return state_dir(asked.fleet)
-
-
-def _is_visible(asked: CommandTarget) -> bool:
-    return not asked.quiet and sys.stderr.isatty()

@@ -2,45 +2,27 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned
-from toolkit.cli.change_flow import (
-    FAILED,
-    apply_approved,
-    has_terminal,
-    state_folder,
-    tell,
-    with_progress,
-)
-from toolkit.cli.facts import read_facts
+from toolkit.cli.change_command import CommandTarget
+from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, tell
 from toolkit.cli.output import printable
-from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolkit.plan.approvals import Approval
+    from toolkit.journeys.change.checked_plan import CheckedPlan
+    from toolkit.journeys.change.decision import Decision
+    from toolkit.plan import Plan
 
 CTRL_C = "Ctrl-C while it was held in the foreground"
 
 
-def only_group(asked: CommandTarget) -> str:
-    """Return the one group that is named; raises UsageError."""
-    if len(set(asked.groups)) != 1:
-        hint = "--group NAME, one call for each group"
-        raise UsageError("a pause is of exactly one group", hint=hint)
-    return asked.groups[0]
-
-
-def hold(planned: Planned, asked: CommandTarget, approval: Approval, *, detach: bool) -> int:
+def hold(decision: Decision, asked: CommandTarget, *, detach: bool) -> int:
     """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
-    from toolkit.operate.apply import apply_tied
-
-    apply = partial(apply_tied, planned.plan)
-    outcome, ties = with_progress(apply, planned, asked, approval)
+    outcome = apply_decided(decision, asked, tied=True)
+    ties, planned = outcome.holds, decision.change
     try:
         if code := tell(outcome, asked):
             return code
@@ -50,22 +32,22 @@ def hold(planned: Planned, asked: CommandTarget, approval: Approval, *, detach: 
         # A lost terminal ends this command, and not the hold.
         for tie in ties:
             tie.let_go()
-        return _tell_background(planned) if detach else _stay(planned, asked)
+        return _tell_background(planned.plan) if detach else _stay(planned)
     except KeyboardInterrupt:
-        return _tell_background(planned) if _wants_to_keep() else _resume(planned, asked)
+        return _tell_background(planned.plan) if _wants_to_keep() else _resume(planned, asked)
     finally:
         for tie in ties:  # those that go on alone do not mind
             tie.cut()
 
 
-def _stay(planned: Planned, asked: CommandTarget) -> int:
+def _stay(planned: CheckedPlan) -> int:
     """Tell how the hold stands until it has ended; return the exit code."""
     from toolkit.operate.keeper_handle import follow
     from toolkit.storage.hold_files import HoldStatus
 
     click.echo("held; Ctrl-C ends that, or leaves it to the background", err=True)
     words = ""
-    for record in follow(_hold_file(planned, asked)):
+    for record in follow(_hold_file(planned)):
         if record.words != words and record.status is HoldStatus.HELD and words:
             click.echo(printable(record.words), err=True)
         words = record.words
@@ -91,46 +73,39 @@ def _wants_to_keep() -> bool:
         return False
 
 
-def _tell_background(planned: Planned) -> int:
+def _tell_background(plan: Plan) -> int:
     """Say that a hold goes on in the background, and how it is ended."""
-    plan = planned.plan
     for group_id in plan.group_ids:
         click.echo(
-            f"held in the background {_how_long(planned)}; 'offsetbook resume --cluster "
+            f"held in the background {_how_long(plan)}; 'offsetbook resume --cluster "
             f"{plan.cluster} --group {printable(group_id)}' ends that",
             err=True,
         )
     return 0
 
 
-def _how_long(planned: Planned) -> str:
+def _how_long(plan: Plan) -> str:
     from toolkit.planning.holds.hold_context import HoldTerms
 
-    return HoldTerms.of(planned.plan).words
+    return HoldTerms.of(plan).words
 
 
-def _resume(planned: Planned, asked: CommandTarget) -> int:
+def _resume(planned: CheckedPlan, asked: CommandTarget) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
-    from toolkit.plan.approvals import Approval
-    from toolkit.planning.changes.pause import plan_resume
+    from toolkit.journeys.resume import resume
     from toolkit.planning.selection.scope import scopes_of
 
-    plan = planned.plan
-    (group_id,) = plan.group_ids
-    partitions = [change.partition for _, change in plan.changes]
-    names = sorted({partition.topic for partition in partitions})
-    facts = read_facts(asked, planned.cluster, groups=[group_id], topics=names)
-    scopes = [str(scope) for scope in scopes_of(partitions)]
-    resume = plan_resume(facts, group=group_id, topics=scopes)
-    if not resume.steps:
+    (group_id,) = planned.plan.group_ids
+    scopes = [str(scope) for scope in scopes_of(c.partition for _, c in planned.plan.changes)]
+    back = resume(planned.access, group_id, scopes, own=True)
+    if not back.plan.steps:
         click.echo("nothing is held any more", err=True)
         return 0
-    again = Planned(resume, planned.cluster, facts)
-    return tell(apply_approved(again, asked, Approval(resume.fingerprint, CTRL_C)), asked)
+    return tell(apply_decided(back.decide().approved_by_hand(CTRL_C), asked), asked)
 
 
-def _hold_file(planned: Planned, asked: CommandTarget) -> Path:
+def _hold_file(planned: CheckedPlan) -> Path:
     from toolkit.storage.hold_files import hold_path
 
-    (group_id,) = planned.plan.group_ids
-    return hold_path(state_folder(asked), planned.plan.cluster_id, group_id)
+    plan = planned.plan
+    return hold_path(planned.access.state, plan.cluster_id, plan.group_ids[0])

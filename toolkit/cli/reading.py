@@ -10,11 +10,11 @@ import click
 
 from toolkit.cli.options import Scope
 from toolkit.cli.output import printable
+from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import NO_SUCH_GROUP, select_groups
 
 if TYPE_CHECKING:
-    from toolkit.kafka_io.read_snapshot import Progress
     from toolkit.model import Snapshot
 
 
@@ -80,30 +80,3 @@ def _note_missing(reading: FleetReading, names: Sequence[str]) -> None:
 
 def _say(error: ToolkitError) -> None:
     click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
-
-
-class ProgressLine:
-    """One line on a terminal's stderr that is written over as a read goes on."""
-
-    def __init__(self, cluster: str, *, visible: bool) -> None:
-        """Prepare a line for a cluster; where there is no terminal nothing is written."""
-        self.cluster = cluster
-        self.visible = visible
-        self.shown = ""
-
-    def __call__(self, progress: Progress) -> None:
-        """Show how far the read is, in steps of a hundredth."""
-        percent = 100 * progress.done // max(progress.total, 1)
-        self.show(f"{progress.step} {percent} %")
-
-    def show(self, text: str) -> None:
-        """Show what is being done."""
-        line = f"{self.cluster}: {text}"
-        if self.visible and line != self.shown:
-            self.shown = line
-            click.echo(f"\r\033[K{line}", err=True, nl=False)
-
-    def clear(self) -> None:
-        """Take the line away."""
-        if self.shown:
-            click.echo("\r\033[K", err=True, nl=False)

@@ -8,13 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.model.plurals import counted
+from toolkit.report.conclusion import conclude
 from toolkit.storage.audit import AuditEntry, is_harmless, read, unfinished, verify
+from toolkit.storage.state_folder import state_dir
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class AuditReport:
     """
     The runs of an audit log that touched a cluster and groups, and the flaws of the whole log.
@@ -25,6 +28,7 @@ class AuditReport:
     state: Path
     cluster: str = ""  # empty: all
     groups: Collection[str] = ()  # empty: all
+    run: str = ""  # the beginning of a run's name; empty: all
 
     @cached_property
     def entries(self) -> tuple[AuditEntry, ...]:
@@ -33,6 +37,7 @@ class AuditReport:
             entry
             for entry in read(self.state)
             if self.cluster in {"", entry.cluster}
+            and entry.run.run_id.startswith(self.run)
             and (not self.groups or set(self.groups) & {step.group_id for step in entry.steps})
         )
 
@@ -76,11 +81,95 @@ class AuditReport:
         return self.runs[self.runs["run"].isin(ids)]
 
     @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        flaws = counted(len(self.flaws), "flaw")
+        intact = "intact" if self.is_intact else f"not as it was written: {flaws}"
+        return (
+            f"Runs: {len(self.runs)}, with {len(self.changes)} changes; without an outcome: "
+            f"{len(self.unfinished)}; with overrides: {len(self.overridden)}; the audit log is "
+            f"{intact}."
+        )
+
+    @property
     def overridden(self) -> pd.DataFrame:
         """The runs for which somebody overrode a rule."""
         return self.runs[self.runs["overrides"] != ""]
 
+    def show_integrity(self) -> None:
+        """Show which lines are not as they were written, and which a killed writer left."""
+        from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415 - pandas
 
-def audit(state: Path, *, cluster: str = "", groups: Collection[str] = ()) -> AuditReport:
-    """Return a report of the audit log in a state folder, of all runs or of some."""
-    return AuditReport(state, cluster, groups)
+        show_problems(
+            [{"what": "audit log", "why": flaw} for flaw in self.flaws],
+            caption_text="The audit log is not as it was written",
+            empty_text="The audit log is as it was written: each line follows the one before it.",
+        )
+        if self.harmless_flaws:
+            import pandas as pd  # noqa: PLC0415
+
+            lines = pd.DataFrame({"line": list(self.harmless_flaws)})
+            show_table(lines, caption_text="Left by a writer that was killed; no entry is lost")
+
+    def show_runs(self) -> None:
+        """Show the runs, those without an outcome, and those with overridden rules."""
+        from toolkit.report.tables import show_table  # noqa: PLC0415 - pandas
+
+        told = ["run", "at", "cluster", "who", "request", "reason"]
+        show_table(
+            self.runs[[*told, "result"]],
+            caption_text="Runs",
+            empty_text="The audit log has no such run.",
+        )
+        show_table(
+            self.unfinished[[*told, "host"]],
+            caption_text="Runs without an outcome",
+            empty_text="Every run has an outcome.",
+        )
+        show_table(
+            self.overridden[[*told, "overrides"]],
+            caption_text="Runs with overridden rules",
+            empty_text="No rule was overridden.",
+        )
+
+    def show_changes(self) -> None:
+        """Show each committed offset that was to be changed, and what was read back."""
+        from toolkit.report.tables import show_table  # noqa: PLC0415 - pandas
+
+        show_table(
+            self.changes.drop(columns=["cluster", "who", "action"]),
+            caption_text="Changes",
+            empty_text="No committed offset was changed.",
+        )
+
+    def conclude(self) -> None:
+        """End a notebook with the finding; runs without an outcome and overrides are counted."""
+        found = len(self.unfinished) + len(self.overridden)
+        conclude(self.summary, findings=found, problems=len(self.flaws))
+
+    def __repr__(self) -> str:
+        """Return the finding and the runs as text."""
+        return f"{self.summary}\n{self.runs.to_string(index=False, max_rows=20)}"
+
+    def _ipython_display_(self) -> None:
+        """Show whether the log is intact, its runs and their changes."""
+        self.show_integrity()
+        self.show_runs()
+        self.show_changes()
+
+
+def audit(
+    state: Path | str | None = None,
+    *,
+    cluster: str = "",
+    groups: Collection[str] = (),
+    run: str = "",
+    fleet_file: Path | str | None = None,
+) -> AuditReport:
+    """
+    Return a report of the audit log in a state directory, of all runs or of some.
+
+    Without a directory it is the one that the fleet file names. `run` is the beginning of a name.
+    """
+    folder = Path(state) if state else state_dir(Path(fleet_file) if fleet_file else None)
+    return AuditReport(folder, cluster, groups, run)

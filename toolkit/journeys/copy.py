@@ -1,20 +1,20 @@
-"""A copy of a group's offsets, within its cluster or to a mirror: read for, and planned."""
+"""Copy a group's offsets, within its cluster or to a mirror, and give a group another name."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from glob import escape
 
 from toolkit.errors import UsageError
-from toolkit.journeys.change.change_facts import without_missing
+from toolkit.journeys.change.change_facts import read_topics, without_missing
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_record_times
-from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, Snapshot
-from toolkit.plan import Plan
-from toolkit.planning.changes.copy import plan_copy
+from toolkit.model import Snapshot
+from toolkit.planning.changes.copy import plan_copy, plan_rename
 from toolkit.planning.changes.copy_to_mirror import (
     ByOffset,
     ByTime,
@@ -24,27 +24,19 @@ from toolkit.planning.changes.copy_to_mirror import (
     records_to_date,
 )
 from toolkit.planning.selection.scope import parse_topics
+from toolkit.report.run_command import NotebookCall
 
 BY_TIME, BY_OFFSET = "time", "offset"
 
 
-class ReadFacts(Protocol):
-    """Reads groups, and every partition of some topics, as `read_plan_facts` does."""
-
-    def __call__(
-        self, cluster: Cluster, *, groups: Sequence[str], topics: Sequence[str] = ()
-    ) -> Snapshot:
-        """Return the facts."""
-
-
 @dataclass(frozen=True, slots=True)
-class CopyWish:
+class CopyRequest:
     """
-    What somebody wants copied: which group, of which topics, under which name, and how.
+    Which group is copied, of which topics, under which name, and how.
 
     `topics` are scopes as in `topic:0-5`; none means all that is committed. `to_group` may be empty
-    for a mirror: the same name. `by` and `topic_prefix` are about a mirror. Raises UsageError for
-    what cannot be read.
+    for a mirror: the same name. `by` ("time" or "offset") and `topic_prefix` are about a mirror.
+    Raises UsageError for what cannot be read.
     """
 
     group: str
@@ -63,61 +55,86 @@ class CopyWish:
         parse_topics(self.topics)
 
 
-class PlannedCopy(NamedTuple):
-    """A plan, and what it was made from: the facts of the cluster that it changes come last."""
-
-    plan: Plan
-    read: tuple[Snapshot, ...]
-
-
-def plan_group_copy(
-    source: Cluster,
-    wish: CopyWish,
-    *,
-    mirror: Cluster | None = None,
-    read: ReadFacts = read_plan_facts,
-) -> PlannedCopy:
+def copy(
+    access: ClusterAccess, request: CopyRequest, *, mirror: ClusterAccess | str | None = None
+) -> PlannedChange:
     """
-    Plan to commit for another group, or on another cluster, where a group of the source is.
+    Plan to commit for another group, or on a mirror, where a group of this cluster is.
 
-    Without a mirror it stays within the cluster. `read` reads the facts. Raises UsageError where
-    both ends are one, ClusterUnreachable where a cluster does not answer.
+    The change is of the `mirror`, another cluster or its name, if one is given. Raises UsageError
+    if both ends are one, and ClusterUnreachable.
     """
-    if mirror is not None:
-        return _to_mirror((source, mirror), wish, read)
-    if wish.topic_prefix:
+    if mirror:
+        end = access.beside(mirror) if isinstance(mirror, str) else mirror
+        return _to_mirror(access, end, request)
+    if request.topic_prefix:
         raise UsageError(
             "a prefix of topics is for a copy to another cluster",
             hint="name the other cluster, or leave the prefix out",
         )
-    if not wish.to_group:
+    if not request.to_group:
         raise UsageError(
-            f"no other name for group {wish.group!r} is given",
+            f"no other name for group {request.group!r} is given",
             hint="name the group to copy to, or another cluster",
         )
-    facts = read(source, groups=[wish.group, wish.to_group])
-    plan = plan_copy(facts, source=wish.group, target=wish.to_group, topics=wish.topics)
-    return PlannedCopy(plan, (without_missing(facts, {wish.to_group}),))
+    facts = _read_pair(access, request.group, request.to_group)
+    plan = plan_copy(facts, source=request.group, target=request.to_group, topics=request.topics)
+    return PlannedChange(access=access, plan=plan, facts=facts, call=_call(request))
 
 
-def _to_mirror(clusters: tuple[Cluster, Cluster], wish: CopyWish, read: ReadFacts) -> PlannedCopy:
-    pair = MirrorPair(wish.group, wish.to_group or wish.group, wish.topic_prefix)
+def rename(access: ClusterAccess, group: str, *, to_group: str) -> PlannedChange:
+    """Plan to copy an idle group to a new name, verify it, and delete the old group."""
+    facts = _read_pair(access, group, to_group)
+    return PlannedChange(
+        access=access, plan=plan_rename(facts, source=group, target=to_group), facts=facts
+    )
+
+
+def _read_pair(access: ClusterAccess, group: str, to_group: str) -> Snapshot:
+    return without_missing(read_topics(access, [escape(group), escape(to_group)]), {to_group})
+
+
+def _to_mirror(access: ClusterAccess, mirror: ClusterAccess, request: CopyRequest) -> PlannedChange:
+    pair = MirrorPair(request.group, request.to_group or request.group, request.topic_prefix)
     # The source first: what it commits in between only makes the mirror's group start earlier.
-    here = read(clusters[0], groups=[pair.source])
-    mirrored = sorted({pair.mirrored(partition).topic for partition in here.logs})
-    there = read(clusters[1], groups=[pair.target], topics=mirrored)
-    way = ByOffset() if wish.by == BY_OFFSET else _by_time(clusters, wish, pair, here)
-    plan = plan_copy_between(here, there, pair=pair, by=way, topics=wish.topics)
-    return PlannedCopy(plan, (here, without_missing(there, {pair.target})))
+    here = read_topics(access, [escape(pair.source)])
+    mirrored = {pair.mirrored(partition).topic for partition in here.logs}
+    there = read_topics(mirror, [escape(pair.target)], topics=mirrored)
+    by_time = request.by == BY_TIME
+    way = _by_time((access, mirror), request, pair, here) if by_time else ByOffset()
+    plan = plan_copy_between(here, there, pair=pair, by=way, topics=request.topics)
+    return PlannedChange(
+        access=mirror,
+        plan=plan,
+        facts=without_missing(there, {pair.target}),
+        source=here,
+        call=_call(request, source=access.cluster.name, mirror=mirror.cluster.name),
+    )
 
 
 def _by_time(
-    clusters: tuple[Cluster, Cluster], wish: CopyWish, pair: MirrorPair, here: Snapshot
+    ends: tuple[ClusterAccess, ClusterAccess],
+    request: CopyRequest,
+    pair: MirrorPair,
+    here: Snapshot,
 ) -> ByTime:
     """Look up when the records at the commits were written, and where the mirror was then."""
-    wanted = records_to_date(here, pair.source, topics=wish.topics)
-    times = read_record_times(clusters[0], wanted, most=len(wanted))
-    with Connection(clusters[1]) as connection:
+    wanted = records_to_date(here, pair.source, topics=request.topics)
+    times = read_record_times(ends[0].cluster, wanted, most=len(wanted))
+    with Connection(ends[1].cluster) as connection:
         # What could not be looked up is missing from the answer, which the plan says.
         found, _ = read_offsets_at(connection, instants(here, pair, times))
     return ByTime(times, found)
+
+
+def _call(request: CopyRequest, *, source: str = "", mirror: str = "") -> NotebookCall:
+    asked = {
+        "cluster": source,
+        "group": request.group,
+        "to_group": request.to_group,
+        "to_cluster": mirror,
+        "by": "" if request.by == BY_TIME else request.by,
+        "topic_prefix": request.topic_prefix,
+        "topics": request.topics,
+    }
+    return NotebookCall("52_copy_offsets", asked, takes_plan_file=True)

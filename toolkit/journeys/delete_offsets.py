@@ -1,21 +1,84 @@
-"""What readings found left behind, kept so that later ones know since when."""
+"""Delete committed offsets (KIP-496): chosen ones, or all unsubscribed ones of live groups."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
-from toolkit.model import Snapshot
-from toolkit.model.sightings import Sighting
+from toolkit.errors import UsageError
+from toolkit.journeys.change.change_facts import read_facts
+from toolkit.journeys.change.group_choice import GroupChoice
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model.times import parse_duration
+from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
 from toolkit.planning.unsubscribed.unsubscribed_offsets import left_behind
+from toolkit.report.run_command import NotebookCall
 from toolkit.storage.sightings import unsubscribed_topics
 
+NOTEBOOK = "60_delete_offsets"
 
-def record_unsubscribed(state: Path, snapshot: Snapshot) -> dict[tuple[str, str], Sighting]:
-    """
-    Keep what a reading found left behind in the state folder, and return what is known so far.
 
-    The answer has the series of each group and topic. A group that the reading does not judge, see
-    `left_behind`, keeps its series as it was. Raises RecordFailed where nothing can be kept.
+@dataclass(frozen=True, slots=True)
+class OffsetChoice:
     """
-    unsubscribed_topics.record(state, snapshot, left_behind(snapshot))
-    return unsubscribed_topics.since(state, snapshot.cluster_id)
+    Which committed offsets of groups are deleted.
+
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`), `all_topics` means all that an idle group
+    committed, `unsubscribed` all unsubscribed offsets of live groups; of these only what was seen
+    so for `unsubscribed_for` ("14d") and by `seen_in_runs` runs in a row. Without any of the three,
+    the unsubscribed offsets of groups that must all be live. Raises UsageError for two of them, and
+    for conditions without `unsubscribed`.
+    """
+
+    topics: Sequence[str] = ()
+    all_topics: bool = False
+    unsubscribed: bool = False
+    unsubscribed_for: str = ""
+    seen_in_runs: int = 0
+
+    def __post_init__(self) -> None:
+        """Check that one thing is asked for."""
+        if bool(self.topics) + self.all_topics + self.unsubscribed > 1:
+            hint = "give one of them"
+            raise UsageError("topics, all-topics and unsubscribed exclude each other", hint=hint)
+        if (self.unsubscribed_for or self.seen_in_runs) and not self.unsubscribed:
+            raise UsageError(
+                "how long or how often offsets were seen unsubscribed is a condition of "
+                "unsubscribed",
+                hint="ask for unsubscribed, or leave the condition out",
+            )
+
+
+def delete_offsets(
+    access: ClusterAccess,
+    groups: Sequence[str] | GroupChoice,
+    which: OffsetChoice | None = None,
+) -> PlannedChange:
+    """
+    Plan to delete committed offsets of groups, by names and shell patterns.
+
+    With `unsubscribed`, what is unsubscribed now is recorded in the state directory first. Raises
+    UsageError, ClusterUnreachable, and RecordFailed if nothing can be recorded.
+    """
+    which = which or OffsetChoice()
+    choice = GroupChoice.of(groups)
+    length = parse_duration(which.unsubscribed_for) if which.unsubscribed_for else None
+    facts = read_facts(access, choice.to_read, topics=which.topics)
+    chosen = choice.narrow(facts)
+    if which.unsubscribed:
+        unsubscribed_topics.record(access.state, facts, left_behind(facts))
+        plan = plan_delete_unsubscribed(
+            chosen.facts,
+            groups=chosen.names,
+            left_for=length,
+            in_runs=which.seen_in_runs,
+            sightings=unsubscribed_topics.since(access.state, facts.cluster_id),
+        )
+    else:
+        plan = plan_delete_offsets(
+            chosen.facts, groups=chosen.names, topics=which.topics, all_topics=which.all_topics
+        )
+    asked = {name: value or "" for name, value in asdict(which).items()}
+    call = NotebookCall(NOTEBOOK, {"groups": choice.names, **asked})
+    return PlannedChange(access=access, plan=plan, facts=chosen.facts, call=call)

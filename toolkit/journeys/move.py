@@ -2,51 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from glob import escape
 
+from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
-from toolkit.kafka_io.read_snapshot import OnProgress
-from toolkit.model import Cluster, Snapshot
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
 from toolkit.operate.background import read_background
-from toolkit.plan import Plan
-from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
+from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import Target
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.planning.selection.scope import parse_topics
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedGroupMove:
-    """The facts that were read, and the plan made of them; `live` where the group has members."""
-
-    facts: Snapshot
-    plan: Plan
-    live: PlannedMove | None = None
-
-
-def plan_group_move(
-    cluster: Cluster, request: MoveRequest, *, on_progress: OnProgress = lambda _: None
-) -> PlannedGroupMove:
+def move(  # noqa: PLR0913 - one of them is the cluster
+    access: ClusterAccess,
+    group: str | Sequence[str],
+    *,
+    to: RequestedTarget | Target,
+    topics: Sequence[str] = (),
+    new_topics: bool = False,
+    prefer: str = "",
+) -> PlannedChange:
     """
-    Plan to move the offsets of a live group; of one without members it is an ordinary reset.
+    Plan to move offsets of one live group while its partitions are held.
 
-    What is to be known beside the facts is read here, whatever the request has of it. Raises
-    ClusterUnreachable, and UsageError for a scope that cannot be read.
+    A group without members gets an ordinary reset. `prefer` is how partitions are captured:
+    lossless, quiet or fast. Raises UsageError, NotFound and ClusterUnreachable.
     """
-    beside = read_background(cluster, request.group, prefer=request.prefer)
-    facts = read_facts(
-        cluster,
-        groups=[request.group],
-        topics=request.topics,
-        target=request.target,
-        on_progress=on_progress,
-    )
-    if any(group.group_id == request.group and not group.is_live for group in facts.groups):
-        plan = plan_reset(
-            facts,
-            request.target,
-            groups=[request.group],
-            topics=request.topics,
-            new_topics=request.new_topics,
-        )
-        return PlannedGroupMove(facts, plan)
+    (name, *more) = [group] if isinstance(group, str) else [*group] or [""]
+    if more or not name:
+        raise UsageError("a move is of exactly one live group", hint="name one group")
+    terms = HoldTerms.read(prefer)
+    parse_topics(topics)  # before anything is read
+    where = resolve_target(access, to)
+    request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
+    beside = read_background(access.cluster, name, prefer=terms.prefer)
+    facts = read_facts(access, [escape(name)], topics=topics, target=where)
+    call = reset_call([name], to, topics, new_topics=new_topics, live=terms.prefer)
+    if any(found.group_id == name and not found.is_live for found in facts.groups):
+        plan = plan_reset(facts, where, groups=[name], topics=topics, new_topics=new_topics)
+        return PlannedChange(access=access, plan=plan, facts=facts, call=call)
     live = plan_move(facts, replace(request, beside=beside))
-    return PlannedGroupMove(facts, live.plan, live)
+    return PlannedChange(access=access, plan=live.plan, facts=facts, live=live, call=call)

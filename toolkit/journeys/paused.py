@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from glob import escape
 from pathlib import Path
 
 import pandas as pd
 
+from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot
-from toolkit.planning.frames.snapshot_frames import offsets_frame
+from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
 from toolkit.planning.holds.paused_frame import paused_frame
 from toolkit.planning.holds.tiles import tiles_frame
 from toolkit.planning.lag.lag import with_lag
+from toolkit.report.tables import show_problems, show_table
 from toolkit.storage.hold_files import hold_path, is_kept
 from toolkit.storage.operator import Operator
 
@@ -25,9 +28,46 @@ def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
     return paused_frame(snapshot, by=Operator.here(), kept=kept)
 
 
+def show_paused(rows: pd.DataFrame) -> None:
+    """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
+    show_table(
+        rows.drop(columns="cluster"),
+        caption_text="Paused now, as the brokers report it",
+        empty_text="Nothing is paused now.",
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PausedReport:
+    """What is paused in groups, in `rows` as `paused_frame` has it, and what was not read."""
+
+    facts: Snapshot
+    rows: pd.DataFrame
+
+    def __repr__(self) -> str:
+        """Return the paused partitions as text."""
+        return self.rows.to_string(index=False) if len(self.rows) else "Nothing is paused."
+
+    def _ipython_display_(self) -> None:
+        """Show by whom, since when and until when each partition is paused."""
+        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
+        show_paused(self.rows)
+
+
+def paused(access: ClusterAccess, group: str = "") -> PausedReport:
+    """Read what is paused in a group, or in all; raises ClusterUnreachable."""
+    facts = read_snapshot(access.cluster, groups=[escape(group)] if group else [])
+    return PausedReport(facts, find_paused(facts, access.state))
+
+
+def board(access: ClusterAccess, group: str) -> PauseBoardSource:
+    """Return what a board of a group's partitions shows, read again at each call."""
+    return PauseBoardSource(access.cluster, group, access.state)
+
+
 @dataclass
 class PauseBoardSource:
-    """Looks at one group whenever it is called, and remembers the look before."""
+    """Reads one group at each call, and remembers the reading before."""
 
     cluster: Cluster
     group: str

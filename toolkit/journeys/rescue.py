@@ -1,56 +1,36 @@
-"""The rescue that a notebook plans from a forecast, on one cluster, or none at all."""
+"""Keep committed offsets of idle groups from expiring (KIP-211)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from glob import escape
-from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.errors import UsageError
-from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, Snapshot
-from toolkit.plan import Intent, Plan
+from toolkit.journeys.change.change_facts import read_topics
+from toolkit.journeys.change.group_choice import GroupChoice
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.planning.changes.rescue import plan_rescue
+from toolkit.report.run_command import NotebookCall
 
 
-class RescuePlan(NamedTuple):
-    """The cluster, the facts that were read again, and the plan that was made of them."""
-
-    cluster: Cluster
-    facts: Snapshot
-    plan: Plan
-
-
-def plan_expiry_rescue(
-    clusters: Sequence[Cluster],
-    vanishing: pd.DataFrame,
-    *,
-    rescue: bool,
-    groups: Sequence[str] = (),
-) -> RescuePlan:
+def rescue(
+    access: ClusterAccess, groups: Sequence[str] = (), *, forecast: pd.DataFrame | None = None
+) -> PlannedChange:
     """
-    Plan to keep offsets from expiring; without `rescue`, a plan that does nothing.
+    Plan to restart the retention timer of idle groups.
 
-    `groups` are names and shell patterns; without any, all groups of `vanishing` (columns cluster
-    and group) are meant. The facts are read again: a forecast of many clusters takes a while.
-    Raises UsageError where a rescue is wanted on several clusters.
+    `groups` are names and shell patterns; without any, all groups of a `forecast` (columns cluster
+    and group) on this cluster are meant. The facts are read again: a forecast takes a while. Raises
+    UsageError if no group is named, and ClusterUnreachable.
     """
-    if rescue and len(clusters) != 1:
-        raise UsageError(
-            f"a rescue is on one cluster, and {len(clusters)} were chosen",
-            hint="name one in clusters",
-        )
-    cluster = clusters[0]
-    ours = vanishing.loc[vanishing["cluster"] == cluster.name, "group"]
-    # A group may have a name that would match others.
-    names = [*groups] or sorted(map(escape, ours.unique()))
-    if rescue and names:
-        facts = read_plan_facts(cluster, groups=names)
-        return RescuePlan(cluster, facts, plan_rescue(facts, groups=names))
-    # Nobody is asked for the cluster's id: a plan without steps goes nowhere.
-    place, now = (cluster.name, cluster.name), datetime.now(UTC)
-    nothing = Plan(Intent.RESCUE, "rescue nothing", *place, now, ())
-    return RescuePlan(cluster, Snapshot(*place, now, (), (), {}), nothing)
+    names = list(groups)
+    if not names and forecast is not None:
+        here = forecast.loc[forecast["cluster"] == access.cluster.name, "group"]
+        names = sorted(map(escape, here.unique()))  # a group's name may match others
+    choice = GroupChoice.of(names)
+    facts = read_topics(access, choice.to_read)
+    call = NotebookCall("30_expiry_forecast", {"rescue": True, "groups": groups})
+    plan = plan_rescue(facts, groups=choice.names)
+    return PlannedChange(access=access, plan=plan, facts=facts, call=call)

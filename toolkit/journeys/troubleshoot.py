@@ -10,7 +10,8 @@ from datetime import datetime
 import pandas as pd
 
 from toolkit.errors import UsageError
-from toolkit.journeys.change.change_outcome import run_command
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.record_times import read_record_times
@@ -29,20 +30,23 @@ from toolkit.planning.frames.snapshot_frames import (
 )
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.scope import parse_topics, scopes_of
+from toolkit.report.conclusion import conclude
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.record_cards import show_record_cards
-from toolkit.report.tables import show_problems
+from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.tables import show_problems, show_table
 
+COLUMNS = ["topic", "partition", "verdict", "why", "lag", "moved", "committed", "owner"]
 MOST_LOOKED_AT = 5  # partitions of which records are shown where none is chosen
 MOST_TOLD = 3  # topics in a sentence
 WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUTSIDE, Verdict.TRANSACTION)
 TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.LEFT_OVER)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class FirstSample:
     """
-    One look at one group.
+    One reading of one group.
 
     `partitions` has the columns of `with_lag`, `members` one row for each member, see
     `members_frame`.
@@ -59,16 +63,31 @@ class FirstSample:
         """The group in one row: a `groups_frame` with lag and without_lag of `lag_by_group`."""
         return _with_lag_of(self.facts)
 
+    def __repr__(self) -> str:
+        """Return the group and its members as text."""
+        return "\n".join(f.to_string(index=False) for f in (self.in_short, self.members))
 
-@dataclass(frozen=True, slots=True)
+    def _ipython_display_(self) -> None:
+        """Show the group and its members."""
+        columns = ["group", "type", "state", "members", "lag", "assignor", "coordinator"]
+        show_table(self.in_short[columns], caption_text="The group")
+        show_table(
+            self.members[["member", "host", "partitions", "reads", "holds", "subscribed"]],
+            caption_text="Its members",
+            empty_text="It has no members now, or they are not known.",
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Examination:
     """
-    Two looks at one group.
+    Two readings of one group.
 
-    `facts` is the second look. `partitions` is what `find_stuck` says of it, `members` one row for
+    `facts` is the second one. `partitions` is what `find_stuck` says of it, `members` one row for
     each member, see `members_frame`.
     """
 
+    access: ClusterAccess
     facts: Snapshot
     group: Group
     partitions: pd.DataFrame
@@ -90,6 +109,46 @@ class Examination:
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
         return f"{cluster}: group {name} is {state}; {'; '.join([*kept, waits])}"
 
+    def show_records(self, topics: Sequence[str] = (), *, before: int = 2, after: int = 3) -> None:
+        """
+        Show the records around the committed offsets of some partitions; commits nothing.
+
+        `topics` are scopes as in `topic:0-5`; without any, the first partitions that do not get on.
+        With `after` 0 no records are shown.
+        """
+        if not after:
+            show_table(pd.DataFrame(), empty_text="No records are shown, as asked.")
+            return
+        positions, left_out = chosen_positions(self.partitions, topics)
+        cluster = self.access.cluster
+        around = read_records_around(cluster, positions, before=before, after=after)
+        show_record_cards(around.records, positions, left_out=left_out)
+        if around.problems:
+            show_problems(problems_frame(around.problems, cluster=cluster.name))
+
+    def show_next_steps(self) -> None:
+        """Show what to do next, most urgent first, each with its notebook and command."""
+        steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
+        show_steps([_shown(step, self.access.where) for step in steps])
+
+    def conclude(self) -> None:
+        """End a notebook with the finding."""
+        conclude(self.summary, findings=len(self.stuck), problems=len(self.facts.problems))
+
+    def __repr__(self) -> str:
+        """Return the finding and the partitions as text."""
+        return f"{self.summary}\n{self.partitions[COLUMNS].to_string(index=False, max_rows=20)}"
+
+    def _ipython_display_(self) -> None:
+        """Show what was not read, the partitions, and what is paused of them."""
+        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
+        show_table(
+            self.partitions[COLUMNS],
+            caption_text=f"Its partitions, stuck: {', '.join(self.stuck) or 'none'}",
+            empty_text="Nothing is committed, and nobody owns a partition.",
+        )
+        show_paused(find_paused(self.facts, self.access.state))
+
     def _told(self, verdict: Verdict) -> str:
         scopes = self._scopes(verdict)
         shown = ", ".join(scopes[:MOST_TOLD])
@@ -102,17 +161,17 @@ class Examination:
         return [str(scope) for scope in scopes_of(TopicPartition(t, int(p)) for t, p in pairs)]
 
 
-def groups_to_choose(cluster: Cluster, group: str) -> pd.DataFrame:
+def choices(access: ClusterAccess, group: str = "") -> pd.DataFrame:
     """
     Return the groups of a cluster to choose one from; no row where one is called `group` already.
 
     Columns: those of `groups_frame`, and lag and without_lag (partitions without a number).
     """
-    with Connection(cluster) as connection:
+    with Connection(access.cluster) as connection:
         listed, _ = list_groups(connection) if group else ([], [])
     if any(found.group_id == group for found in listed):
         return pd.DataFrame({"group": pd.Series(dtype="str")})
-    return _with_lag_of(read_snapshot(cluster))
+    return _with_lag_of(read_snapshot(access.cluster))
 
 
 def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
@@ -120,21 +179,21 @@ def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
     return groups_frame(facts).merge(lags, how="left", on="group")
 
 
-def look_at_group(cluster: Cluster, group: str) -> FirstSample:
+def sample(access: ClusterAccess, group: str) -> FirstSample:
     """
-    Look at a group once, which takes no longer than reading it does.
+    Read a group once, which takes no longer than reading it does.
 
     Raises UsageError where no group is named, NotFound where there is none of that name.
     """
     if not group:
         raise UsageError("no group is named", hint="choose one, or set the parameter group")
     began_s = time.monotonic()
-    facts, found = read_one_group(cluster, group, commit_times=True)
+    facts, found = read_one_group(access.cluster, group, commit_times=True)
     return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
 
 
-def examine_group(
-    cluster: Cluster,
+def troubleshoot(
+    access: ClusterAccess,
     group: str,
     *,
     look_for: str = "10s",
@@ -142,25 +201,25 @@ def examine_group(
     first: FirstSample | None = None,
 ) -> Examination:
     """
-    Look at a group twice, `look_for` apart, and say which of its partitions stand still.
+    Read a group twice, `look_for` apart, and say which of its partitions stand still.
 
-    Changes nothing. `first` is the first look, if there was one. `patience` is how long a commit
+    Changes nothing. `first` is the first reading, if there was one. `patience` is how long a commit
     stands still, and a record waits, before a partition counts as stuck. Raises what
-    `look_at_group` raises.
+    `sample` raises.
     """
     apart_s = parse_duration(look_for).total_seconds()
     patience_s = parse_duration(patience).total_seconds()
-    first = first or look_at_group(cluster, group)
+    first = first or sample(access, group)
     time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
-    second, found = read_one_group(cluster, group, commit_times=True)
+    second, found = read_one_group(access.cluster, group, commit_times=True)
     partitions = find_stuck(
         first.facts,
         second,
         group_id=group,
-        waits_since=_waits_since(cluster, second),
+        waits_since=_waits_since(access.cluster, second),
         patience_s=patience_s,
     )
-    return Examination(second, found, partitions, members_frame(found))
+    return Examination(access, second, found, partitions, members_frame(found))
 
 
 def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, datetime]:
@@ -173,27 +232,6 @@ def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, date
         and commit.offset < log.log_end
     ]
     return {partition: at for (partition, _), at in read_record_times(cluster, unread).items()}
-
-
-def show_records(
-    examination: Examination,
-    cluster: Cluster,
-    *,
-    topics: Sequence[str] = (),
-    before: int = 2,
-    after: int = 3,
-) -> None:
-    """
-    Show the records around the committed offsets of some partitions, as far as they are legible.
-
-    `topics` are scopes as in `topic:0-5`; without any, the first partitions that do not get on.
-    Commits nothing.
-    """
-    positions, left_out = chosen_positions(examination.partitions, topics)
-    around = read_records_around(cluster, positions, before=before, after=after)
-    show_record_cards(around.records, positions, left_out=left_out)
-    if around.problems:
-        show_problems(problems_frame(around.problems, cluster=cluster.name))
 
 
 def chosen_positions(
@@ -213,17 +251,10 @@ def chosen_positions(
     return shown, len(worth) - len(shown)
 
 
-def show_next_steps(examination: Examination, values: Mapping[str, object]) -> None:
-    """Show what to do next, with notebook and command; `values` are the notebook's parameters."""
-    cluster = str(values["cluster"])
-    where = {name: values[name] for name in ("cluster", "fleet_file", "state") if name in values}
-    steps = next_steps(examination.partitions, examination.group, cluster=cluster)
-    show_steps([_shown(step, where) for step in steps])
-
-
 def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:
     if not step.notebook:
         return ShownStep(step.title, step.why)
     own = {} if "clusters" in step.parameters else {"cluster": where["cluster"]}
-    command = run_command(step.notebook, where, **step.parameters)
+    here = {name: value for name, value in where.items() if name != "cluster"}
+    command = run_command(NotebookCall(step.notebook, step.parameters), own | here)
     return ShownStep(step.title, step.why, step.notebook, {**own, **step.parameters}, command)

@@ -2,47 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from toolkit.journeys.change.change_facts import read_facts_of
-from toolkit.kafka_io.read_snapshot import OnProgress
-from toolkit.model import Cluster, Snapshot
-from toolkit.plan import Intent, Plan
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.plan import Intent
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
 from toolkit.planning.changes.undo import Moved, plan_undo
+from toolkit.report.run_command import NotebookCall
+from toolkit.storage.undo_records import read_undo_record
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedUndo:
-    """The facts that were read, and the plan made of them; `live` where a live group is moved."""
-
-    facts: Snapshot
-    plan: Plan
-    live: PlannedMove | None = None
-
-
-def plan_run_undo(
-    done: Plan,
-    run_id: str,
-    cluster: Cluster,
-    *,
-    even_if_moved: bool = False,
-    on_progress: OnProgress = lambda _: None,
-) -> PlannedUndo:
+def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> PlannedChange:
     """
-    Plan to undo a run from its undo record, `done`, and the facts of now.
+    Plan to put back every offset and group that a run changed, from its undo record.
 
     Offsets of a live group that were moved are moved back while it is live, however far it has read
-    on since. `even_if_moved` also puts back what somebody else has moved. Raises
-    ClusterUnreachable.
+    on since. `even_if_moved` also puts back what somebody else has moved. Raises NotFound for a run
+    without a record, and ClusterUnreachable.
     """
-    facts = read_facts_of(done, cluster, on_progress=on_progress)
+    done = read_undo_record(access.state, run)
+    facts = read_facts_of(done, access)
+    call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
     if done.intent is Intent.MOVE and any(group.is_live for group in facts.groups):
-        back, then = plan_move(facts, move_back(done, run_id)), done.topic_ids
+        back, then = plan_move(facts, move_back(done, run)), done.topic_ids
         # A topic that was deleted and created again since has other records at these offsets.
         plan = replace(back.plan, topic_ids=then)
         live = PlannedMove(plan, lambda later: replace(back.replan(later), topic_ids=then))
-        return PlannedUndo(facts, plan, live)
+        return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)
     moved = Moved.RESTORE if even_if_moved else Moved.LEAVE
-    request = f"undo run {run_id}: {done.request}"
-    return PlannedUndo(facts, plan_undo(done, facts, moved=moved, request=request))
+    plan = plan_undo(done, facts, moved=moved, request=f"undo run {run}: {done.request}")
+    return PlannedChange(access=access, plan=plan, facts=facts, call=call)

@@ -117,6 +117,12 @@ class Group:
     empty_since: datetime | None = None  # only the offsets topic tells; None where not read
 
     @property
+    def is_of_consumers(self) -> bool:
+        """Whether `kafka-consumer-groups` lists it: no Streams, share or Connect group."""
+        is_plain = self.type in {GroupType.CLASSIC, GroupType.SIMPLE, GroupType.CONSUMER}
+        return is_plain and self.protocol_type in {None, "consumer"}
+
+    @property
     def is_live(self) -> bool:
         """Whether the coordinator takes it for more than a store of offsets: not Empty or Dead."""
         return self.state not in {GroupState.EMPTY, GroupState.DEAD}

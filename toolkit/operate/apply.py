@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from toolkit.errors import (
     Blocked,
@@ -41,7 +42,7 @@ from toolkit.operate.hold_steps import HOLDS, Holds
 from toolkit.operate.interrupts import held_back
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
-from toolkit.operate.reconcile_runs import settle_under_lock
+from toolkit.operate.reconcile_runs import CutOff, settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.plan.approvals import Approval, is_reason
@@ -86,11 +87,24 @@ def apply_plan(
     record or the audit log cannot be written. What goes wrong later is in the outcome, but for
     OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
     """
-    outcome, ties = apply_tied(plan, cluster, approval, state=state, on_step=on_step)
+    applied = apply_tied(plan, cluster, approval, state=state, on_step=on_step)
     # Only now: had this process been killed before, nothing would be held any more.
-    for tie in ties:
+    for tie in applied.ties:
         tie.let_go()
-    return outcome
+    return applied.outcome
+
+
+class Applied(NamedTuple):
+    """
+    What became of a plan, and what came with it.
+
+    `ties` bind the holds that began to this process. `interrupted` are earlier runs that were found
+    interrupted and recorded before the plan was applied.
+    """
+
+    outcome: Outcome
+    ties: list[KeeperHandle]
+    interrupted: tuple[CutOff, ...] = ()
 
 
 def apply_tied(
@@ -100,7 +114,7 @@ def apply_tied(
     *,
     state: Path,
     on_step: OnStep = lambda _: None,
-) -> tuple[Outcome, list[KeeperHandle]]:
+) -> Applied:
     """Do as `apply_plan` does, and return what ties the holds that begin to this process."""
     check_approval(plan, approval)
     operator = Operator.here()
@@ -126,12 +140,12 @@ def apply_tied(
             done = "not known, or nothing"
             with suppress(ToolkitError):
                 if known := settle_under_lock(cluster, plan.cluster_id, state).known:
-                    done = in_words(known[0].outcome)
+                    done = known[0].outcome.in_words
             raise PartlyApplied(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
-    return outcome, here.ties
+    return Applied(outcome, here.ties, tuple(settled.known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +227,6 @@ def _is_young(plan: Plan, step: Step) -> bool:
     return step.last_commit_at is None or plan.made_at - step.last_commit_at <= QUIET_AFTER
 
 
-def in_words(outcome: Outcome) -> str:
-    """Return how many changes were done, refused, failed and not tried, in one line."""
-    counts = Counter(result.status for step in outcome.steps for result in step.results)
-    if not counts:
-        counts = Counter(step.status for step in outcome.steps)
-    return ", ".join(f"{count:,} {status}" for status, count in counts.most_common()) or "nothing"
-
-
 def _with_clocks(
     steps: tuple[StepOutcome, ...], case: CheckContext, cluster: Cluster
 ) -> tuple[StepOutcome, ...]:
@@ -235,7 +241,7 @@ def _record(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
         audit.append(state, audit.outcome_entry(intent, outcome))
     except RecordFailed as exc:
         raise OutcomeNotRecorded(
-            f"run {outcome.run_id} ended ({in_words(outcome)}), but its outcome could not be "
+            f"run {outcome.run_id} ended ({outcome.in_words}), but its outcome could not be "
             f"recorded: {exc.problem}",
             hint="make room; the next command compares the run with the cluster and records it",
         ) from exc

@@ -17,8 +17,9 @@ from pathlib import Path
 from toolkit.errors import Blocked
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Prefer, Snapshot
-from toolkit.operate.apply import apply_tied, check_approval
+from toolkit.operate.apply import Applied, apply_tied, check_approval
 from toolkit.operate.keeper_handle import KeeperHandle
+from toolkit.operate.reconcile_runs import CutOff
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
 from toolkit.plan.approvals import Approval
@@ -38,7 +39,7 @@ def move(
     *,
     state: Path,
     on_step: OnStep = lambda _: None,
-) -> Outcome:
+) -> Applied:
     """
     Carry out a plan to move offsets of one live group, and return what became of all of it.
 
@@ -56,7 +57,7 @@ def move(
             afterwards.callback(mover.cut)
             afterwards.callback(mover.let_go)
             if not mover.apply(pause).is_done:
-                return mover.outcomes[0]
+                return Applied(mover.outcomes[0], [], tuple(mover.interrupted))
         exact = planned.replan(mover.facts())
         if exact.steps:
             mover.apply(exact)
@@ -64,7 +65,7 @@ def move(
             raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
         elif not mover.outcomes:
             raise Blocked("nothing was moved: the offsets are where they were to go by now")
-    return mover.outcome
+    return Applied(mover.outcome, [], tuple(mover.interrupted))
 
 
 @dataclass
@@ -78,6 +79,7 @@ class _Mover:
     on_step: OnStep
     outcomes: list[Outcome] = field(default_factory=list)
     ties: list[KeeperHandle] = field(default_factory=list)
+    interrupted: list[CutOff] = field(default_factory=list)
 
     @property
     def plan(self) -> Plan:
@@ -109,12 +111,11 @@ class _Mover:
     def apply(self, part: Plan) -> Outcome:
         words = f"{self.approval.reason} (part of: {self.plan.request})"
         approved = replace(self.approval, fingerprint=part.fingerprint, reason=words)
-        outcome, ties = apply_tied(
-            part, self.cluster, approved, state=self.state, on_step=self.on_step
-        )
-        self.outcomes.append(outcome)
-        self.ties += ties
-        return outcome
+        applied = apply_tied(part, self.cluster, approved, state=self.state, on_step=self.on_step)
+        self.outcomes.append(applied.outcome)
+        self.ties += applied.ties
+        self.interrupted += applied.interrupted
+        return applied.outcome
 
     def let_go(self) -> None:
         if self.outcomes and self.outcomes[0].changed_anything:

@@ -40,10 +40,6 @@ class OrphanedHold(NamedTuple):
     record: HoldRecord
     still_held: frozenset[TopicPartition]
 
-    def of(self, group_id: str) -> frozenset[TopicPartition]:
-        """Return what is still held of one group."""
-        return self.still_held if self.record.group_id == group_id else frozenset()
-
     @property
     def in_words(self) -> str:
         """Which hold it is and what became of it, with names as the cluster has them."""
@@ -72,6 +68,21 @@ def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
                 with suppress(Blocked, RecordFailed):
                     found += _settle(path, record, connection)
     return found
+
+
+def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[TopicPartition]:
+    """
+    Return what the broker still withholds of a group for holds whose keeper is gone.
+
+    Another keeper can continue those. Nothing is recorded. Raises ClusterUnreachable.
+    """
+    left = [record for _, record in _without_a_keeper(state) if record.group_id == group_id]
+    if not left:
+        return frozenset()
+    with Connection(cluster) as connection:
+        held = {p for r in left if r.cluster_id == connection.cluster_id for p in r.held}
+        paused = _paused(connection, group_id) if held else frozenset()
+    return frozenset() if isinstance(paused, Problem) else paused & held
 
 
 def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:

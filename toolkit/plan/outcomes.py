@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -55,6 +56,16 @@ class Outcome:
     def is_done(self) -> bool:
         """Whether every step was carried out and found as planned."""
         return all(step.status is Status.DONE for step in self.steps)
+
+    @property
+    def in_words(self) -> str:
+        """How many changes were done, refused, failed and not tried, in one line."""
+        counts = Counter(result.status for step in self.steps for result in step.results)
+        if not counts:
+            counts = Counter(step.status for step in self.steps)
+        return (
+            ", ".join(f"{count:,} {status}" for status, count in counts.most_common()) or "nothing"
+        )
 
     @property
     def changed_anything(self) -> bool:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import pandas as pd
 from pyspark import StorageLevel
@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
+from toolkit.model.times import parse_duration
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.trend import look_back_s
 from toolkit.spark.arrow import as_frame
@@ -66,6 +67,20 @@ class FleetOptions:
     history: str | None = None
     run_id: str = ""
     full: bool = False
+
+    @classmethod
+    def asked(
+        cls,
+        *,
+        window: str = "10m",
+        empty_days: float = 30,
+        history: str = "",
+        run_id: str = "",
+        full: bool = False,
+    ) -> Self:
+        """Return options as people write them; `window` is how far back trends look."""
+        rules = StatusRules(window_s=parse_duration(window).total_seconds())
+        return cls(rules, empty_days, history=history or None, run_id=run_id, full=full)
 
 
 class FleetFrames(NamedTuple):

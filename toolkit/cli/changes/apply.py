@@ -27,11 +27,12 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     The facts are read again: where they have moved since, nothing is changed. What was there is
     saved first, everything is read back afterwards, and both are recorded.
     """
-    from toolkit.cli.change_command import Planned
-    from toolkit.cli.change_flow import ApprovalOptions, change, state_folder
-    from toolkit.cli.facts import choose_cluster, reading
-    from toolkit.journeys.change.change_facts import read_facts_of
+    from toolkit.cli.change_command import CommandPlan
+    from toolkit.cli.change_flow import ApprovalOptions, change
+    from toolkit.cli.cluster_options import opened
+    from toolkit.journeys.saved_change import change_of
     from toolkit.storage.plan_files import read_plan
+    from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record
 
     asked = CommandTarget(fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet"))
@@ -40,8 +41,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     if plan_file is not None:
         plan = read_plan(plan_file)
     else:
-        plan = read_undo_record(state_folder(asked), run_id or "")
-    cluster = choose_cluster(asked, asked.cluster or plan.cluster)
-    with reading(asked, cluster) as progress:
-        facts = read_facts_of(plan, cluster, on_progress=progress)
-    change(Planned(plan, cluster, facts), asked, ApprovalOptions(**given))
+        plan = read_undo_record(state_dir(fleet), run_id or "")
+    with opened(asked, asked.cluster or plan.cluster) as access:
+        saved = change_of(plan, access)
+    change(CommandPlan(saved), asked, ApprovalOptions(**given))

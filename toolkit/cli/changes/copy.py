@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.options import topics_option
 from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 TO = click.option("--to", "target", required=True, metavar="GROUP", help="The group to copy to.")
 OPTIONS = (
@@ -36,25 +39,22 @@ OPTIONS = (
 
 def make(
     asked: CommandTarget, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
-) -> Planned:
+) -> PlannedChange:
     """Plan a copy within a cluster, or to a mirror."""
-    from toolkit.journeys.copy import CopyWish, plan_group_copy
+    from toolkit.journeys.copy import CopyRequest, copy
 
-    wish = CopyWish(_source(asked), target, topics, by=way["by"], topic_prefix=way["prefix"])
-    cluster = choose_cluster(asked)
-    other = choose_cluster(asked, mirror) if mirror is not None else None
-    plan, read = plan_group_copy(cluster, wish, mirror=other, read=partial(read_facts, asked))
-    return Planned(plan, other or cluster, read[-1])
+    request = CopyRequest(_source(asked), target, topics, way["by"], way["prefix"])
+    with opened(asked) as access:
+        return copy(access, request, mirror=mirror)
 
 
-def make_rename(asked: CommandTarget, *, target: str) -> Planned:
+def make_rename(asked: CommandTarget, *, target: str) -> PlannedChange:
     """Plan to rename a group: copy, verify, delete."""
-    from toolkit.planning.changes.copy import plan_rename
+    from toolkit.journeys.copy import rename
 
     source = _source(asked)
-    cluster = choose_cluster(asked)
-    facts = read_facts(asked, cluster, groups=[source, target])
-    return Planned(plan_rename(facts, source=source, target=target), cluster, facts)
+    with opened(asked) as access:
+        return rename(access, source, to_group=target)
 
 
 def _source(asked: CommandTarget) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened, required_groups
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 OPTIONS = (
     click.option(
@@ -17,26 +22,13 @@ OPTIONS = (
 )
 
 
-def make(asked: CommandTarget, *, empty_for: str | None) -> Planned:
+def make(asked: CommandTarget, *, empty_for: str | None) -> PlannedChange:
     """Plan to delete groups; with an age, what is seen now is kept for later calls."""
-    from toolkit.cli.change_flow import state_folder
-    from toolkit.model.times import parse_duration
-    from toolkit.planning.changes.delete_groups import plan_delete_groups
-    from toolkit.storage.sightings import empty_groups
+    from toolkit.journeys.delete_groups import delete_groups
 
     groups = required_groups(asked)
-    age = parse_duration(empty_for) if empty_for is not None else None
-    cluster = choose_cluster(asked)
-    if age is None:
-        facts = read_facts(asked, cluster)
-        return Planned(plan_delete_groups(facts, groups=groups), cluster, facts)
-    # What was seen of a group tells its age only if every look was at the whole cluster.
-    facts = read_facts(asked, cluster, groups=())
-    state = state_folder(asked)
-    empty_groups.record(state, facts)
-    seen = empty_groups.empty_since(state, facts.cluster_id)
-    plan = plan_delete_groups(facts, groups=groups, empty_for=age, sightings=seen)
-    return Planned(plan, cluster, facts)
+    with opened(asked) as access:
+        return delete_groups(access, groups, empty_for=empty_for or "")
 
 
 HELP = (

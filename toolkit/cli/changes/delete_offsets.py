@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, reading, required_groups
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.options import topics_option
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 OPTIONS = (
     topics_option(),
@@ -45,43 +48,15 @@ def make(
     all_topics: bool,
     unsubscribed: bool,
     **age: Any,
-) -> Planned:
+) -> PlannedChange:
     """Plan to delete offsets."""
-    from toolkit.errors import UsageError
-    from toolkit.journeys.change import change_facts
-    from toolkit.planning.changes.delete_offsets import plan_delete_offsets
+    from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
 
     groups = required_groups(asked)
-    if bool(topics) + all_topics + unsubscribed > 1:
-        raise UsageError(
-            "--topic, --all-topics and --unsubscribed exclude each other", hint="give one of them"
-        )
-    if unsubscribed:
-        return _unsubscribed(asked, **age)
-    if any(age.values()):
-        raise UsageError("--unsubscribed-for and --seen-in-runs go with --unsubscribed")
-    cluster = choose_cluster(asked)
-    with reading(asked, cluster) as progress:
-        facts = change_facts.read_facts(cluster, groups=groups, topics=topics, on_progress=progress)
-    plan = plan_delete_offsets(facts, groups=groups, topics=topics, all_topics=all_topics)
-    return Planned(plan, cluster, facts)
-
-
-def _unsubscribed(asked: CommandTarget, *, left_for: str | None, in_runs: int) -> Planned:
-    """Plan to delete what live groups left behind, and keep what is seen now for later calls."""
-    from toolkit.cli.change_flow import state_folder
-    from toolkit.journeys.delete_offsets import record_unsubscribed
-    from toolkit.model.times import parse_duration
-    from toolkit.planning.changes.delete_offsets import plan_delete_unsubscribed
-
-    length = parse_duration(left_for) if left_for is not None else None
-    cluster = choose_cluster(asked)
-    facts = read_facts(asked, cluster)
-    seen = record_unsubscribed(state_folder(asked), facts)
-    plan = plan_delete_unsubscribed(
-        facts, groups=asked.groups, left_for=length, in_runs=in_runs, sightings=seen
-    )
-    return Planned(plan, cluster, facts)
+    seen = age["left_for"] or "", age["in_runs"]
+    which = OffsetChoice(topics, all_topics, unsubscribed, *seen)
+    with opened(asked) as access:
+        return delete_offsets(access, groups, which)
 
 
 HELP = (

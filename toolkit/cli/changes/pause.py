@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, reading
-from toolkit.cli.hold_session import hold, only_group
+from toolkit.cli.change_command import CommandPlan, CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.options import topics_option
 from toolkit.model import Prefer
-
-if TYPE_CHECKING:
-    from toolkit.model import Cluster
 
 PREFER = click.option(
     "--prefer",
@@ -44,30 +38,17 @@ OPTIONS = (
 )
 
 
-def make(asked: CommandTarget, **given: object) -> Planned:
-    """Plan a pause."""
-    detach = bool(given.pop("detach"))
-    planned = plan_on(choose_cluster(asked), asked, **given)  # type: ignore[arg-type] # click's own
-    return replace(planned, carry_out=partial(hold, detach=detach))
+def make(
+    asked: CommandTarget, *, topics: tuple[str, ...], hold_for: str, prefer: str, detach: bool
+) -> CommandPlan:
+    """Plan a pause of the one group that is named."""
+    from toolkit.cli.hold_session import hold
+    from toolkit.journeys.pause import pause
 
-
-def plan_on(
-    cluster: Cluster, asked: CommandTarget, *, topics: tuple[str, ...], hold_for: str, prefer: str
-) -> Planned:
-    """Plan a pause of the one group that is named, on a cluster."""
-    from toolkit.cli.change_flow import state_folder
-    from toolkit.cli.run_notices import tell_left_behind
-    from toolkit.journeys.pause import plan_group_pause
-    from toolkit.planning.holds.hold_context import HoldTerms
-
-    group, terms = only_group(asked), HoldTerms.read(prefer, hold_for)
-    with reading(asked, cluster) as progress:
-        progress.show("reading the group")
-        found = plan_group_pause(
-            cluster, group, topics=topics, terms=terms, state=state_folder(asked)
-        )
-    tell_left_behind(found.ended)  # here: an end is found, and so told, only once
-    return Planned(found.plan, cluster, found.facts)
+    group = only_group(asked)
+    with opened(asked) as access:
+        change = pause(access, group, topics, hold_for=hold_for, prefer=prefer)
+    return CommandPlan(change, carry_out=partial(hold, detach=detach))
 
 
 HELP = """Pause partitions of a live group; after a short interruption all others continue.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+from typing import TYPE_CHECKING
+
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened, required_groups
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(asked: CommandTarget) -> Planned:
-    """Plan to restart the expiry clocks of idle groups."""
-    from toolkit.planning.changes.rescue import plan_rescue
+def make(asked: CommandTarget) -> PlannedChange:
+    """Plan to restart the retention timer of idle groups."""
+    from toolkit.journeys.rescue import rescue
 
     groups = required_groups(asked)
-    cluster = choose_cluster(asked)
-    facts = read_facts(asked, cluster)
-    return Planned(plan_rescue(facts, groups=groups), cluster, facts)
+    with opened(asked) as access:
+        return rescue(access, groups)
 
 
 HELP = (

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts, reading, required_groups
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.options import topics_option
-from toolkit.errors import NotFound, UsageError
-from toolkit.model import TopicPartition
-from toolkit.plan import Position
-from toolkit.planning.changes.modes import MODES, WITHOUT_VALUE, parse_target
-from toolkit.planning.changes.targets import Target
+from toolkit.errors import UsageError
+from toolkit.planning.changes.modes import MODES, WITHOUT_VALUE
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
+    from toolkit.journeys.reset import RequestedTarget
 
 FLAGS = (
     click.option("--to-earliest", is_flag=True, help="To the oldest record there is."),
@@ -57,30 +57,22 @@ SCOPE = (
 )
 
 
-Rows = dict[tuple[str | None, TopicPartition], int | Position]
-
-
-def make(asked: CommandTarget, **given: Any) -> Planned:
+def make(asked: CommandTarget, **given: Any) -> PlannedChange:
     """Plan a reset."""
-    from toolkit.journeys.change import change_facts
-    from toolkit.planning.changes.reset import plan_reset
+    from toolkit.journeys.reset import reset
 
     groups = required_groups(asked)
-    topics = given["topics"]
-    if topics and given["all_topics"]:
-        raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
-    cluster = choose_cluster(asked)
-    target = target_of(asked, given)
-    with reading(asked, cluster) as progress:
-        facts = change_facts.read_facts(
-            cluster, groups=groups, topics=topics, target=target, on_progress=progress
-        )
-    plan = plan_reset(facts, target, groups=groups, topics=topics, new_topics=given["new_topics"])
-    return Planned(plan, cluster, facts)
+    to = target_of(given)
+    with opened(asked) as access:
+        return reset(access, groups, to=to, topics=given["topics"], new_topics=given["new_topics"])
 
 
-def target_of(asked: CommandTarget, given: Mapping[str, Any]) -> Target:
+def target_of(given: Mapping[str, Any]) -> RequestedTarget:
     """Return the one target that the options name; raises UsageError."""
+    from toolkit.journeys.reset import target
+
+    if given["topics"] and given["all_topics"]:
+        raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
     values = {mode: given[mode.replace("-", "_")] for mode in TARGETS}
     # Not by equality: 0 is an offset to go to, False a flag that was not given.
     modes = [mode for mode, value in values.items() if value is not None and value is not False]
@@ -89,39 +81,11 @@ def target_of(asked: CommandTarget, given: Mapping[str, Any]) -> Target:
         problem = f"{flags} exclude each other" if modes else "where to?"
         raise UsageError(problem, hint="give exactly one of them" if modes else f"one of: {flags}")
     (mode,) = modes
-    if read := FROM.get(mode):
-        return read(asked, values[mode])
     text = "" if mode in WITHOUT_VALUE else str(values[mode])
-    return parse_target(mode, text, now=datetime.now(UTC), past_end=given["past_end"])
+    return target(mode, text, past_end=given["past_end"])
 
 
-def _from_file(_asked: CommandTarget, path: Path) -> Target:
-    from toolkit.planning.changes.from_offsets import from_offsets
-    from toolkit.storage.offsets_files import read_offsets
-
-    saved = read_offsets(path)
-    return from_offsets(saved.rows, source=f"from-file {path}", cluster_id=saved.cluster_id)
-
-
-def _from_group(asked: CommandTarget, name: str) -> Target:
-    from toolkit.planning.changes.from_offsets import from_offsets
-
-    facts = read_facts(asked, choose_cluster(asked), groups=[name])
-    rows: Rows = {
-        (None, TopicPartition(c.topic, c.partition)): Position.of(c)
-        for c in facts.commits
-        if c.group_id == name
-    }
-    if not rows:
-        raise NotFound(f"group {name!r} has no committed offsets", hint="name another group")
-    return from_offsets(rows, source=f"from-group {name}")
-
-
-FROM: dict[str, Callable[[CommandTarget, Any], Target]] = {
-    "from-file": _from_file,
-    "from-group": _from_group,
-}
-TARGETS = (*MODES, *FROM)
+TARGETS = (*MODES, "from-file", "from-group")
 
 HELP = "Move the committed offsets of idle groups; shows the plan first."
 planner = Planner("reset", HELP, make, (*FLAGS, *SCOPE))

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, read_facts
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened
 from toolkit.cli.options import topics_option
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 OPTIONS = (
     click.argument("saved_file", type=click.Path(path_type=Path, dir_okay=False)),
@@ -19,18 +23,16 @@ OPTIONS = (
 )
 
 
-def make(asked: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str) -> Planned:
+def make(
+    asked: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str
+) -> PlannedChange:
     """Plan to restore what a JSON file holds."""
-    from toolkit.planning.changes.restore import plan_restore
+    from toolkit.journeys.restore import restore
     from toolkit.storage.offsets_files import read_offsets
 
     saved = read_offsets(saved_file)
-    cluster = choose_cluster(asked, asked.cluster or saved.cluster)
-    names = sorted({commit.group_id for commit in saved.commits} | ({into} - {""}))
-    saved_topics = sorted({commit.topic for commit in saved.commits})
-    facts = read_facts(asked, cluster, groups=names, topics=saved_topics)
-    plan = plan_restore(facts, saved, groups=asked.groups, topics=topics, into=into)
-    return Planned(plan, cluster, facts)
+    with opened(asked, asked.cluster or saved.cluster) as access:
+        return restore(access, saved, groups=asked.groups, topics=topics, into=into)
 
 
 HELP = (

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
-
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.facts import choose_cluster, reading
-from toolkit.cli.hold_session import only_group
+from toolkit.cli.change_command import CommandPlan, CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.options import topics_option
-
-if TYPE_CHECKING:
-    from toolkit.model import Cluster
 
 FORCE_RULE = "foreign-hold"
 FORCE = click.option(
@@ -24,20 +17,13 @@ FORCE = click.option(
 OPTIONS = (topics_option(" Default: all that is paused."), FORCE)
 
 
-def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> Planned:
-    """Plan a resume."""
-    planned = plan_on(choose_cluster(asked), asked, topics=topics)
-    return replace(planned, overrides=(FORCE_RULE,) if force else ())
-
-
-def plan_on(cluster: Cluster, asked: CommandTarget, *, topics: tuple[str, ...]) -> Planned:
-    """Plan a resume in the one group that is named, on a cluster."""
-    from toolkit.journeys.pause import plan_group_resume
+def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> CommandPlan:
+    """Plan a resume of the one group that is named."""
+    from toolkit.journeys.resume import resume
 
     group = only_group(asked)
-    with reading(asked, cluster) as progress:
-        found = plan_group_resume(cluster, group, topics=topics, on_progress=progress)
-    return Planned(found.plan, cluster, found.facts)
+    with opened(asked) as access:
+        return CommandPlan(resume(access, group, topics), overrides=(FORCE_RULE,) if force else ())
 
 
 HELP = "Give paused partitions of a live group back to its members; shows the plan first."

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planned, Planner, change_command
-from toolkit.cli.changes.move import carry_out_move
-from toolkit.cli.facts import choose_cluster, reading
+from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.cluster_options import opened
 from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.planned_change import PlannedChange
 
 OPTIONS = (
     click.argument("run"),
@@ -21,20 +23,17 @@ OPTIONS = (
 )
 
 
-def make(asked: CommandTarget, *, run: str, even_if_moved: bool) -> Planned:
+def make(asked: CommandTarget, *, run: str, even_if_moved: bool) -> PlannedChange:
     """Plan to undo a run, from its undo record and the facts of now."""
-    from toolkit.cli.change_flow import state_folder
-    from toolkit.journeys.undo import plan_run_undo
+    from toolkit.journeys.undo import undo
+    from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record
 
     if asked.groups:
         raise UsageError("an undo is of a whole run", hint="leave --group out")
-    done = read_undo_record(state_folder(asked), run)
-    cluster = choose_cluster(asked, asked.cluster or done.cluster)
-    with reading(asked, cluster) as progress:
-        undo = plan_run_undo(done, run, cluster, even_if_moved=even_if_moved, on_progress=progress)
-    carry_out = partial(carry_out_move, undo.live) if undo.live else None
-    return Planned(undo.plan, cluster, undo.facts, carry_out=carry_out)
+    done = read_undo_record(state_dir(asked.fleet), run)
+    with opened(asked, asked.cluster or done.cluster) as access:
+        return undo(access, run, even_if_moved=even_if_moved)
 
 
 HELP = """Undo RUN: put back every offset and group that it changed, as an ordinary plan.

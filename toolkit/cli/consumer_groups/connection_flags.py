@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.cli.change_command import CommandTarget
-from toolkit.cli.facts import choose_cluster, cluster_at
 from toolkit.errors import UsageError
+from toolkit.journeys.cluster_access import cluster_at, find_cluster
 from toolkit.model import Cluster
 
 MS = 1000
@@ -37,7 +37,7 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
         hint = "the fleet file has the settings of --cluster"
         raise UsageError("--command-config goes with --bootstrap-server", hint=hint)
     elif given["cluster"] or given["fleet"]:
-        cluster = choose_cluster(asked_of(given))
+        cluster = find_cluster(given["cluster"] or "", given["fleet"])
     else:
         hint = "--bootstrap-server HOST:PORT, or --cluster NAME of the fleet file"
         raise UsageError("which cluster is meant?", hint=hint)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_command import Planned
+from toolkit.cli.cluster_options import opened
 from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
-from toolkit.cli.consumer_groups.exact_names import choose, named, only
+from toolkit.cli.consumer_groups.exact_names import chosen_by
 from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
-from toolkit.cli.facts import read_facts
 from toolkit.cli.output import printable
-from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.journeys.delete_groups import delete_groups
 
 if TYPE_CHECKING:
     from toolkit.plan import Outcome, Plan
@@ -20,17 +19,13 @@ if TYPE_CHECKING:
 
 def run(given: dict[str, Any]) -> int:
     """Delete groups, or show which would be; the exit code."""
-    cluster = cluster_of(given)
-    facts = read_facts(asked_of(given), cluster, groups=named(given["groups"]))
-    chosen = choose(facts, given)
-    facts = only(facts, chosen.ids)
-    plan = plan_delete_groups(facts, groups=chosen.ids)
+    with opened(asked_of(given), cluster_of(given)) as access:
+        change = delete_groups(access, chosen_by(given))
 
     def write(outcome: Outcome | None) -> None:
-        _write(plan, outcome)
+        _write(change.plan, outcome)
 
-    planned = Planned(plan, cluster, facts)
-    return carry(Carrying(planned, write, chosen.passed_over, asks=True), given)
+    return carry(Carrying(change, write, asks=True), given)
 
 
 def _write(plan: Plan, outcome: Outcome | None) -> None:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_command import Planned
+from toolkit.cli.cluster_options import opened
 from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
-from toolkit.cli.consumer_groups.exact_names import named, only
 from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
-from toolkit.cli.facts import read_facts
 from toolkit.errors import UsageError
+from toolkit.journeys.change.group_choice import GroupChoice
+from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
 from toolkit.plan import Plan, Status
-from toolkit.planning.changes.delete_offsets import plan_delete_offsets
-from toolkit.planning.selection.scope import parse_topics
 
 if TYPE_CHECKING:
     from toolkit.plan import Outcome
@@ -30,22 +28,15 @@ def run(given: dict[str, Any]) -> int:
     if len(set(given["groups"])) > 1:
         hint = "one call for each; 'offsetbook delete-offsets' takes several"
         raise UsageError("--delete-offsets takes one --group", hint=hint)
-    scopes = parse_topics(given["topics"])
-    cluster = cluster_of(given)
-    facts = read_facts(
-        asked_of(given),
-        cluster,
-        groups=named(given["groups"]),
-        topics=sorted({scope.topic for scope in scopes}),
-    )
-    facts = only(facts, given["groups"])
-    plan = plan_delete_offsets(facts, groups=given["groups"], topics=given["topics"])
+    with opened(asked_of(given), cluster_of(given)) as access:
+        choice = GroupChoice(tuple(given["groups"]), exact=True)
+        change = delete_offsets(access, choice, OffsetChoice(given["topics"]))
 
     def write(outcome: Outcome | None) -> None:
         click.echo()
-        write_table(COLUMNS, _rows(plan, outcome))
+        write_table(COLUMNS, _rows(change.plan, outcome))
 
-    return carry(Carrying(Planned(plan, cluster, facts), write, asks=True), given)
+    return carry(Carrying(change, write, asks=True), given)
 
 
 def _rows(plan: Plan, outcome: Outcome | None) -> Iterator[Sequence[Cell]]:

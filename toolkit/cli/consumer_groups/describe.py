@@ -17,10 +17,9 @@ from toolkit.cli.consumer_groups.describe_tables import (
     states_table,
 )
 from toolkit.cli.consumer_groups.exact_names import exactly, named
-from toolkit.cli.consumer_groups.list import is_consumer_group
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import printable, write_frame, write_problems
-from toolkit.cli.reading import ProgressLine
+from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import Cluster, Group, Snapshot
 
@@ -63,7 +62,7 @@ def _read(cluster: Cluster, given: dict[str, Any]) -> Snapshot:
         wanted = set(given["groups"])
         groups = [group for group in snapshot.groups if group.group_id in wanted]
     else:
-        groups = [group for group in snapshot.groups if is_consumer_group(group)]
+        groups = [group for group in snapshot.groups if group.is_of_consumers]
     kept = {group.group_id for group in groups}
     commits = tuple(commit for commit in snapshot.commits if commit.group_id in kept)
     problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in kept)

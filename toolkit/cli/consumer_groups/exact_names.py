@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from glob import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from toolkit.cli.consumer_groups.list import is_consumer_group
-from toolkit.errors import NotFound
 from toolkit.model import Snapshot
 
 if TYPE_CHECKING:
-    from toolkit.model import Group
+    from toolkit.journeys.change.group_choice import GroupChoice
 
 
 def named(groups: Iterable[str]) -> tuple[str, ...]:
@@ -32,29 +30,8 @@ def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in known]
 
 
-class ToolSelection(NamedTuple):
-    """The groups that a change is about, and those that it has to pass over."""
+def chosen_by(given: dict[str, Any]) -> GroupChoice:
+    """Return the groups of a change: those named, or with --all-groups all that are idle."""
+    from toolkit.journeys.change.group_choice import GroupChoice
 
-    ids: tuple[str, ...]
-    passed_over: tuple[Group, ...] = ()
-
-
-def choose(
-    snapshot: Snapshot, given: dict[str, Any], *, meant: Collection[str] | None = None
-) -> ToolSelection:
-    """
-    Return the groups named, or with --all-groups the idle ones, of `meant` where that is given.
-
-    Live ones are passed over. Raises NotFound where no idle one is left.
-    """
-    if not given["all_groups"]:
-        return ToolSelection(tuple(dict.fromkeys(given["groups"])))
-    groups = [
-        group
-        for group in snapshot.groups
-        if is_consumer_group(group) and (meant is None or group.group_id in meant)
-    ]
-    idle = tuple(group.group_id for group in groups if not group.is_live)
-    if not idle:
-        raise NotFound("no group is idle and has what is meant", hint="name groups with --group")
-    return ToolSelection(idle, tuple(group for group in groups if group.is_live))
+    return GroupChoice(tuple(given["groups"]), exact=True, all_idle=given["all_groups"])

@@ -15,7 +15,6 @@ from toolkit.model import Group, GroupState, GroupType, Problem
 PARTLY = 4
 TYPES = {"Classic": {GroupType.CLASSIC, GroupType.SIMPLE}, "Consumer": {GroupType.CONSUMER}}
 STATES = [state.value for state in GroupState if state is not GroupState.NOT_READY]
-CONSUMERS = {None, "consumer"}  # protocol types; others are of Kafka Connect and the like
 
 
 def run(given: dict[str, Any]) -> int:
@@ -30,7 +29,7 @@ def run(given: dict[str, Any]) -> int:
     groups = [
         group
         for group in listed
-        if is_consumer_group(group) and type_of(group) in types and group.state.value in states
+        if group.is_of_consumers and type_of(group) in types and group.state.value in states
     ]
     _write(groups, given)
     for problem in problems:
@@ -38,12 +37,6 @@ def run(given: dict[str, Any]) -> int:
     if problems:
         return PARTLY if listed else 1
     return 0
-
-
-def is_consumer_group(group: Group) -> bool:
-    """Whether the tool would list it: streams, share and Connect groups have tools of their own."""
-    known = any(group.type in kinds for kinds in TYPES.values())
-    return known and group.protocol_type in CONSUMERS
 
 
 def type_of(group: Group) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,11 +10,12 @@ import click
 
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import echo_data
-from toolkit.model import Commit, Snapshot, TopicPartition
+from toolkit.model import Commit, TopicPartition
 from toolkit.planning.selection.scope import TopicScope
 
 if TYPE_CHECKING:
-    from toolkit.plan import Outcome, Plan, Position
+    from toolkit.journeys.change.planned_change import PlannedChange
+    from toolkit.plan import Outcome, Position
     from toolkit.planning.changes.targets import Target
 
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
@@ -25,11 +26,9 @@ Key = tuple[str, TopicPartition]
 class NewOffsets:
     """A plan for some groups, and which of their partitions were meant by it."""
 
-    plan: Plan
-    facts: Snapshot
+    change: PlannedChange
     target: Target
     scopes: Sequence[TopicScope]
-    groups: Collection[str]
 
     def write_table(self, outcome: Outcome | None) -> None:
         """Write the tool's table: what is planned, or with an outcome what was read back."""
@@ -55,7 +54,7 @@ class NewOffsets:
     def _offsets(self, outcome: Outcome | None) -> dict[Key, int | None]:
         offsets: dict[Key, int | None] = dict(self._held())
         if outcome is None:
-            for step, change in self.plan.changes:
+            for step, change in self.change.plan.changes:
                 offsets[step.group_id, change.partition] = _offset(change.after)
         else:
             for done in outcome.steps:
@@ -65,9 +64,10 @@ class NewOffsets:
 
     def _held(self) -> Iterator[tuple[Key, int]]:
         """Yield what is committed where something was asked for."""
-        for commit in self.facts.commits:
+        meant = {group.group_id for group in self.change.facts.groups}
+        for commit in self.change.facts.commits:
             partition = TopicPartition(commit.topic, commit.partition)
-            if commit.group_id not in self.groups:
+            if commit.group_id not in meant:
                 continue
             if self.scopes and not any(partition in scope for scope in self.scopes):
                 continue

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
 from toolkit.cli.consumer_groups.exact_names import exactly, named, only
 from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
@@ -16,7 +17,7 @@ from toolkit.errors import NotFound
 from toolkit.plan import Status
 
 if TYPE_CHECKING:
-    from toolkit.cli.change_command import Planned
+    from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.plan import Outcome, Plan
 
 COLUMNS = ("TOPIC", "PARTITION", "STATUS")
@@ -28,19 +29,27 @@ PARTLY = 4
 
 def pause(given: dict[str, Any]) -> int:
     """Pause partitions in the background, or show which would be; the exit code."""
-    from toolkit.cli.changes.pause import plan_on
+    from toolkit.journeys import pause as journey
 
-    terms = {name: given[name] for name in ("topics", "hold_for", "prefer")}
-    return _carry(plan_on(cluster_of(given), asked_of(given), **terms), PAUSE, given)
+    asked = asked_of(given)
+    group = only_group(asked)
+    with opened(asked, cluster_of(given)) as access:
+        terms = {name: given[name] for name in ("hold_for", "prefer")}
+        change = journey.pause(access, group, given["topics"], **terms)
+    return _carry(change, PAUSE, given)
 
 
 def resume(given: dict[str, Any]) -> int:
     """Resume partitions, or show which would be; the exit code."""
-    from toolkit.cli.changes.resume import FORCE_RULE, plan_on
+    from toolkit.cli.changes.resume import FORCE_RULE
+    from toolkit.journeys import resume as journey
 
-    planned = plan_on(cluster_of(given), asked_of(given), topics=given["topics"])
+    asked = asked_of(given)
+    group = only_group(asked)
+    with opened(asked, cluster_of(given)) as access:
+        change = journey.resume(access, group, given["topics"])
     force = (FORCE_RULE,) if given["force"] else ()
-    return _carry(planned, RESUME, {**given, "overrides": (*given["overrides"], *force)})
+    return _carry(change, RESUME, {**given, "overrides": (*given["overrides"], *force)})
 
 
 def paused_partitions(given: dict[str, Any]) -> int:
@@ -75,12 +84,12 @@ def _row(row: dict[Any, Any]) -> Sequence[Cell]:
     return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["how"])
 
 
-def _carry(planned: Planned, words: tuple[str, str], given: dict[str, Any]) -> int:
+def _carry(change: PlannedChange, words: tuple[str, str], given: dict[str, Any]) -> int:
     def write(outcome: Outcome | None) -> None:
         click.echo()
-        write_table(COLUMNS, _rows(planned.plan, outcome, words))
+        write_table(COLUMNS, _rows(change.plan, outcome, words))
 
-    return carry(Carrying(planned, write, asks=True), given)
+    return carry(Carrying(change, write, asks=True), given)
 
 
 def _rows(plan: Plan, outcome: Outcome | None, words: tuple[str, str]) -> Iterator[Sequence[Cell]]:

@@ -30,28 +30,21 @@ PARTLY = 4
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 def command(*, form: str, out: Path, **given: Any) -> None:
     """Save the committed offsets of groups in any state to the file OUT."""
-    from toolkit.cli.facts import choose_cluster, read_facts, required_groups
+    from toolkit.cli.cluster_options import opened, required_groups
     from toolkit.cli.output import write_problems
-    from toolkit.errors import NotFound
-    from toolkit.model import select_groups
-    from toolkit.storage.offsets_files import saved_offsets, write_csv, write_json
+    from toolkit.journeys.restore import export
+    from toolkit.storage.offsets_files import write_csv, write_json
 
     asked = CommandTarget(output="table", **given)
     groups = required_groups(asked)
-    facts = read_facts(asked, choose_cluster(asked))
-    chosen, missing = select_groups(facts.groups, groups)
-    if missing:
-        raise NotFound(
-            f"no group has or matches the name {missing[0]!r}; nothing was written",
-            hint="'offsetbook groups list' shows the names",
-        )
-    saved = saved_offsets(facts, {group.group_id for group in chosen})
+    with opened(asked) as access:
+        saved, facts = export(access, groups)
     if form == "json":
         write_json(out, saved)
     else:
-        write_csv(out, saved.commits, with_group=len(chosen) > 1)
+        write_csv(out, saved.commits, with_group=len(saved.types) > 1)
     if not asked.quiet:
-        count = f"{len(saved.commits):,} offsets of {len(chosen):,} groups"
+        count = f"{len(saved.commits):,} offsets of {len(saved.types):,} groups"
         click.echo(f"{count} are in {out}", err=True)
     write_problems([facts])
     sys.exit(PARTLY if facts.problems else 0)

@@ -10,7 +10,7 @@ import click
 
 from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT, QUIET, groups_option
 from toolkit.cli.output import printable, write_frame
-from toolkit.cli.reading import ProgressLine
+from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound
 
 if TYPE_CHECKING:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget
-from toolkit.cli.facts import choose_cluster
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, topics_option
 from toolkit.cli.output import printable, write_frame
 from toolkit.errors import NotFound
@@ -50,11 +48,11 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     says so. `next` is the record that the group reads next. Nothing joins the group, nothing is
     committed. Records of open and aborted transactions are shown too.
     """
+    from toolkit.journeys.cluster_access import find_cluster
     from toolkit.kafka_io.logs.records_around import read_records_around
     from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
 
-    asked = CommandTarget(fleet=fleet, cluster=cluster, groups=(group,), output=output, quiet=quiet)
-    chosen = choose_cluster(asked)
+    chosen = find_cluster(cluster or "", fleet)
     positions = _positions(chosen, group, topics, quiet=quiet)
     around = read_records_around(chosen, positions, before=before, after=after)
     most = CHARACTERS_IN_A_TABLE if output == "table" else MOST_CHARACTERS

@@ -1,15 +1,15 @@
-"""What a notebook reads before it plans, and beside its plan."""
+"""The facts that a change is planned from."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
+from glob import escape
 
-from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.kafka_io.read_snapshot import OnProgress
-from toolkit.model import NO_SUCH_GROUP, Cluster, Snapshot, TopicPartition
+from toolkit.model import NO_SUCH_GROUP, Snapshot
 from toolkit.plan import Plan
 from toolkit.planning.changes.by_time import ToDatetime
 from toolkit.planning.changes.from_offsets import FromOffsets
@@ -18,12 +18,11 @@ from toolkit.planning.selection.scope import parse_topics
 
 
 def read_facts(
-    cluster: Cluster,
-    *,
+    access: ClusterAccess,
     groups: Sequence[str],
+    *,
     topics: Sequence[str] = (),
     target: Target | None = None,
-    on_progress: OnProgress = lambda _: None,
 ) -> Snapshot:
     """
     Read groups, topics (`TOPIC` or `TOPIC:0,1`) and what a target needs, for a plan.
@@ -34,34 +33,31 @@ def read_facts(
     if isinstance(target, FromOffsets):
         names |= target.topics
     at = target.at if isinstance(target, ToDatetime) else None
+    return read_topics(access, groups, topics=names, at=at)
+
+
+def read_topics(
+    access: ClusterAccess,
+    groups: Sequence[str],
+    *,
+    topics: Collection[str] = (),
+    at: datetime | None = None,
+) -> Snapshot:
+    """Read groups, and every partition of topics that are named; see `read_plan_facts`."""
     return read_plan_facts(
-        cluster, groups=groups, topics=sorted(names), at=at, on_progress=on_progress
+        access.cluster, groups=groups, topics=sorted(topics), at=at, on_progress=access.on_progress
     )
 
 
-def read_facts_of(
-    plan: Plan, cluster: Cluster, *, on_progress: OnProgress = lambda _: None
-) -> Snapshot:
+def read_facts_of(plan: Plan, access: ClusterAccess, *, at: datetime | None = None) -> Snapshot:
     """Read the groups and topics of a plan that was made before."""
-    topics = sorted({change.partition.topic for _, change in plan.changes})
-    facts = read_plan_facts(cluster, groups=plan.group_ids, topics=topics, on_progress=on_progress)
+    topics = {change.partition.topic for _, change in plan.changes}
+    facts = read_topics(access, [*map(escape, plan.group_ids)], topics=topics, at=at)
     return without_missing(facts, {step.group_id for step in plan.steps if step.creates})
 
 
 def without_missing(facts: Snapshot, groups: Collection[str]) -> Snapshot:
     """Return facts in which it is no problem that some groups do not exist: they will be made."""
-    kept = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in groups]
+    new = {*groups, *map(escape, groups)}  # as they were read by
+    kept = [p for p in facts.problems if p.what != NO_SUCH_GROUP or p.group_id not in new]
     return replace(facts, problems=tuple(kept))
-
-
-def read_times_of(
-    plan: Plan, facts: Snapshot, cluster: Cluster
-) -> dict[tuple[TopicPartition, int], datetime]:
-    """Return when the records were written that a plan's offsets lead to, of the first changes."""
-    wanted = [
-        (change.partition, position.offset)
-        for _, change in plan.changes
-        for position in (change.before, change.after)
-        if position and (log := facts.logs.get(change.partition)) and log.holds(position.offset)
-    ]
-    return read_record_times(cluster, wanted)

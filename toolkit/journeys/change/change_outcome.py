@@ -1,181 +1,157 @@
-"""The last steps of a notebook that changes something: apply, tell, record, conclude."""
+"""What became of a planned change: what was read back, the audit entry, and how to undo it."""
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-import pandas as pd
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from toolkit.errors import BrokerRefused
-from toolkit.journeys.change.decision import Decision
-from toolkit.model import Cluster
-from toolkit.operate.apply import apply_plan, in_words
-from toolkit.operate.move import move
-from toolkit.operate.steps import OnStep
-from toolkit.plan import Ending, Outcome, Plan, Status
-from toolkit.planning.changes.move import PlannedMove
-from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
-from toolkit.planning.frames.review_frame import summary
-from toolkit.planning.guardrails.registry import FINAL
-from toolkit.report.conclusion import show_conclusion
-from toolkit.report.notices import Tone, show_notice
-from toolkit.report.tables import show_table
-from toolkit.runner.notebooks import find_notebook
-from toolkit.runner.parameters import read_parameters
+from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.run_notices import RunNotice
+from toolkit.operate.keeper_handle import KeeperHandle
+from toolkit.plan import Action, Ending, Intent, Outcome, Status
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.storage.conclusion_file import Conclusion, hand_over, run_folder
-from toolkit.storage.plan_files import write_plan
 
-HOW_TO_APPROVE = (
-    "To apply exactly this, run what stands below with a reason of your own; or set "
-    "dry_run = False, approve and reason among the parameters and run all cells again."
-)
-NOTHING = pd.DataFrame()
+if TYPE_CHECKING:
+    import pandas as pd
+
+WITHOUT_UNDO = frozenset({Action.REJOIN, Action.HOLD, Action.RELEASE})  # change no offset
 
 
-def run_command(notebook: str, values: Mapping[str, object], **changed: object) -> str:
+@dataclass(frozen=True, eq=False, repr=False)
+class ChangeOutcome:
     """
-    Return the command that runs a notebook headlessly with some values, as for a POSIX shell.
+    What became of a planned change.
 
-    `values` may hold more than the notebook's parameters, `changed` goes before it. What is as the
-    notebook has it already is left out, but for the cluster.
+    `decided` says whether it was to be applied. `outcome` is None if nothing was applied, which
+    then ended as `ending_unapplied`. `holds` are the keepers that were started. `notices` are
+    earlier runs that were found interrupted while this one was applied.
     """
-    given = {**values, **changed}
-    words = ["offsetbook", "run", notebook]
-    for parameter in read_parameters(find_notebook(notebook)):
-        value = given.get(parameter.name, parameter.default)
-        if value != parameter.default or (parameter.name == "cluster" and value):
-            words += [f"-p {shlex.quote(f'{parameter.name}={text}')}" for text in _texts(value)]
-    return " ".join(words)
 
+    change: CheckedPlan
+    decided: str
+    ending_unapplied: Ending = Ending.DONE
+    outcome: Outcome | None = None
+    holds: tuple[KeeperHandle, ...] = ()
+    notices: tuple[RunNotice, ...] = ()
 
-def _texts(value: object) -> list[str]:
-    """Return the texts that `offsetbook run` reads as a value."""
-    if isinstance(value, list):
-        # One text would be split at commas, and a name may hold some.
-        return [*value, ""] if len(value) == 1 and "," in value[0] else value or [""]
-    if isinstance(value, bool):
-        return [str(value).lower()]
-    return ["" if value is None else str(value)]
+    @property
+    def run_id(self) -> str:
+        """The run by which it is recorded and undone; "" if nothing was applied."""
+        return self.outcome.run_id if self.outcome else ""
 
+    @property
+    def is_done(self) -> bool:
+        """Whether every change was made and found as planned."""
+        return self.outcome is not None and self.outcome.is_done
 
-def leave_plan(plan: Plan) -> str:
-    """Write a plan into the folder of this run and return the file's path; "" without a runner."""
-    folder = run_folder()
-    if folder is None:
-        return ""
-    write_plan(folder / "plan.json", plan)
-    return str(folder / "plan.json")
+    @property
+    def changed_anything(self) -> bool:
+        """Whether any change was made, or may have been."""
+        return self.outcome is not None and self.outcome.changed_anything
 
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether there is an offset or a group to put back."""
+        steps = self.outcome.steps if self.outcome else ()
+        return self.changed_anything and any(step.action not in WITHOUT_UNDO for step in steps)
 
-def show_decision(decision: Decision, command: str = "") -> None:
-    """Say loudly whether the plan will be applied, and with what command it would be."""
-    fingerprint = f"Fingerprint: {decision.plan.fingerprint}"
-    title = _sentence(decision.said)
-    if decision.wants_approval:
-        tone = Tone.WARN if decision.ending is Ending.BLOCKED else Tone.NOTE
-        show_notice(title, [fingerprint, HOW_TO_APPROVE], command=command, tone=tone)
-    elif decision.approval:
-        show_notice(title, [fingerprint, f"Why: {decision.approval.reason}"], tone=Tone.GOOD)
-    elif decision.blocked_by:
-        show_notice(title, [_way_out(decision.blocked_by)], tone=Tone.WARN)
-    else:
-        show_notice(title, tone=Tone.GOOD)
+    @property
+    def is_held(self) -> bool:
+        """Whether partitions stay paused after this."""
+        return self.changed_anything and self.change.plan.intent is Intent.PAUSE
 
+    @property
+    def ending(self) -> Ending:
+        """How the change ended."""
+        if self.outcome is None:
+            return self.ending_unapplied
+        return Ending.DONE if self.outcome.is_done else Ending.PARTLY_APPLIED
 
-def _way_out(rules: Sequence[str]) -> str:
-    """Say what can be done about a plan that rules block."""
-    if final := [rule for rule in rules if rule in FINAL]:
-        return f"What holds always and cannot be passed over: {', '.join(final)}."
-    return (
-        f"If that is meant, set overrides = {list(rules)}; the plan is then still to be approved."
-    )
+    @property
+    def audit_row(self) -> pd.DataFrame:
+        """Its run in the audit log, one row or none; columns as in `runs_frame`."""
+        from toolkit.report.audit_frames import runs_frame  # noqa: PLC0415 - loads pandas
+        from toolkit.storage.audit import read  # noqa: PLC0415
 
+        state = self.change.access.state
+        return runs_frame([e for e in read(state) if self.run_id and e.run.run_id == self.run_id])
 
-def apply_decided(
-    decision: Decision,
-    cluster: Cluster,
-    *,
-    state: Path,
-    live: PlannedMove | None = None,
-    on_step: OnStep = lambda _: None,
-) -> Outcome | None:
-    """
-    Apply a plan where that was decided and return what became of it; None where it was not.
+    @property
+    def undo_command(self) -> str:
+        """The command that shows what an undo would do; "" if there is nothing to undo."""
+        if not self.can_be_undone:
+            return ""
+        call = NotebookCall("70_undo", {"run": self.run_id})
+        return run_command(call, self.change.access.where)
 
-    `live` is the move of a live group that was decided on; `on_step` is told what became of each
-    step. Raises what `apply_plan` raises. The
-    runner is told at once, so that a run that is stopped right afterwards names its undo record all
-    the same.
-    """
-    if decision.approval is None:
-        return None
-    if live:
-        outcome = move(live, cluster, decision.approval, state=state, on_step=on_step)
-    else:
-        outcome = apply_plan(
-            decision.plan, cluster, decision.approval, state=state, on_step=on_step
+    @property
+    def resume_command(self) -> str:
+        """The command that shows what a resume of what was paused would do."""
+        (group,) = self.change.plan.group_ids
+        return run_command(
+            NotebookCall("40_pause_partitions", {"action": "resume", "group": group}),
+            self.change.access.where,
         )
-    hand_over(_conclusion(decision, outcome))
-    return outcome
 
+    def hand_over(self) -> None:
+        """Tell the runner now, so that a run that is stopped next still names its undo record."""
+        if run_folder():
+            hand_over(self._conclusion)
 
-def show_outcome(outcome: Outcome | None) -> None:
-    """Show what became of every change, as it was read back; what was not done comes first."""
-    if outcome is None:
-        show_table(NOTHING, empty_text="Nothing was applied, so there is nothing to verify.")
-        return
-    tone = Tone.GOOD if outcome.is_done else Tone.BAD
-    whys = outcome_reasons(outcome)
-    show_notice(f"{in_words(outcome)}, read back from the cluster", whys, tone=tone)
-    frame = outcome_frame(outcome)
-    not_done_first = frame.assign(done=frame["status"] == "done").sort_values("done", kind="stable")
-    show_table(not_done_first.drop(columns="done"), caption_text="What became of each change")
+    def conclude(self) -> None:
+        """
+        Say in one sentence what was changed, and hand it to the runner.
 
+        The run ends as done, blocked or partly applied. Raises BrokerRefused, so that it fails, if
+        a plan was to be applied and nothing was changed.
+        """
+        from toolkit.report.conclusion import show_conclusion  # noqa: PLC0415 - loads IPython
 
-def show_undo(outcome: Outcome | None, values: Mapping[str, object]) -> None:
-    """Show how a run is undone; `values` are cluster, fleet_file and state as they were given."""
-    if outcome is None or not outcome.changed_anything:
-        show_table(NOTHING, empty_text="Nothing was changed, so there is nothing to undo.")
-        return
-    command = run_command("70_undo", values, run=outcome.run_id)
-    line = "This shows what an undo would do, and with what approval it does it:"
-    show_notice(f"Run {outcome.run_id} can be undone", [line], command=command)
+        show_conclusion(self._conclusion)
+        if self.outcome and not self.is_done and not self.changed_anything:
+            why = f"nothing was changed: {self.outcome.in_words}"
+            raise BrokerRefused(why, hint="make a new plan")
 
+    @property
+    def _conclusion(self) -> Conclusion:
+        from toolkit.planning.frames.review_frame import summary  # noqa: PLC0415 - loads pandas
 
-def conclude_change(decision: Decision, outcome: Outcome | None = None) -> None:
-    """
-    Say in one sentence what was changed, and hand it to the runner.
+        plan = self.change.plan
+        asked = f"{plan.cluster}: {plan.request}: {summary(plan)}"
+        # A group without commits is one change too.
+        planned = sum(len(step.changes) or 1 for step in plan.steps)
+        counts = {"findings": len(self.change.findings), "planned": planned}
+        if self.outcome is None:
+            said = f"{self.decided[:1].upper()}{self.decided[1:]}. {asked}."
+            if plan.steps:
+                said += f" Fingerprint: {plan.fingerprint}"
+            return Conclusion(said, self.ending, counts)
+        became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
+        done = became.pop(Status.DONE, 0)
+        counts |= {"changed": done, "refused": sum(became.values())}
+        undo = self.run_id if self.changed_anything else None
+        said = f"{asked}. {self.outcome.in_words}, read back from the cluster; run {self.run_id}"
+        return Conclusion(said, self.ending, counts, undo)
 
-    The run ends as done, blocked or partly applied. Raises BrokerRefused, so that it fails, where a
-    plan was to be applied and nothing was changed.
-    """
-    show_conclusion(_conclusion(decision, outcome))
-    if outcome and not outcome.is_done and not outcome.changed_anything:
-        raise BrokerRefused(f"nothing was changed: {in_words(outcome)}", hint="make a new plan")
+    def __repr__(self) -> str:
+        """Return what was done in one line."""
+        if self.outcome is None:
+            return f"Nothing was applied: {self.decided}"
+        return f"{self.outcome.in_words}; run {self.run_id}"
 
+    def _ipython_display_(self) -> None:
+        """Show what became of every change, the audit entry, and how to undo it."""
+        from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
 
-def _conclusion(decision: Decision, outcome: Outcome | None) -> Conclusion:
-    plan = decision.plan
-    asked = f"{plan.cluster}: {plan.request}: {summary(plan)}"
-    # A group without commits is one change too.
-    planned = sum(len(step.changes) or 1 for step in plan.steps)
-    counts = {"findings": len(decision.findings), "planned": planned}
-    if outcome is None:
-        said = f"{_sentence(decision.said)}. {asked}."
-        if decision.wants_approval:
-            said += f" Fingerprint: {plan.fingerprint}"
-        return Conclusion(said, decision.ending, counts)
-    became = Counter(r.status for step in outcome.steps for r in step.results or (step,))
-    done = became.pop(Status.DONE, 0)
-    counts |= {"changed": done, "refused": sum(became.values())}
-    ending = Ending.DONE if outcome.is_done else Ending.PARTLY_APPLIED
-    undo = outcome.run_id if outcome.changed_anything else None
-    said = f"{asked}. {in_words(outcome)}, read back from the cluster; run {outcome.run_id}"
-    return Conclusion(said, ending, counts, undo)
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]
+        where = self.change.access.where
+        cards.show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
+        cards.show_outcome(self.outcome)
+        cards.show_record(self.audit_row)
+        if self.is_held:
+            cards.show_resume(HoldTerms.of(self.change.plan).words, self.resume_command)
+        else:
+            cards.show_undo(self.run_id, self.undo_command)

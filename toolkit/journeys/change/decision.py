@@ -1,45 +1,53 @@
-"""Whether a notebook applies its plan: what its parameters consent to, held against the plan."""
+"""Whether a planned change is applied, and if not, why; and applying it, once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from toolkit.plan import Ending, Finding, Plan
+from toolkit.errors import UsageError
+from toolkit.journeys.change.change_outcome import ChangeOutcome
+from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.run_notices import notices_of
+from toolkit.operate.apply import Applied, apply_tied
+from toolkit.operate.interrupts import stopped_by
+from toolkit.operate.move import move
+from toolkit.operate.steps import OnStep
+from toolkit.plan import Ending, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
-from toolkit.planning.guardrails.registry import blocking, check_overrides, check_standing
+from toolkit.planning.guardrails.registry import (
+    FINAL,
+    blocking,
+    check_overrides,
+    check_standing,
+)
+from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.storage.conclusion_file import run_folder
+from toolkit.storage.plan_files import write_plan
 
+BY_HAND = "approved by hand"
 WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A plan, and the approval to apply it; or, without one, why it is not applied."""
-
-    plan: Plan
-    said: str
-    findings: tuple[Finding, ...] = ()
-    approval: Approval | None = None
-    ending: Ending = Ending.DONE
-    wants_approval: bool = False  # an approval is all that is missing
-    blocked_by: tuple[str, ...] = ()  # names of rules
-
-
-@dataclass(frozen=True, slots=True)
-class Consent:
+class ApprovalParameters:
     """
-    What the parameters of a notebook consent to.
+    What a caller approves, as the parameters of a notebook say it; see `PlannedChange.decide`.
 
-    `approve` is the plan's fingerprint, or "within limits": then `limits` say how much may be
-    changed, in texts such as "max_groups=5", see `Limits`. Raises UsageError for an override that
-    is no rule or cannot be overridden, and for limits that are none.
+    Raises UsageError for an override that names no rule or one that cannot be overridden, and for
+    limits that cannot be read.
     """
 
-    dry_run: bool
+    dry_run: bool = True
     approve: str = ""
     reason: str = ""
-    overrides: Sequence[str] = ()
-    limits: Sequence[str] = ()
+    overrides: tuple[str, ...] = ()
+    limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the overrides and the limits."""
@@ -47,41 +55,222 @@ class Consent:
         if self.limits or self.approve == WITHIN_LIMITS:
             Limits.parse(self.limits)
 
-    def decide(self, plan: Plan, findings: Sequence[Finding]) -> Decision:
-        """Return whether a plan is applied of which the guard-rails found these findings."""
-        found = tuple(findings)
-        if stopping := blocking(found, self.overrides):
-            rules = tuple(sorted({finding.rule for finding in stopping}))
-            said = f"blocked by {', '.join(rules)}: nothing was changed"
-            return Decision(plan, said, found, ending=Ending.BLOCKED, blocked_by=rules)
-        if not plan.steps:
-            return Decision(plan, "nothing to do", found)
-        if self.dry_run:
-            return Decision(plan, "dry run: nothing was changed", found, wants_approval=True)
-        if refusal := self._refusal(plan):
-            return Decision(
-                plan,
-                f"{refusal}: nothing was changed",
-                found,
-                ending=Ending.BLOCKED,
-                wants_approval=True,
-            )
-        return Decision(plan, "approved", found, self._approval(plan))
 
-    def _refusal(self, plan: Plan) -> str:
-        """Return why this is no approval of a plan; "" where it is one."""
-        if not self.approve:
-            return "not approved"
-        if self.approve not in {plan.fingerprint, WITHIN_LIMITS}:
-            return (
-                f"the plan's fingerprint is {plan.fingerprint}, the approval is for {self.approve}"
-            )
-        return "" if is_reason(self.reason) else "no reason was given"
+@dataclass(kw_only=True, eq=False, repr=False)
+class Decision:
+    """
+    A planned change with the approval to apply it or, without one, why it is not applied.
 
-    def _approval(self, plan: Plan) -> Approval:
-        overrides = tuple(self.overrides)
-        if self.approve == WITHIN_LIMITS:
-            limits = Limits.parse(self.limits)
-            check_standing(overrides)
-            return Approval(plan.fingerprint, self.reason, overrides, limits=limits)
-        return Approval(self.approve, self.reason, overrides)
+    It is applied once: by `apply` if the parameters approve it, or by `apply_by_hand` if an
+    approval is all that is missing. Whoever comes second gets the outcome of the first.
+    """
+
+    change: CheckedPlan
+    said: str
+    parameters: ApprovalParameters = field(default_factory=ApprovalParameters)
+    ending: Ending = Ending.DONE
+    approval: Approval | None = None
+    wants_approval: bool = False
+    blocked_by: tuple[str, ...] = ()  # names of rules
+    plan_file: Path | None = None  # the plan, saved in the folder of a headless run
+    _applied: Applied | None = field(default=None, init=False)
+    _is_taken: bool = field(default=False, init=False)
+    _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    @property
+    def plan(self) -> Plan:
+        """What is decided on."""
+        return self.change.plan
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the guard rails found."""
+        return self.change.findings
+
+    @property
+    def command(self) -> str:
+        """The command that applies exactly this plan by its notebook; "" if it has none."""
+        given = self.parameters
+        approval = {
+            "dry_run": False,
+            "approve": self.plan.fingerprint,
+            "reason": given.reason or "...",
+            "overrides": given.overrides,
+        }
+        call = self.change.call
+        if self.plan_file and call.takes_plan_file:
+            # A saved plan stays the same while the log goes on.
+            call = NotebookCall(call.notebook, {"plan_file": str(self.plan_file)})
+        return run_command(call, {**self.change.access.where, **approval})
+
+    def apply(self, *, on_step: OnStep = lambda _: None, tied: bool = False) -> ChangeOutcome:
+        """
+        Apply the plan if it is approved, and return what became of it.
+
+        Waits for what was begun by hand. What is held goes on in the background; `tied` holds end
+        with this process until the caller lets them go. Raises what `apply_plan` raises.
+        """
+        with self._at_work:
+            if self.approval is not None and not self._is_taken:
+                self._carry_out(self.approval, on_step, tied=tied)
+            return self._outcome()
+
+    def apply_by_hand(
+        self,
+        reason: str,
+        *,
+        on_step: OnStep = lambda _: None,
+        stopped: Callable[[], str] = lambda: "",
+    ) -> ChangeOutcome:
+        """
+        Apply the plan for a person who has just approved it, past the overrides of the parameters.
+
+        `stopped` is asked between two steps for a reason to stop. Raises UsageError if it was
+        applied already, or there is nothing to approve.
+        """
+        with self._at_work:
+            if self._is_taken or not self.wants_approval:
+                raise UsageError("this plan was applied already", hint="make a new plan")
+            approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
+            with nullcontext() if self.change.live else stopped_by(stopped):
+                self._carry_out(approval, on_step)
+            self.said, self.ending, self.approval = BY_HAND, Ending.DONE, approval
+            self.wants_approval = False
+            return self._outcome()
+
+    def approved_by_hand(self, reason: str) -> Decision:
+        """Return the decision with the approval of a person who saw this plan."""
+        approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
+        return Decision(
+            change=self.change,
+            said=BY_HAND,
+            parameters=self.parameters,
+            approval=approval,
+        )
+
+    def review(self) -> Any:
+        """Return the card on which a person approves it in JupyterLab."""
+        # The one place that knows of the widgets, which know nothing of journeys.
+        from widgets.plan_review import Asked, plan_review  # noqa: PLC0415
+
+        given, change = self.parameters, self.change
+        return plan_review(
+            change.plan,
+            change.findings,
+            apply=ManualApproval(self) if self.wants_approval else None,
+            asked=Asked(given.reason, given.overrides),
+            changes=change.review,
+        )
+
+    def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
+        self._is_taken = True
+        change = self.change
+        apply = partial(move, change.live) if change.live else partial(apply_tied, change.plan)
+        self._applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
+        if not tied:
+            # Only now: had this process been killed before, nothing would be held any more.
+            for tie in self._applied.ties:
+                tie.let_go()
+        self._outcome().hand_over()
+
+    def _outcome(self) -> ChangeOutcome:
+        if self._applied is None:
+            return ChangeOutcome(self.change, self.said, self.ending)
+        outcome, ties, interrupted = self._applied
+        return ChangeOutcome(
+            self.change,
+            self.said,
+            outcome=outcome,
+            holds=tuple(ties),
+            notices=notices_of(interrupted),
+        )
+
+    def __repr__(self) -> str:
+        """Return in words whether the plan is applied, and its fingerprint."""
+        return f"{self.said[:1].upper()}{self.said[1:]}. Fingerprint: {self.plan.fingerprint}"
+
+    def _ipython_display_(self) -> None:
+        """Show whether the plan is applied, and how to go on."""
+        from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
+
+        if self.blocked_by:
+            cards.show_blocked(self.said, self.blocked_by, sorted(FINAL & {*self.blocked_by}))
+        elif self.approval:
+            cards.show_approved(self.said, self.plan, self.approval.reason)
+        elif self.wants_approval:
+            refused = self.ending is Ending.BLOCKED
+            cards.show_wanted(self.said, self.plan, self.command, is_refused=refused)
+        else:
+            cards.show_nothing_to_do(self.said)
+
+
+@dataclass(frozen=True, slots=True)
+class ManualApproval:
+    """Applies a decided plan for the person who approves it on a card."""
+
+    decision: Decision
+
+    @property
+    def cancellable(self) -> bool:
+        """Whether it can be stopped between two steps; a move resumes by itself what it holds."""
+        return self.decision.change.live is None
+
+    def __call__(
+        self, reason: str, *, on_step: OnStep, stopped: Callable[[], str]
+    ) -> Outcome | None:
+        """Apply it, and stop between two steps once `stopped` says why."""
+        return self.decision.apply_by_hand(reason, on_step=on_step, stopped=stopped).outcome
+
+
+def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
+    """
+    Return whether a planned change is applied with these parameters.
+
+    In this order: what blocks, nothing to do, a dry run, a missing approval or one of another plan,
+    a missing reason.
+    """
+    plan = change.plan
+    decision = Decision(
+        change=change, said="approved", parameters=parameters, plan_file=_leave(plan)
+    )
+    if stopping := blocking(change.findings, parameters.overrides):
+        rules = tuple(sorted({finding.rule for finding in stopping}))
+        said = f"blocked by {', '.join(rules)}: nothing was changed"
+        return replace(decision, said=said, ending=Ending.BLOCKED, blocked_by=rules)
+    if not plan.steps:
+        return replace(decision, said="nothing to do")
+    if parameters.dry_run:
+        return replace(decision, said="dry run: nothing was changed", wants_approval=True)
+    if refusal := _refusal(parameters, plan):
+        said = f"{refusal}: nothing was changed"
+        return replace(decision, said=said, ending=Ending.BLOCKED, wants_approval=True)
+    return replace(decision, approval=_approval(parameters, plan))
+
+
+def _leave(plan: Plan) -> Path | None:
+    """Write a plan that can be applied into the folder of this run, if there is a runner."""
+    folder = run_folder()
+    if folder is None or not plan.steps:
+        return None
+    write_plan(folder / "plan.json", plan)
+    return folder / "plan.json"
+
+
+def _refusal(parameters: ApprovalParameters, plan: Plan) -> str:
+    """Return why this is no approval of a plan; "" where it is one."""
+    if not parameters.approve:
+        return "not approved"
+    if parameters.approve not in {plan.fingerprint, WITHIN_LIMITS}:
+        return (
+            f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
+            f"{parameters.approve}"
+        )
+    return "" if is_reason(parameters.reason) else "no reason was given"
+
+
+def _approval(parameters: ApprovalParameters, plan: Plan) -> Approval:
+    if parameters.approve == WITHIN_LIMITS:
+        check_standing(parameters.overrides)
+        limits = Limits.parse(parameters.limits)
+        return Approval(plan.fingerprint, parameters.reason, parameters.overrides, limits=limits)
+    return Approval(parameters.approve, parameters.reason, parameters.overrides)

@@ -23,8 +23,11 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
-from toolkit.plan import Finding, Intent, Plan, Position
+from toolkit.model.times import parse_time
+from toolkit.plan import NEW_TOPICS, Finding, Intent, Plan, Position
+from toolkit.planning.changes.by_time import PastEnd, ToDatetime
 from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.modes import BY_TIME, MODES, parse_target
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import Target
@@ -87,6 +90,8 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     estimate = reset(as_if_held(snapshot, request.group), request.topics)
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
+    if isinstance(request.target, ToDatetime) and request.target.past_end is not PastEnd.KEEP:
+        terms["past_end"] = str(request.target.past_end)
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
     plan = replace(
         estimate,
@@ -101,6 +106,42 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
         return _exact(reset(known, scopes or request.topics), words)
 
     return PlannedMove(plan, replan, snapshot.at)
+
+
+def saved_move(plan: Plan) -> PlannedMove:
+    """
+    Return a move that was saved, or interrupted, so that it can be carried out.
+
+    Its target is the one it was planned with or, if that named offsets, those of the plan.
+    """
+    (group,) = plan.group_ids
+    target, topics = _saved_target(plan), plan.topic_ids
+    scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
+
+    def replan(facts: Snapshot) -> Plan:
+        known = facts if is_holdable(facts, group) else as_if_held(facts, group)
+        allowed = NEW_TOPICS in plan.allows
+        exact = plan_reset(known, target, groups=[group], topics=scopes, new_topics=allowed)
+        # A topic that was deleted and created again since is another topic.
+        return replace(_exact(exact, plan.request), topic_ids={**exact.topic_ids, **topics})
+
+    return PlannedMove(plan, replan, target.at if isinstance(target, ToDatetime) else None)
+
+
+def _saved_target(plan: Plan) -> Target:
+    mode, _, value = plan.terms.get("target", "").partition(" ")
+    if mode in BY_TIME:
+        at = parse_time(value.rpartition("= ")[2]).at
+        past_end = PastEnd(plan.terms.get("past_end", PastEnd.KEEP))
+        return ToDatetime(at, past_end, plan.terms["target"])
+    if mode in MODES:
+        return parse_target(mode, value, now=plan.made_at)
+    rows: dict[tuple[str | None, TopicPartition], int | Position] = {
+        (step.group_id, change.partition): change.after
+        for step, change in plan.changes
+        if change.after
+    }
+    return from_offsets(rows, source="the saved plan", cluster_id=plan.cluster_id)
 
 
 def is_holdable(snapshot: Snapshot, group_id: str) -> bool:

@@ -9,7 +9,7 @@ and metadata is kept, except what `toolkit.planning.changes.clamp` says of Kafka
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolkit.model import Commit, Group, GroupType, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
@@ -62,6 +62,15 @@ def plan_reset(
     words = f"reset {', '.join([in_words(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
     return plan_of(snapshot, parts(), intent=Intent.RESET, request=words, allows=allows)
+
+
+def skip_unused_topics(plan: Plan) -> Plan:
+    """Return a plan in which a topic that a group never committed is skipped, not a block."""
+    findings = (
+        replace(found, severity=Severity.NOTE) if found.rule == "topic-never-used" else found
+        for found in plan.findings
+    )
+    return replace(plan, findings=tuple(findings))
 
 
 @dataclass(frozen=True, slots=True)

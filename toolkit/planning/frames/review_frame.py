@@ -10,7 +10,7 @@ import pandas as pd
 
 from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
-from toolkit.plan import Finding, Plan, Position
+from toolkit.plan import Finding, Intent, Plan, Position
 
 RecordTimes = Mapping[tuple[TopicPartition, int], datetime]
 NO_TIMES: RecordTimes = MappingProxyType({})
@@ -19,6 +19,16 @@ REVIEW_COLUMNS = (
     *("group", "action", "topic", "partition", "before", "after", "distance"),
     *("before_time", "after_time", "time_distance", "metadata", "why"),
 )
+_HELD = ("group", "action", "topic", "partition", "why")
+_DELETED = ("group", "topic", "partition", "before", "before_time", "metadata", "why")
+_COMMITTED = ("group", "topic", "partition", "before", "after", "after_time", "metadata", "why")
+# What people need of a change; programs get every column.
+_COLUMNS_OF = {
+    **dict.fromkeys((Intent.PAUSE, Intent.RESUME), _HELD),
+    **dict.fromkeys((Intent.DELETE_OFFSETS, Intent.DELETE_GROUPS), _DELETED),
+    **dict.fromkeys((Intent.COPY, Intent.RENAME, Intent.RESTORE, Intent.RESCUE), _COMMITTED),
+}
+_MOVED = ("group", "topic", "partition", "before", "after", "distance", "time_distance", "why")
 FINDING_COLUMNS = ("cluster", "severity", "rule", "group", "topic", "partition", "why")
 
 
@@ -53,6 +63,11 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
         "why": [change.why for change in changes],
     }
     return pd.DataFrame(columns, columns=REVIEW_COLUMNS)
+
+
+def review_columns(intent: Intent) -> tuple[str, ...]:
+    """Return the columns of a `review_frame` that people look at for this kind of change."""
+    return _COLUMNS_OF.get(intent, _MOVED)
 
 
 def summary(plan: Plan) -> str:

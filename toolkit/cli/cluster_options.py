@@ -1,0 +1,54 @@
+"""The cluster that a command is about, with progress while it is read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from toolkit.cli.change_command import CommandTarget
+from toolkit.cli.progress_line import ProgressLine
+from toolkit.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolkit.journeys.cluster_access import ClusterAccess
+    from toolkit.model import Cluster
+
+
+@contextmanager
+def opened(asked: CommandTarget, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
+    """
+    Open the cluster that is meant, and show how far a reading has come while somebody looks.
+
+    Raises UsageError where it is not clear which one that is.
+    """
+    from toolkit.journeys.cluster_access import ClusterAccess, find_cluster
+
+    if cluster is None or isinstance(cluster, str):
+        cluster = find_cluster(cluster or asked.cluster or "", asked.fleet)
+    progress = ProgressLine(cluster.name, visible=is_watched(asked))
+    try:
+        yield ClusterAccess(cluster, fleet_file=asked.fleet, on_progress=progress)
+    finally:
+        progress.clear()
+
+
+def required_groups(asked: CommandTarget) -> tuple[str, ...]:
+    """Return the groups that were asked for; raises UsageError where there are none."""
+    if not asked.groups:
+        raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
+    return asked.groups
+
+
+def only_group(asked: CommandTarget) -> str:
+    """Return the one group that is named; raises UsageError."""
+    if len(set(asked.groups)) != 1:
+        hint = "--group NAME, one call for each group"
+        raise UsageError("a pause is of exactly one group", hint=hint)
+    return asked.groups[0]
+
+
+def is_watched(asked: CommandTarget) -> bool:
+    """Whether somebody looks at a terminal and wants to see progress."""
+    return not asked.quiet and sys.stderr.isatty()

@@ -1,0 +1,95 @@
+"""A plan on the facts of now, and what the guard rails find about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from toolkit.errors import ToolkitError
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.kafka_io.logs.record_times import read_record_times
+from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition
+from toolkit.operate.apply import check_plan
+from toolkit.plan import Finding, Plan
+from toolkit.planning.changes.move import PlannedMove
+from toolkit.report.run_command import NotebookCall
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class CheckedPlan:
+    """
+    A plan on the facts of now, checked against the guard rails, and not applied yet.
+
+    `facts` are of the cluster that is changed, `source` of the one that is copied from. `live` is
+    how offsets of a live group are moved. `skipped` are live groups that a change of all groups
+    leaves out. `call` is the notebook that asks for the same.
+    """
+
+    access: ClusterAccess
+    plan: Plan
+    facts: Snapshot
+    source: Snapshot | None = None
+    live: PlannedMove | None = None
+    skipped: tuple[Group, ...] = ()
+    call: NotebookCall = field(default_factory=NotebookCall)
+
+    @property
+    def fingerprint(self) -> str:
+        """What an approval of exactly this plan names."""
+        return self.plan.fingerprint
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster that is changed, with the policy that the fleet file has for it."""
+        return self.access.under_policy(self.facts.cluster_id)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What planning and the guard rails found, blocking findings first."""
+        return check_plan(self.plan, self.facts, self.cluster)
+
+    @property
+    def read(self) -> tuple[Snapshot, ...]:
+        """Every snapshot that was read: of the source of a copy, and of what is changed."""
+        return tuple(snapshot for snapshot in (self.source, self.facts) if snapshot)
+
+    @property
+    def problems(self) -> pd.DataFrame:
+        """What could not be read, one row each; see `problems_frame`."""
+        import pandas as pd  # noqa: PLC0415 - slow, and a change can be made without it
+
+        from toolkit.planning.frames.snapshot_frames import problems_frame  # noqa: PLC0415
+
+        untimed = [Problem("record times", self._times[1])] if self._times[1] else []
+        frames = [problems_frame(read.problems, cluster=read.cluster) for read in self.read]
+        frames.append(problems_frame(untimed, cluster=self.facts.cluster))
+        return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+
+    @cached_property
+    def review(self) -> pd.DataFrame:
+        """Every change with the times of the first 500 records there; see `review_frame`."""
+        from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
+
+        return review_frame(self.plan, self._times[0])
+
+    @cached_property
+    def _times(self) -> tuple[Mapping[tuple[TopicPartition, int], datetime], str]:
+        """When the records at these offsets were written; and why that could not be read."""
+        wanted = [
+            (change.partition, position.offset)
+            for _, change in self.plan.changes
+            for position in (change.before, change.after)
+            if position
+            and (log := self.facts.logs.get(change.partition))
+            and log.holds(position.offset)
+        ]
+        try:
+            return (read_record_times(self.cluster, wanted) if wanted else {}), ""
+        except ToolkitError as exc:
+            return {}, str(exc)

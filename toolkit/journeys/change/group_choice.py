@@ -1,0 +1,73 @@
+"""Which groups a change is about: by pattern, by exact name, or all that are idle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from glob import escape
+
+from toolkit.errors import NotFound, UsageError
+from toolkit.model import Group, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChoice:
+    """
+    Which groups a change is about.
+
+    `names` are names and shell patterns or, if they are `exact`, names only. `all_idle` means every
+    consumer group without members instead; live ones are skipped.
+    """
+
+    names: tuple[str, ...]
+    exact: bool = False
+    all_idle: bool = False
+
+    @classmethod
+    def of(cls, groups: Sequence[str] | GroupChoice) -> GroupChoice:
+        """Return a choice by names and patterns, or the choice itself; UsageError for nothing."""
+        choice = groups if isinstance(groups, GroupChoice) else cls(tuple(groups))
+        if not choice.names and not choice.all_idle:
+            raise UsageError("no group is named", hint="name groups, or '*' for all")
+        return choice
+
+    @property
+    def to_read(self) -> tuple[str, ...]:
+        """The names and patterns by which the groups are read; none means all."""
+        return tuple(escape(name) for name in self.names) if self.exact else self.names
+
+    def narrow(self, facts: Snapshot, *, only: Collection[str] | None = None) -> ChosenGroups:
+        """
+        Return the facts about the groups that are meant, and their names.
+
+        `only` narrows all idle groups down further. Raises NotFound if no idle group is left.
+        """
+        if not self.exact and not self.all_idle:
+            return ChosenGroups(facts, self.names)
+        if not self.all_idle:
+            # A name that is also a pattern may have matched others.
+            names = tuple(dict.fromkeys(self.names))
+            return ChosenGroups(_of(facts, lambda group: group.group_id in names), names)
+        meant = [
+            group
+            for group in facts.groups
+            if group.is_of_consumers and (only is None or group.group_id in only)
+        ]
+        idle = tuple(group.group_id for group in meant if not group.is_live)
+        if not idle:
+            raise NotFound("no idle group has what is meant", hint="name groups with --group")
+        live = tuple(group for group in meant if group.is_live)
+        return ChosenGroups(_of(facts, lambda group: group.group_id in idle), idle, live)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenGroups:
+    """Facts about the groups that a change is about, their names, and live ones it skips."""
+
+    facts: Snapshot
+    names: tuple[str, ...]
+    skipped: tuple[Group, ...] = ()
+
+
+def _of(facts: Snapshot, is_meant: Callable[[Group], bool]) -> Snapshot:
+    return replace(facts, groups=tuple(group for group in facts.groups if is_meant(group)))

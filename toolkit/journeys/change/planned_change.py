@@ -1,0 +1,64 @@
+"""A plan on the facts of now, checked; what every journey that changes something returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.journeys.change.checked_plan import CheckedPlan
+from toolkit.journeys.change.decision import ApprovalParameters, Decision, decide
+from toolkit.storage.plan_files import write_plan
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.run_notices import RunNotice
+
+
+class PlannedChange(CheckedPlan):
+    """A checked plan to review, decide on and apply."""
+
+    @cached_property
+    def notices(self) -> tuple[RunNotice, ...]:
+        """What became of interrupted runs and orphaned holds on the cluster; found once."""
+        return self.access.look_back()
+
+    def decide(
+        self,
+        *,
+        dry_run: bool = True,
+        approve: str = "",
+        reason: str = "",
+        overrides: Sequence[str] = (),
+        limits: Sequence[str] = (),
+    ) -> Decision:
+        """
+        Compare an approval with the plan; nothing is changed.
+
+        `approve` is the plan's fingerprint, or "within limits": then `limits` say how much may be
+        changed, in texts such as "max_groups=5". Raises UsageError for an override that names no
+        rule or one that cannot be overridden, and for limits that cannot be read.
+        """
+        parameters = ApprovalParameters(dry_run, approve, reason, tuple(overrides), tuple(limits))
+        return decide(self, parameters)
+
+    def save(self, path: Path | str) -> Path:
+        """Write the plan to a file from which it can be applied; raises RecordFailed."""
+        write_plan(Path(path), self.plan)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        """Return the plan, its changes and findings as text."""
+        from toolkit.report.change_cards import change_text  # noqa: PLC0415 - loads pandas
+
+        return change_text(self.plan, self.findings, self.review)
+
+    def _ipython_display_(self) -> None:
+        """Show notices, problems, groups, the chart, every change and the findings."""
+        from toolkit.report.change_cards import show_change, show_notices  # noqa: PLC0415
+        from toolkit.report.tables import show_problems  # noqa: PLC0415
+
+        where = self.access.where
+        show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
+        show_problems(self.problems)
+        show_change(self.plan, self.read, self.findings, self.review)

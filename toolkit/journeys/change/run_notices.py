@@ -1,0 +1,61 @@
+"""What an operator must know before a change: interrupted runs, and holds without a keeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.model import Cluster
+from toolkit.operate.orphaned_holds import settle_holds
+from toolkit.operate.reconcile_runs import CutOff, settle
+from toolkit.report.run_command import NotebookCall, run_command
+
+
+@dataclass(frozen=True, slots=True)
+class RunNotice:
+    """
+    Something to know of an earlier run or hold on the cluster.
+
+    `run_id` is a run that can be undone or, by approving its `fingerprint`, finished; "" for none.
+    """
+
+    words: str
+    run_id: str = ""
+    fingerprint: str = ""
+
+    def undo_command(self, where: Mapping[str, object]) -> str:
+        """Return the command that shows what an undo would do; "" if there is nothing to undo."""
+        return (
+            run_command(NotebookCall("70_undo", {"run": self.run_id}), where) if self.run_id else ""
+        )
+
+
+def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
+    """
+    Compare interrupted runs and orphaned holds with the cluster, record the result, and return it.
+
+    What is recorded is returned only once. Raises ClusterUnreachable and RecordFailed.
+    """
+    holds = tuple(RunNotice(hold.in_words) for hold in settle_holds(cluster, state))
+    runs = settle(cluster, state)
+    unseen = tuple(
+        RunNotice(
+            f"run {intent.run.run_id} ({intent.request}) was interrupted, and what it did cannot "
+            f"be seen now: {why}"
+        )
+        for intent, why in runs.unseen
+    )
+    return (*holds, *unseen, *notices_of(runs.known))
+
+
+def notices_of(runs: Iterable[CutOff]) -> tuple[RunNotice, ...]:
+    """Return what interrupted runs turned out to have done."""
+    return tuple(
+        RunNotice(
+            f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.in_words}",
+            outcome.run_id,
+            intent.fingerprint,
+        )
+        for intent, outcome in runs
+    )

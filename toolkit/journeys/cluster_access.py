@@ -1,0 +1,148 @@
+"""One cluster as a journey needs it: its address, its policy, and the state directory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from toolkit.errors import Blocked, FleetFileError, ToolkitError, UsageError
+from toolkit.model import Cluster, Policy
+from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, load_fleet
+from toolkit.storage.state_folder import state_dir
+
+if TYPE_CHECKING:
+    from toolkit.journeys.change.run_notices import RunNotice
+    from toolkit.kafka_io.read_snapshot import Progress
+
+
+def silent(_progress: Progress) -> None:
+    """Report no progress."""
+
+
+class ClusterAccess:
+    """
+    One cluster, the policy that the fleet file has for it, and the state directory.
+
+    Nothing is sent to the cluster before the first question. `on_progress` is called while facts
+    are read.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        state: Path | None = None,
+        *,
+        fleet_file: Path | None = None,
+        on_progress: Callable[[Progress], None] = silent,
+    ) -> None:
+        """Take a cluster; without a state directory, the one that the fleet file names."""
+        self.cluster = cluster
+        self.state = state or state_dir(fleet_file)
+        self.fleet_file = fleet_file
+        self.on_progress = on_progress
+        # As the caller wrote it, for the commands that are shown; "" is the default.
+        self.where = {
+            "cluster": cluster.name,
+            "fleet_file": str(fleet_file or ""),
+            "state": str(state or ""),
+        }
+        self._policed: dict[str, Cluster] = {}
+
+    @classmethod
+    def named(
+        cls,
+        cluster: str = "",
+        fleet_file: Path | str | None = None,
+        state: Path | str | None = None,
+        **options: Any,
+    ) -> Self:
+        """
+        Open a cluster by its name in the fleet file, or by its address HOST:PORT.
+
+        Without a name, the only cluster of the fleet file. Raises UsageError and FleetFileError.
+        """
+        path = Path(fleet_file) if fleet_file else None
+        found = find_cluster(cluster, path)
+        return cls(found, Path(state) if state else None, fleet_file=path, **options)
+
+    def beside(self, cluster: str) -> Self:
+        """Open another cluster of the same fleet file, with the same state directory."""
+        state = self.where["state"] or None
+        return type(self).named(cluster, self.fleet_file, state, on_progress=self.on_progress)
+
+    def under_policy(self, cluster_id: str) -> Cluster:
+        """
+        Return the cluster with the policy that the fleet file has for it, also under its address.
+
+        Raises Blocked where a restricted cluster of the fleet does not answer: it may be this one.
+        """
+        if cluster_id not in self._policed:
+            policed = _under_fleet_policy(self.cluster, cluster_id, self.fleet_file)
+            self._policed[cluster_id] = policed
+        return self._policed[cluster_id]
+
+    def look_back(self) -> tuple[RunNotice, ...]:
+        """
+        Return what became of interrupted runs and orphaned holds on the cluster; each once.
+
+        Raises ClusterUnreachable, and RecordFailed where that cannot be recorded.
+        """
+        # Reads Kafka, which a session that is only opened need not load.
+        from toolkit.journeys.change.run_notices import find_run_notices  # noqa: PLC0415
+
+        return find_run_notices(self.cluster, self.state)
+
+
+def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:
+    """Return the one cluster that is meant; raises UsageError where that is not clear."""
+    if ":" in name:
+        return cluster_at(name, fleet_file)
+    fleet = load_fleet(fleet_file)
+    if not name and len(fleet) > 1:
+        raise UsageError("which cluster is meant?", hint=f"name one of: {', '.join(fleet)}")
+    return choose_clusters(fleet, [name] if name else [])[0]
+
+
+def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
+    """Return the fleet's cluster at an address, whose policy then holds; else just the address."""
+    try:
+        path = find_fleet_file(fleet_file)
+    except FleetFileError:
+        return Cluster(servers, servers)
+    for cluster in load_fleet(path).values():
+        if cluster.name == servers or _servers(cluster.bootstrap_servers) & _servers(servers):
+            return cluster
+    return Cluster(servers, servers)
+
+
+def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | None) -> Cluster:
+    """One cluster has many addresses, but one id: ask each restricted cluster for its own."""
+    from toolkit.kafka_io.client.connection import Connection  # noqa: PLC0415 - loads Kafka
+
+    if cluster.name != cluster.bootstrap_servers:
+        return cluster
+    try:
+        fleet = load_fleet(find_fleet_file(fleet_file))
+    except FleetFileError:
+        return cluster
+    for known in fleet.values():
+        if known.policy == Policy():
+            continue
+        try:
+            with Connection(known) as connection:
+                is_this = connection.cluster_id == cluster_id
+        except ToolkitError as exc:
+            raise Blocked(
+                f"whether {cluster.name} is cluster {known.name}, of which the fleet file says "
+                f"what may be changed, cannot be told: {exc.problem}",
+                hint=f"name the cluster {known.name} if it is",
+            ) from exc
+        if is_this:
+            return replace(cluster, policy=known.policy)
+    return cluster
+
+
+def _servers(text: str) -> set[str]:
+    return {server.strip() for server in text.split(",")}

@@ -1,0 +1,42 @@
+"""Delete idle groups with all that they committed (KIP-229)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolkit.journeys.change.change_facts import read_topics
+from toolkit.journeys.change.group_choice import GroupChoice
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model.times import parse_duration
+from toolkit.planning.changes.delete_groups import plan_delete_groups
+from toolkit.report.run_command import NotebookCall
+from toolkit.storage.sightings import empty_groups
+
+
+def delete_groups(
+    access: ClusterAccess, groups: Sequence[str] | GroupChoice, *, empty_for: str = ""
+) -> PlannedChange:
+    """
+    Plan to delete groups; with `empty_for` ("30d"), only those that nobody has used that long.
+
+    `groups` are names and shell patterns. With an age the whole cluster is read and recorded in the
+    state directory: an earlier reading shows a group's age only if it covered every group. Raises
+    UsageError, NotFound, ClusterUnreachable, and RecordFailed if nothing can be recorded.
+    """
+    choice = GroupChoice.of(groups)
+    age = parse_duration(empty_for) if empty_for else None
+    facts = read_topics(access, () if age else choice.to_read)
+    if age:
+        empty_groups.record(access.state, facts)
+    chosen = choice.narrow(facts)
+    plan = plan_delete_groups(
+        chosen.facts,
+        groups=chosen.names,
+        empty_for=age,
+        sightings=empty_groups.empty_since(access.state, facts.cluster_id),
+    )
+    call = NotebookCall("61_delete_groups", {"groups": choice.names, "empty_for": empty_for})
+    return PlannedChange(
+        access=access, plan=plan, facts=chosen.facts, skipped=chosen.skipped, call=call
+    )

@@ -1,0 +1,109 @@
+"""Which committed offsets expire, and which would if their group stopped (KIP-211)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from toolkit.journeys.fleet import FleetReport
+from toolkit.model.times import parse_duration
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiring, expiry_by_group
+from toolkit.report.conclusion import conclude
+from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.tables import show_table
+
+PLACE = ["cluster", "group", "topic", "partition"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpiryReport:
+    """A forecast from one reading of a fleet: `found` has what expires `within` a time."""
+
+    fleet: FleetReport
+    found: ExpiryForecast
+    within: str
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        """The groups that lose offsets, the first one first; see `expiry_by_group`."""
+        return expiry_by_group(self.found.rows)
+
+    @property
+    def unknown(self) -> pd.DataFrame:
+        """The committed offsets without a forecast."""
+        partitions = self.fleet.frames.partitions
+        return partitions[partitions["expiry_confidence"] == "none"]
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        return (
+            f"{len(self.found.rows)} offsets of {len(self.groups)} groups expire within "
+            f"{self.within}, {len(self.found.at_risk)} more would if their group stopped; "
+            f"{len(self.unknown)} without a forecast, {len(self.fleet.frames.problems)} things not "
+            "read."
+        )
+
+    def conclude(self) -> None:
+        """End a notebook with the finding."""
+        found, problems = self.found, self.fleet.frames.problems
+        findings = len(found.rows) + len(found.at_risk)
+        conclude(self.summary, findings=findings, problems=len(problems))
+
+    def show_timeline(self, *, most: int = 30) -> None:
+        """Show when the offsets of each group expire."""
+        show_expiry_timeline(self.found, now=self.fleet.taken_at, most=most)
+
+    def show_expiring(self) -> None:
+        """Show the groups that lose offsets, and every such offset."""
+        nothing = f"No committed offset expires within {self.within}."
+        columns = ["cluster", "group", "type", "state", "expiring", "first_at", "last_at", "why"]
+        show_table(
+            self.groups[[*columns, "confidence"]],
+            caption_text=f"Groups that lose offsets within {self.within}",
+            empty_text=nothing,
+        )
+        names = {"expiry_why": "why", "expiry_confidence": "confidence"}
+        told = ["expires_at", "expires_by", "committed", "lag", "why", "confidence"]
+        show_table(
+            self.found.rows.rename(columns=names)[[*PLACE, *told]],
+            caption_text=f"Offsets that expire within {self.within}",
+            empty_text=nothing,
+        )
+
+    def show_at_risk(self) -> None:
+        """Show the offsets that only the members of their group keep."""
+        told = ["committed_at", "expires_if_stopped_at", "at_once_if_stopped"]
+        show_table(
+            self.found.at_risk[[*PLACE, *told]],
+            caption_text=f"Offsets that would go within {self.within} if their group stopped now",
+            empty_text="No live group has an offset that only its members keep.",
+        )
+
+    def show_unknown(self) -> None:
+        """Show the offsets without a forecast, each with what is not known of it."""
+        show_table(
+            self.unknown[[*PLACE, "type", "state", "expiry_why"]],
+            caption_text="Offsets without a forecast",
+            empty_text="There is a forecast for every committed offset.",
+        )
+
+    def __repr__(self) -> str:
+        """Return the finding and the groups as text."""
+        return f"{self.summary}\n{self.groups.to_string(index=False, max_rows=20)}"
+
+    def _ipython_display_(self) -> None:
+        """Show what was not read, the timeline, and every part of the forecast."""
+        self.fleet.show_problems()
+        self.show_timeline()
+        self.show_expiring()
+        self.show_at_risk()
+        self.show_unknown()
+
+
+def expiry(fleet: FleetReport, *, within: str = "3d") -> ExpiryReport:
+    """Forecast from a fleet report which offsets expire within a time; raises UsageError."""
+    length_s = parse_duration(within).total_seconds()
+    partitions = fleet.frames.partitions
+    return ExpiryReport(fleet, expiring(partitions, now=fleet.taken_at, within_s=length_s), within)

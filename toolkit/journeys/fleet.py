@@ -1,0 +1,154 @@
+"""How every group of every cluster is doing, from one Spark job over their offsets topics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pandas as pd
+
+from toolkit.report.conclusion import conclude
+from toolkit.report.fleet_charts import (
+    show_lag_heat_map,
+    show_lag_history,
+    show_status_chart,
+    show_time_lag_chart,
+)
+from toolkit.report.lag_charts import show_lag_chart
+from toolkit.report.tables import show_problems, show_table
+from toolkit.spark.fleet_lag import FleetFrames, FleetOptions, fleet_lag
+from toolkit.spark.history.fleet_history import read_fleet_history
+from toolkit.spark.spark_session import start_session
+from toolkit.storage.fleet_file import choose_clusters, load_fleet
+
+OPTIONS = FleetOptions()
+NAMES = ["cluster", "group"]
+HISTORY_LINES = 8  # more cannot be told apart
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FleetReport:
+    """
+    One reading of a fleet: `frames` as pandas, see `FleetLag`, taken at one instant.
+
+    `history` has the rows of `frames.groups` of this run and the kept ones before; None without a
+    history.
+    """
+
+    clusters: tuple[str, ...]
+    taken_at: datetime
+    frames: FleetFrames
+    history: pd.DataFrame | None = None
+
+    @property
+    def unhealthy(self) -> pd.DataFrame:
+        """The groups that are ERR or WARN, and those whose status is not known."""
+        groups = self.frames.groups
+        return groups[groups["status"].isin(["ERR", "WARN"]) | groups["status"].isna()]
+
+    @property
+    def out_of_range(self) -> pd.DataFrame:
+        """The committed offsets before the log start or past the log end."""
+        partitions = self.frames.partitions
+        return partitions[partitions["position"].isin(["lost records", "beyond log end"])]
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        groups, leftovers = self.frames.groups, self.frames.leftovers
+        return (
+            f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
+            f"{groups['lag'].sum():,} records of lag, {groups['lost'].sum():,} lost; "
+            f"{len(self.unhealthy)} groups not well, {len(self.out_of_range)} offsets out of "
+            f"range, {len(leftovers)} leftovers, {len(self.frames.problems)} things not read."
+        )
+
+    def show_problems(self) -> None:
+        """Show what could not be read."""
+        show_problems(self.frames.problems)
+
+    def conclude(self) -> None:
+        """End a notebook with the finding; the offsets and groups that need a look are counted."""
+        found = len(self.unhealthy) + len(self.out_of_range)
+        conclude(self.summary, findings=found, problems=len(self.frames.problems))
+
+    def show_health(self) -> None:
+        """Show how many groups are OK, WARN and ERR, and those that are not well."""
+        show_status_chart(self.frames.groups)
+        told = ["status", "because", "status_why", "member_state", "trend", "lag"]
+        show_table(
+            self.unhealthy[[*NAMES, *told, "time_lag_s", "worst_topic", "worst_partition"]],
+            caption_text="Groups that are not well",
+            empty_text="Every group is well.",
+        )
+
+    def show_lag(self, *, most: int = 20) -> None:
+        """Show the groups and topics with the most lag, in records and in time, and its history."""
+        show_lag_chart(self.frames.groups, most=most)
+        show_lag_heat_map(self.frames.partitions, most=most)
+        show_time_lag_chart(self.frames.partitions)
+        if self.history is not None:
+            show_lag_history(self.history, most=HISTORY_LINES)
+        told = ["type", "state", "status", "trend", "lag", "time_lag_s", "lost"]
+        show_table(
+            self.frames.groups[[*NAMES, *told, "partitions", "without_lag", "next_expiry_at"]],
+            caption_text="Lag by group",
+            empty_text="No group has committed offsets.",
+        )
+
+    def show_out_of_range(self) -> None:
+        """Show the committed offsets that are outside their log."""
+        told = ["topic", "partition", "committed", "log_start", "log_end", "lost", "position"]
+        show_table(
+            self.out_of_range[[*NAMES, *told]],
+            caption_text="Out of range",
+            empty_text="Every offset is within its log.",
+        )
+
+    def show_leftovers(self) -> None:
+        """Show offsets of topics that nobody subscribes to or that are gone, and unused groups."""
+        frame = self.frames.leftovers
+        show_table(frame, caption_text="Leftovers", empty_text="Nothing is left over.")
+
+    def show_activity(self) -> None:
+        """Show what each group wrote to the offsets topic lately."""
+        show_table(
+            self.frames.activity,
+            caption_text="Activity by group",
+            empty_text="No group has written anything lately.",
+        )
+
+    def __repr__(self) -> str:
+        """Return the finding and the groups as text."""
+        return f"{self.summary}\n{self.frames.groups.to_string(index=False, max_rows=20)}"
+
+    def _ipython_display_(self) -> None:
+        """Show what was not read, health and lag."""
+        self.show_problems()
+        self.show_health()
+        self.show_lag()
+
+
+def fleet(
+    clusters: Sequence[str] = (),
+    *,
+    fleet_file: Path | str | None = None,
+    options: FleetOptions = OPTIONS,
+    spark_master: str = "",
+) -> FleetReport:
+    """
+    Read clusters of the fleet file, those named or all, with Spark.
+
+    `spark_master` is a Spark master; without one, Spark runs in this process. What could not be
+    read is a row in `frames.problems`. Raises UsageError, and ClusterUnreachable if no cluster
+    could be read.
+    """
+    chosen = choose_clusters(load_fleet(Path(fleet_file) if fleet_file else None), clusters)
+    spark = start_session(spark_master or None)
+    with fleet_lag(spark, chosen, options) as result:
+        frames = result.to_pandas()
+        kept = options.history
+        history = read_fleet_history(spark, kept, "groups") if kept else None
+        return FleetReport(result.clusters, result.taken_at, frames, history)

@@ -1,0 +1,149 @@
+"""Move the committed offsets of idle groups, or of partitions that are paused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from glob import escape
+from pathlib import Path
+
+from toolkit.errors import NotFound
+from toolkit.journeys.change.change_facts import read_facts, read_topics
+from toolkit.journeys.change.group_choice import GroupChoice
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model import Snapshot, TopicPartition
+from toolkit.plan import Position
+from toolkit.planning.changes.by_time import PastEnd
+from toolkit.planning.changes.from_offsets import FromOffsets, from_offsets
+from toolkit.planning.changes.modes import parse_target
+from toolkit.planning.changes.reset import plan_reset, skip_unused_topics
+from toolkit.planning.changes.targets import Target
+from toolkit.planning.selection.scope import parse_topics
+from toolkit.report.run_command import NotebookCall
+from toolkit.storage.offsets_files import read_offsets
+
+FROM_FILE, FROM_GROUP = "from-file", "from-group"
+
+
+@dataclass(frozen=True, slots=True)
+class FromGroup:
+    """To the committed offsets of another group, which is read when the change is planned."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedTarget:
+    """Where offsets go, and the mode and value by which it was asked for."""
+
+    target: Target | FromGroup
+    mode: str
+    value: str = ""
+    past_end: str = PastEnd.KEEP
+
+
+def target(
+    mode: str, value: str = "", *, past_end: str = PastEnd.KEEP, now: datetime | None = None
+) -> RequestedTarget:
+    """
+    Return where offsets go: `target("to-offset", "20")`, `target("by-duration", "P1D")`.
+
+    Modes: to-earliest, to-latest, to-current, to-offset, shift-by, to-datetime, by-duration, and
+    from-file and from-group with a path or a group as value. `past_end` is what becomes of a
+    partition without a record that young: keep, latest or fail. Raises UsageError.
+    """
+    if mode == FROM_GROUP:
+        return RequestedTarget(FromGroup(value), mode, value)
+    if mode == FROM_FILE:
+        saved = read_offsets(Path(value))
+        rows = from_offsets(saved.rows, source=f"{mode} {value}", cluster_id=saved.cluster_id)
+        return RequestedTarget(rows, mode, value)
+    found = parse_target(mode, value, now=now or datetime.now(UTC), past_end=past_end)
+    return RequestedTarget(found, mode, value, past_end)
+
+
+def reset(
+    access: ClusterAccess,
+    groups: Sequence[str] | GroupChoice,
+    *,
+    to: RequestedTarget | Target,
+    topics: Sequence[str] = (),
+    new_topics: bool = False,
+) -> PlannedChange:
+    """
+    Plan to move the committed offsets of idle groups, or of partitions that are paused.
+
+    `groups` are names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`), none means all
+    that is committed. `new_topics` also commits topics that a group never committed. Raises
+    UsageError, NotFound and ClusterUnreachable.
+    """
+    choice = GroupChoice.of(groups)
+    parse_topics(topics)  # before anything is read
+    where = resolve_target(access, to)
+    facts = read_facts(access, choice.to_read, topics=topics, target=where)
+    chosen = choice.narrow(facts, only=_meant(facts, topics, where, new_topics=new_topics))
+    plan = plan_reset(
+        chosen.facts, where, groups=chosen.names, topics=topics, new_topics=new_topics
+    )
+    return PlannedChange(
+        access=access,
+        plan=skip_unused_topics(plan) if choice.all_idle else plan,
+        facts=chosen.facts,
+        skipped=chosen.skipped,
+        call=reset_call(choice.names, to, topics, new_topics=new_topics),
+    )
+
+
+def resolve_target(access: ClusterAccess, to: RequestedTarget | Target) -> Target:
+    """Return a target that can be planned with; the offsets of another group are read for it."""
+    where = to.target if isinstance(to, RequestedTarget) else to
+    if not isinstance(where, FromGroup):
+        return where
+    facts = read_topics(access, [escape(where.group)])
+    rows: dict[tuple[str | None, TopicPartition], int | Position] = {
+        (None, TopicPartition(c.topic, c.partition)): Position.of(c)
+        for c in facts.commits
+        if c.group_id == where.group
+    }
+    if not rows:
+        hint = "name another group"
+        raise NotFound(f"group {where.group!r} has no committed offsets", hint=hint)
+    return from_offsets(rows, source=f"{FROM_GROUP} {where.group}")
+
+
+def reset_call(
+    groups: Sequence[str],
+    to: RequestedTarget | Target,
+    topics: Sequence[str],
+    *,
+    new_topics: bool = False,
+    live: str = "",
+) -> NotebookCall:
+    """Return the notebook that asks for the same reset or, with `live`, move."""
+    if not isinstance(to, RequestedTarget):
+        return NotebookCall()
+    past_end = "" if to.past_end == PastEnd.KEEP else to.past_end
+    asked = {
+        "groups": groups,
+        "topics": topics,
+        "mode": to.mode,
+        "value": to.value,
+        "past_end": past_end,
+        "new_topics": new_topics or "",
+        "live": live,
+    }
+    return NotebookCall("50_reset_offsets", asked, takes_plan_file=not live)
+
+
+def _meant(
+    facts: Snapshot, topics: Sequence[str], where: Target, *, new_topics: bool
+) -> Collection[str] | None:
+    """Return which of all groups are meant: those in a file, or with a commit on a topic."""
+    if isinstance(where, FromOffsets):
+        return {name for name in where.rows if name is not None}
+    if not topics or new_topics:
+        return None
+    names = {scope.topic for scope in parse_topics(topics)}
+    return {commit.group_id for commit in facts.commits if commit.topic in names}

@@ -1,0 +1,56 @@
+"""Save committed offsets to a file, and put them back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from glob import escape
+from pathlib import Path
+
+from toolkit.errors import NotFound
+from toolkit.journeys.change.change_facts import read_topics
+from toolkit.journeys.change.group_choice import GroupChoice
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model import Snapshot, select_groups
+from toolkit.planning.changes.restore import plan_restore
+from toolkit.storage.offsets_files import SavedOffsets, read_offsets, saved_offsets
+
+
+def export(access: ClusterAccess, groups: Sequence[str]) -> tuple[SavedOffsets, Snapshot]:
+    """
+    Return the committed offsets of groups in any state, and the facts with what was not read.
+
+    `groups` are names and shell patterns. Raises NotFound for one that no group has or matches.
+    """
+    choice = GroupChoice.of(groups)
+    facts = read_topics(access, choice.to_read)
+    chosen, missing = select_groups(facts.groups, choice.names)
+    if missing:
+        raise NotFound(
+            f"no group has or matches the name {missing[0]!r}; nothing was written",
+            hint="'offsetbook groups list' shows the names",
+        )
+    return saved_offsets(facts, {group.group_id for group in chosen}), facts
+
+
+def restore(
+    access: ClusterAccess,
+    saved: SavedOffsets | Path,
+    *,
+    groups: Sequence[str] = (),
+    topics: Sequence[str] = (),
+    into: str = "",
+) -> PlannedChange:
+    """
+    Plan to put back saved offsets; missing groups are made.
+
+    `groups` (names and shell patterns) and `topics` (scopes) narrow down what was saved. `into`
+    restores a single group under another name. Raises UsageError and ClusterUnreachable.
+    """
+    found = saved if isinstance(saved, SavedOffsets) else read_offsets(saved)
+    names = sorted({commit.group_id for commit in found.commits} | ({into} - {""}))
+    facts = read_topics(
+        access, [*map(escape, names)], topics={commit.topic for commit in found.commits}
+    )
+    plan = plan_restore(facts, found, groups=groups, topics=topics, into=into)
+    return PlannedChange(access=access, plan=plan, facts=facts)

@@ -1,0 +1,42 @@
+"""A plan that was saved, or that of an interrupted run, on the facts of now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolkit.journeys.change.change_facts import read_facts_of
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.plan import Intent, Plan
+from toolkit.planning.changes.move import saved_move
+from toolkit.report.run_command import NotebookCall
+from toolkit.storage.plan_files import read_plan
+from toolkit.storage.undo_records import read_undo_record
+
+NOTEBOOKS = {Intent.RESET: "50_reset_offsets", Intent.COPY: "52_copy_offsets"}
+
+
+def saved_change(access: ClusterAccess, plan_file: Path | str) -> PlannedChange:
+    """Read a plan file, to apply it as it is; raises RecordFailed and ClusterUnreachable."""
+    plan = read_plan(Path(plan_file))
+    asked = {"plan_file": str(plan_file)}
+    call = NotebookCall(NOTEBOOKS.get(plan.intent, ""), asked, takes_plan_file=True)
+    return change_of(plan, access, call)
+
+
+def interrupted_change(access: ClusterAccess, run: str) -> PlannedChange:
+    """Read the plan of an interrupted run, to finish it; raises NotFound, ClusterUnreachable."""
+    return change_of(read_undo_record(access.state, run), access)
+
+
+def change_of(
+    plan: Plan,
+    access: ClusterAccess,
+    call: NotebookCall = NotebookCall(),  # noqa: B008 - it is frozen
+) -> PlannedChange:
+    """Return a plan that was made before on the facts of now; of a live group, how it is moved."""
+    live = saved_move(plan) if plan.intent is Intent.MOVE else None
+    facts = read_facts_of(plan, access, at=live.at if live else None)
+    if live and not any(group.is_live for group in facts.groups):
+        live = None
+    return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)

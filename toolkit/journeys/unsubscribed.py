@@ -1,0 +1,74 @@
+"""Committed offsets of topics that a live group no longer subscribes to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Snapshot
+from toolkit.planning.frames.snapshot_frames import problems_frame
+from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
+from toolkit.report.conclusion import conclude
+from toolkit.report.lag_charts import show_leftover_chart
+from toolkit.report.tables import show_problems, show_table
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnsubscribedReport:
+    """The unsubscribed offsets of live groups in `found`, and the facts they were found in."""
+
+    facts: Snapshot
+    found: Unsubscribed
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row for each unsubscribed offset, largest lag first; see `Unsubscribed`."""
+        return self.found.rows
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        rows, left_out = self.rows, self.found.left_out
+        return (
+            f"{self.facts.cluster}: {len(rows)} unsubscribed offsets in {rows['group'].nunique()} "
+            f"groups, {rows['lag'].sum():,} records of lag that nobody will read; "
+            f"{len(left_out)} groups left out, {len(self.facts.problems)} things not read."
+        )
+
+    def conclude(self) -> None:
+        """End a notebook with the finding."""
+        conclude(self.summary, findings=len(self.rows), problems=len(self.facts.problems))
+
+    def __repr__(self) -> str:
+        """Return the finding and the offsets as text."""
+        return f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}"
+
+    def _ipython_display_(self) -> None:
+        """Show what was not read, the lag by group, every offset, and the groups left out."""
+        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
+        show_leftover_chart(self.found.by_group)
+        show_table(
+            self.rows.drop(columns="deletable_now"),
+            caption_text="Unsubscribed offsets",
+            empty_text="No live group has offsets of a topic that it does not subscribe to.",
+        )
+        show_table(
+            self.found.left_out,
+            caption_text="Groups left out",
+            empty_text="Every group with commits was considered.",
+        )
+
+
+def unsubscribed(access: ClusterAccess, groups: Sequence[str] = ()) -> UnsubscribedReport:
+    """
+    Find the unsubscribed offsets of all live groups, or of some by names and shell patterns.
+
+    The whole cluster is read in either case, because other groups that read a topic are known only
+    from there. Raises NotFound where no group has any of the names, and ClusterUnreachable.
+    """
+    facts = read_snapshot(access.cluster, commit_times=True, on_progress=access.on_progress)
+    return UnsubscribedReport(facts, find_unsubscribed(facts, groups=groups))

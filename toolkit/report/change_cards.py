@@ -1,0 +1,156 @@
+"""What people see of a change: the plan and its findings, the decision, and what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+
+from toolkit.model import Snapshot
+from toolkit.plan import Finding, Intent, Outcome, Plan
+from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
+from toolkit.planning.frames.review_frame import findings_frame, review_columns, summary
+from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
+from toolkit.planning.lag.lag import with_lag
+from toolkit.report.names import visible
+from toolkit.report.notices import Tone, show_notice
+from toolkit.report.plan_chart import show_plan_chart
+from toolkit.report.tables import show_table
+
+HOW_TO_APPROVE = (
+    "To apply exactly this, set dry_run = False, approve and reason among the parameters and run "
+    "all cells again; or run this command with a reason of your own:"
+)
+TO_APPROVE = (
+    "To apply exactly this, set dry_run = False, approve and reason among the parameters and run "
+    "all cells again."
+)
+GROUP_COLUMNS = ["group", "type", "state", "members", "subscribed"]
+RECORD_COLUMNS = ["run", "at", "who", "request", "reason", "overrides", "result"]
+_HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
+
+
+def show_change(
+    plan: Plan, read: Sequence[Snapshot], findings: Sequence[Finding], review: pd.DataFrame
+) -> None:
+    """
+    Show the groups as they are now, what a plan changes, and what the guard rails found.
+
+    `read` are the snapshots that it was made from, `review` is its `review_frame`.
+    """
+    for facts in read:
+        title = "The groups now" if len(read) == 1 else f"The groups of {facts.cluster} now"
+        shown = groups_frame(facts)[GROUP_COLUMNS]
+        show_table(shown, caption_text=title, empty_text=f"{title}: none by this name.")
+    if plan.intent in _HOLDS:
+        _show_partitions(read[-1])
+    else:
+        show_plan_chart(plan, read[-1])
+    show_table(
+        review[list(review_columns(plan.intent))],
+        caption_text=f"{visible(plan.request)}: {summary(plan)}",
+        empty_text="Nothing would be changed.",
+    )
+    show_table(
+        findings_frame(findings, cluster=plan.cluster).drop(columns="cluster"),
+        caption_text="Findings",
+        empty_text="No guard rail objects.",
+    )
+
+
+def _show_partitions(facts: Snapshot) -> None:
+    """Show who reads each partition of a group, and how far behind it is."""
+    offsets = with_lag(offsets_frame(facts))
+    show_table(
+        offsets[["topic", "partition", "owner", "committed", "log_end", "lag"]],
+        caption_text="Its partitions",
+        empty_text="There is no committed offset.",
+    )
+
+
+def change_text(plan: Plan, findings: Sequence[Finding], review: pd.DataFrame) -> str:
+    """Return the same as text for a prompt."""
+    table = review[list(review_columns(plan.intent))].to_string(index=False, max_rows=20)
+    told = [f"{f.severity}: {f.rule}: {f.why}" for f in findings]
+    head = f"{plan.request} on {plan.cluster}: {summary(plan)}"
+    parts = [head, *([table] if len(review) else []), *told, f"Fingerprint: {plan.fingerprint}"]
+    return "\n".join(visible(line) for part in parts for line in part.splitlines())
+
+
+def show_notices(notices: Iterable[tuple[str, str]]) -> None:
+    """Show what is to be known of earlier runs: a sentence each, and the command that undoes it."""
+    for words, command in notices:
+        line = "To undo it:" if command else ""
+        show_notice(words[:1].upper() + words[1:], [line], command=command, tone=Tone.WARN)
+
+
+def show_approved(said: str, plan: Plan, reason: str) -> None:
+    """Show that a plan is approved, and why."""
+    lines = [f"Fingerprint: {plan.fingerprint}", f"Why: {reason}"]
+    show_notice(_sentence(said), lines, tone=Tone.GOOD)
+
+
+def show_wanted(said: str, plan: Plan, command: str, *, is_refused: bool) -> None:
+    """Show that an approval is missing, and how to give it."""
+    tone = Tone.WARN if is_refused else Tone.NOTE
+    lines = [f"Fingerprint: {plan.fingerprint}", HOW_TO_APPROVE if command else TO_APPROVE]
+    show_notice(_sentence(said), lines, command=command, tone=tone)
+
+
+def show_blocked(said: str, rules: Sequence[str], final: Sequence[str]) -> None:
+    """Show which rules block a plan, and what can be done; `final` cannot be overridden."""
+    way_out = (
+        f"Rules that cannot be overridden: {', '.join(final)}."
+        if final
+        else f"If that is intended, set overrides = {list(rules)}; the plan still needs approval."
+    )
+    show_notice(_sentence(said), [way_out], tone=Tone.WARN)
+
+
+def show_nothing_to_do(said: str) -> None:
+    """Show that there is nothing to do."""
+    show_notice(_sentence(said), tone=Tone.GOOD)
+
+
+def show_outcome(outcome: Outcome | None) -> None:
+    """Show what became of every change, as it was read back; what was not done comes first."""
+    if outcome is None:
+        show_table(pd.DataFrame(), empty_text="Nothing was applied, so there is nothing to verify.")
+        return
+    tone = Tone.GOOD if outcome.is_done else Tone.BAD
+    whys = outcome_reasons(outcome)
+    show_notice(f"{outcome.in_words}, read back from the cluster", whys, tone=tone)
+    frame = outcome_frame(outcome)
+    not_done_first = frame.assign(done=frame["status"] == "done").sort_values("done", kind="stable")
+    show_table(not_done_first.drop(columns="done"), caption_text="What became of each change")
+
+
+def show_record(runs: pd.DataFrame) -> None:
+    """Show a run of the audit log; `runs` is a `runs_frame` with that run, or none."""
+    show_table(
+        runs[RECORD_COLUMNS],
+        caption_text="In the audit log",
+        empty_text="Nothing was recorded, because nothing was applied.",
+    )
+
+
+def show_undo(run_id: str, command: str) -> None:
+    """Show how a run is undone; without a command there is nothing to undo."""
+    if not command:
+        show_table(pd.DataFrame(), empty_text="Nothing was changed, so there is nothing to undo.")
+        return
+    line = "This shows what an undo would do, and with what approval it does it:"
+    show_notice(f"Run {run_id} can be undone", [line], command=command)
+
+
+def show_resume(lasts: str, command: str) -> None:
+    """Show how a pause is ended; `lasts` says how long it would last by itself."""
+    line = (
+        f"The hold goes on in the background {lasts}. This shows what a resume would do, and with "
+        "what approval it does it:"
+    )
+    show_notice("The partitions stay paused", [line], command=command)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]

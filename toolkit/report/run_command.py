@@ -1,0 +1,48 @@
+"""The command that runs a notebook headlessly, for whoever reads one of its pages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NotebookCall:
+    """
+    A notebook of the package, and the parameters that ask it for the same again.
+
+    `takes_plan_file` is whether it can apply a saved plan. Without a name there is no notebook.
+    """
+
+    notebook: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    takes_plan_file: bool = False
+
+
+def run_command(call: NotebookCall, where: Mapping[str, object]) -> str:
+    """
+    Return the command that runs a notebook with its parameters, as for a POSIX shell.
+
+    `where` has cluster, fleet_file and state, and what replaces a parameter. An empty text or list
+    stands for the default and is left out; None is written as an empty text. Without a notebook
+    the command is "".
+    """
+    if not call.notebook:
+        return ""
+    asked = {name: value for name, value in call.parameters.items() if value not in ("", (), [])}
+    first = {"cluster": where.get("cluster", "")}
+    words = ["offsetbook", "run", call.notebook]
+    for name, value in (first | asked | {**where, **asked}).items():
+        words += [f"-p {shlex.quote(f'{name}={text}')}" for text in _texts(value)]
+    return " ".join(words)
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts that `offsetbook run` reads as a value; none for a default."""
+    if isinstance(value, bool):
+        return [str(value).lower()]
+    if isinstance(value, list | tuple):
+        # One text would be split at commas, and a name may hold some.
+        return [*value, ""] if len(value) == 1 and "," in value[0] else list(value)
+    return [""] if value is None else [str(value)] if value != "" else []

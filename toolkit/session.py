@@ -1,0 +1,107 @@
+"""One cluster, and everything that can be asked and changed there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolkit.errors import UsageError
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.copy import copy, rename
+from toolkit.journeys.delete_groups import delete_groups
+from toolkit.journeys.delete_offsets import delete_offsets
+from toolkit.journeys.lag import lag
+from toolkit.journeys.move import move
+from toolkit.journeys.pause import pause
+from toolkit.journeys.pause_or_resume import pause_or_resume
+from toolkit.journeys.paused import board, paused
+from toolkit.journeys.rescue import rescue
+from toolkit.journeys.reset import reset
+from toolkit.journeys.restore import export, restore
+from toolkit.journeys.resume import resume
+from toolkit.journeys.saved_change import interrupted_change, saved_change
+from toolkit.journeys.troubleshoot import choices, sample, troubleshoot
+from toolkit.journeys.undo import undo
+from toolkit.journeys.unsubscribed import unsubscribed
+from toolkit.storage.state_folder import state_dir
+from toolkit.storage.undo_records import read_undo_record
+
+
+class Session(ClusterAccess):
+    """
+    One cluster under its policy, with its state directory.
+
+    Each method is a journey of `toolkit.journeys`, where it is described. Those that change
+    something return a `PlannedChange`: nothing is changed before its decision is applied.
+    """
+
+    copy = copy
+    delete_groups = delete_groups
+    delete_offsets = delete_offsets
+    interrupted_change = interrupted_change
+    move = move
+    pause = pause
+    pause_or_resume = pause_or_resume
+    rename = rename
+    rescue = rescue
+    reset = reset
+    restore = restore
+    resume = resume
+    saved_change = saved_change
+    undo = undo
+
+    board = board
+    choices = choices
+    export = export
+    lag = lag
+    paused = paused
+    sample = sample
+    troubleshoot = troubleshoot
+    unsubscribed = unsubscribed
+
+    def __repr__(self) -> str:
+        """Return which cluster it is, what may be changed there, and where that is recorded."""
+        policy = self.cluster.policy
+        told = [f"cluster {self.cluster.name} at {self.cluster.bootstrap_servers}"]
+        told += ["read-only"] if policy.read_only else []
+        told += (
+            [f"protected groups: {', '.join(policy.protected_groups)}"]
+            if (policy.protected_groups)
+            else []
+        )
+        return f"{'; '.join(told)}; state directory {self.state}"
+
+    def _ipython_display_(self) -> None:
+        """Show the same, and what became of interrupted runs and holds."""
+        from toolkit.report.change_cards import show_notices  # noqa: PLC0415 - loads pandas
+        from toolkit.report.display import put  # noqa: PLC0415 - only notebooks come here
+        from toolkit.report.names import in_html  # noqa: PLC0415
+
+        text = repr(self)
+        put({"text/html": f"<p>{in_html(text[:1].upper() + text[1:])}</p>", "text/plain": text})
+        show_notices((notice.words, notice.undo_command(self.where)) for notice in self.look_back())
+
+
+def connect(
+    cluster: str | Sequence[str] = "",
+    fleet_file: Path | str | None = None,
+    state: Path | str | None = None,
+    *,
+    run: str = "",
+) -> Session:
+    """
+    Open a cluster by its name in the fleet file, or by its address HOST:PORT.
+
+    Without a name it is the cluster of a `run` that was recorded, else the only one of the fleet
+    file. An address has the policy that the fleet file gives to its cluster. Nothing is sent before
+    the first question. Raises UsageError, FleetFileError, and NotFound for an unknown run.
+    """
+    names = [cluster] if isinstance(cluster, str) else [*cluster]
+    if len(names) > 1:
+        told = f"a change is on one cluster, and {len(names)} were chosen"
+        raise UsageError(told, hint="name one cluster")
+    name = names[0] if names else ""
+    if run and not name:
+        folder = Path(state) if state else state_dir(Path(fleet_file) if fleet_file else None)
+        name = read_undo_record(folder, run).cluster
+    return Session.named(name, fleet_file, state)

@@ -39,15 +39,20 @@ OVERRIDES = (
 APPLY = """
 import json, sys, time
 from pathlib import Path
-import toolkit
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.model import Cluster
+from toolkit.operate.apply import apply_plan
+from toolkit.plan.approvals import Approval
+from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.targets import ToOffset
 address, offset, state, *overrides = sys.argv[1:]
-cluster = toolkit.Cluster("benchmark", address)
-facts = toolkit.read_plan_facts(cluster, groups=["*"])
-target = toolkit.parse_target("to-offset", offset, now=facts.taken_at)
-plan = toolkit.plan_reset(facts, target, groups=["*"])
-approval = toolkit.Approval(plan.fingerprint, "benchmark", overrides)
+cluster = Cluster("benchmark", address)
+facts = read_plan_facts(cluster, groups=["*"])
+target = ToOffset(int(offset))
+plan = plan_reset(facts, target, groups=["*"])
+approval = Approval(plan.fingerprint, "benchmark", overrides)
 began, cpu = time.perf_counter(), time.process_time()
-outcome = toolkit.apply_plan(plan, cluster, approval, state=Path(state))
+outcome = apply_plan(plan, cluster, approval, state=Path(state))
 took = {"wall_s": time.perf_counter() - began, "cpu_s": time.process_time() - cpu}
 assert outcome.is_done, outcome
 print(json.dumps(took))

@@ -9,18 +9,22 @@ from pathlib import Path
 
 import psutil
 
-import toolkit
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot, TopicPartition
 from toolkit.operate.background import read_background
 from toolkit.operate.move import move
 from toolkit.plan import Outcome
+from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ShiftBy
 from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.index import Index
 from toolkit.planning.selection.scope import scopes_of
+from toolkit.session import Session
 from toolkit.storage.hold_files import hold_path, read_hold
+from toolkit.storage.undo_records import read_undo_record
 
 PATIENCE_S = 120
 REASON = "benchmark"
@@ -41,11 +45,12 @@ class Operator:
     def __init__(self, address: str, group: str, topic: str) -> None:
         """Work with the records in the folder that is set for this process."""
         self.cluster = Cluster("live", address)
-        self.group, self.topic, self.state = group, topic, toolkit.state_dir()
+        self.session = Session(self.cluster)
+        self.group, self.topic, self.state = group, topic, self.session.state
 
     def facts(self) -> Snapshot:
         """Read what plans are made from."""
-        return toolkit.read_plan_facts(self.cluster, groups=[self.group], topics=[self.topic])
+        return read_plan_facts(self.cluster, groups=[self.group], topics=[self.topic])
 
     def when_stable(self) -> Snapshot:
         """Wait until the group has come to rest, and return the facts."""
@@ -70,27 +75,31 @@ class Operator:
         """Pause partitions."""
         self.when_stable()
         began = time.time()
-        outcome = toolkit.pause_partitions(self.cluster, self.group, partitions, reason=REASON)
+        outcome = self._apply(self.session.pause(self.group, _words(partitions)))
         return self._done(outcome, began, {})
 
     def resume(self, partitions: Collection[TopicPartition]) -> Done:
         """Resume partitions; `offsets` are where they stood while they were paused."""
         offsets = {TopicPartition(c.topic, c.partition): c.offset for c in self.facts().commits}
         began = time.time()
-        outcome = toolkit.resume_partitions(self.cluster, self.group, partitions, reason=REASON)
+        outcome = self._apply(self.session.resume(self.group, _words(partitions)))
         return self._done(outcome, began, offsets)
 
     def move(self, partitions: Collection[TopicPartition], by: int) -> Done:
         """Move partitions; the time begins with the approval, `offsets` are the new ones."""
         request = MoveRequest(ShiftBy(by), self.group, tuple(_words(partitions)))
         planned = plan_move(self.when_stable(), request)
-        approval = toolkit.Approval(planned.plan.fingerprint, REASON)
+        approval = Approval(planned.plan.fingerprint, REASON)
         began = time.time()
-        outcome = move(planned, self.cluster, approval, state=self.state)
+        outcome = move(planned, self.cluster, approval, state=self.state).outcome
         done = self._done(outcome, began, {})
-        moved = toolkit.read_undo_record(self.state, outcome.run_id)
+        moved = read_undo_record(self.state, outcome.run_id)
         to = {c.partition: c.after.offset for _, c in moved.changes if c.after}
         return replace(done, offsets=to)
+
+    def _apply(self, change: PlannedChange) -> Outcome | None:
+        approved = {"dry_run": False, "approve": change.fingerprint, "reason": REASON}
+        return change.decide(**approved).apply().outcome
 
     def _done(
         self, outcome: Outcome | None, began: float, offsets: dict[TopicPartition, int]

@@ -162,7 +162,7 @@ def is_cancelled(screen: Screen, notebook: Open) -> None:
     notebook.screenshot("cancelled", of=notebook.review)
     assert {Status.DONE: BEFORE_THE_GATE + 1, Status.NOT_TRIED: left} == screen.told()
     assert "stopped by the cancel button" == screen.last.interrupted
-    notebook.run_from("applying.finish()")
+    notebook.run_from("decision.apply()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
 
 

@@ -102,7 +102,7 @@ def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
     assert dict.fromkeys(before, 0) == desk.committed(group)
     assert ["a replay"] == desk.changes("reset")
 
-    notebook.run_from("applying.finish()")
+    notebook.run_from("decision.apply()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
     assert ["a replay"] == desk.changes("reset")
     notebook.screenshot("review_applied")

@@ -56,5 +56,5 @@ def test_a_condition_is_about_what_is_unsubscribed(
     """Nothing else is looked for in a way that would tell its age."""
     fleet = fleet_of(eu="127.0.0.1:1")
 
-    with pytest.raises(UsageError, match="go with --unsubscribed"):
+    with pytest.raises(UsageError, match="a condition of unsubscribed"):
         offsetbook_here("delete-offsets", "--group", "g", *condition, fleet=fleet)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from toolkit.errors import UsageError
-from toolkit.journeys.copy import CopyWish, plan_group_copy
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.copy import CopyRequest, copy
 from toolkit.model import Cluster
 
 DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nobody does
 
 
 @pytest.mark.parametrize(
-    ("wish", "says"),
+    ("asked", "says"),
     [
         ({"group": ""}, "no group is named"),
         ({"group": "g", "by": "size"}, "'size' is no way to find the offsets of a mirror"),
@@ -26,10 +28,10 @@ DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nob
         ),
     ],
 )
-def test_what_is_no_copy_is_refused(wish: dict[str, Any], says: str) -> None:
+def test_what_is_no_copy_is_refused(asked: dict[str, Any], says: str) -> None:
     """Each mistake is named; the cluster, which is down, would be another error."""
     with pytest.raises(UsageError) as caught:
-        plan_group_copy(DOWN, CopyWish(**wish))
+        copy(ClusterAccess(DOWN, Path("nowhere")), CopyRequest(**asked))
 
     assert says == caught.value.problem
     assert caught.value.hint

@@ -1,6 +1,8 @@
-"""The rescue that a notebook plans from its forecast, on a real broker."""
+"""A rescue that is planned from a forecast, on a real broker."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -8,10 +10,9 @@ from applications import Applications
 from desks import Desk
 
 from toolkit.errors import UsageError
-from toolkit.journeys.rescue import plan_expiry_rescue
-from toolkit.model import Cluster, TopicPartition
-from toolkit.operate.apply import check_plan
+from toolkit.model import TopicPartition
 from toolkit.plan import Intent
+from toolkit.session import Session, connect
 
 
 def vanishing(*rows: tuple[str, str]) -> pd.DataFrame:
@@ -34,10 +35,10 @@ def test_the_groups_that_lose_offsets_are_rescued(
         apps.commit(group, {TopicPartition(topic, 0): 1})
     forecast = vanishing((desk.cluster.name, wild), ("elsewhere", other))
 
-    _, facts, plan = plan_expiry_rescue([desk.cluster], forecast, rescue=True)
+    change = desk.session.rescue(forecast=forecast)
 
-    assert (Intent.RESCUE, (wild,)) == (plan.intent, plan.group_ids)
-    assert [wild] == [group.group_id for group in facts.groups]
+    assert (Intent.RESCUE, (wild,)) == (change.plan.intent, change.plan.group_ids)
+    assert [wild] == [group.group_id for group in change.facts.groups]
 
 
 def test_groups_that_are_named_are_rescued(desk: Desk, apps: Applications, topic: str) -> None:
@@ -45,26 +46,17 @@ def test_groups_that_are_named_are_rescued(desk: Desk, apps: Applications, topic
     group = apps.name("named")
     apps.commit(group, {TopicPartition(topic, 0): 1})
 
-    found = plan_expiry_rescue([desk.cluster], vanishing(), rescue=True, groups=[group])
-
-    assert (group,) == found.plan.group_ids
+    assert (group,) == desk.session.rescue([group], forecast=vanishing()).plan.group_ids
 
 
-def test_without_a_wish_nothing_is_planned(desk: Desk) -> None:
-    """A forecast alone, and a rescue of nothing, lead to a plan without steps and ask nobody."""
-    nobody = Cluster("nowhere", "127.0.0.1:1")
-    looked = plan_expiry_rescue([nobody], vanishing(("nowhere", "g")), rescue=False, groups=["g"])
-    nothing = plan_expiry_rescue([nobody], vanishing((desk.cluster.name, "g")), rescue=True)
+def test_a_forecast_without_losses_rescues_nothing(desk: Desk) -> None:
+    """Where nothing expires there is nothing to do, which is no mistake."""
+    session: Session = desk.session
 
-    for found in (looked, nothing):
-        assert () == found.plan.steps
-        assert () == check_plan(found.plan, found.facts, found.cluster)
+    assert () == session.rescue(forecast=vanishing(("elsewhere", "g"))).plan.steps
 
 
-def test_a_rescue_is_on_one_cluster(desk: Desk) -> None:
-    """On several clusters a rescue is refused, and a look is not."""
-    several = [desk.cluster, Cluster("nowhere", "127.0.0.1:1")]
-
-    assert () == plan_expiry_rescue(several, vanishing(), rescue=False).plan.steps
-    with pytest.raises(UsageError, match="a rescue is on one cluster, and 2 were chosen"):
-        plan_expiry_rescue(several, vanishing(), rescue=True)
+def test_a_change_is_on_one_cluster(tmp_path: Path) -> None:
+    """On several clusters a change is refused before any is asked."""
+    with pytest.raises(UsageError, match="a change is on one cluster, and 2 were chosen"):
+        connect(["eu", "us"], tmp_path / "fleet.yaml")

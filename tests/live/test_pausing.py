@@ -21,9 +21,9 @@ from deliveries.log import Delivery
 from desks import Desk, once_at_rest
 from live_groups import LiveGroup
 
-import toolkit
 from toolkit.errors import Blocked, HoldLost
-from toolkit.journeys.pause import plan_group_pause
+from toolkit.journeys.change.change_outcome import ChangeOutcome
+from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
@@ -101,10 +101,7 @@ class Holder:
         wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
 
         def attempt() -> Outcome:
-            cluster, state = self.desk.cluster, self.desk.state
-            found = plan_group_pause(
-                cluster, self.live.group, topics=[wanted], terms=HoldTerms(), state=state
-            )
+            found = self.desk.session.pause(self.live.group, [wanted])
             assert found.plan.steps, found.plan.findings
             return self.desk.apply(found.plan)
 
@@ -445,28 +442,27 @@ def test_a_move_that_a_rule_stops_moves_nothing(
     one.live.applications.until_delivered(one.live.places)
 
 
-def test_the_python_names_of_the_proposal(
-    holder: Callable[[str], Holder], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three calls pause, list and resume; what is so already is None, what is refused is raised."""
+def test_a_python_caller_pauses_lists_and_resumes(holder: Callable[[str], Holder]) -> None:
+    """A session plans, the caller approves; what is so already leaves nothing to do."""
     one = holder("librdkafka-range")
-    cluster, group, wanted = one.desk.cluster, one.live.group, one.live.places_of(1, 4)
-    monkeypatch.setenv("OFFSETBOOK_STATE", str(one.desk.state))
+    session, group, wanted = one.desk.session, one.live.group, one.live.places_of(1, 4)
+    scopes = [f"{one.live.topics[0]}:1,4"]
 
-    done = toolkit.pause_partitions(cluster, group, wanted, reason="a test")
-    assert done
+    def carried_out(change: PlannedChange) -> ChangeOutcome:
+        return change.decide(dry_run=False, approve=change.fingerprint, reason="a test").apply()
+
+    done = once_at_rest(lambda: carried_out(session.pause(group, scopes)))
     assert done.is_done
-    assert toolkit.pause_partitions(cluster, group, wanted, reason="a test") is None
-    paused = toolkit.list_paused_partitions(cluster, group)
-    assert wanted == paused.keys()
-    assert {"a test"} == {m.hold_note.reason for m in paused.values() if m.hold_note}
-    resumed = toolkit.resume_partitions(cluster, group, wanted, reason="a test")
-    assert resumed
-    assert resumed.is_done
-    assert toolkit.resume_partitions(cluster, group, reason="a test") is None
+    assert carried_out(session.pause(group, scopes)).outcome is None
+    rows = session.paused(group).rows
+    places = zip(rows["topic"], rows["partition"], strict=True)
+    assert wanted == {TopicPartition(topic, int(number)) for topic, number in places}
+    assert {"a test"} == {*rows["reason"]}
+    assert carried_out(session.resume(group, scopes)).is_done
+    assert carried_out(session.resume(group)).outcome is None
 
-    with pytest.raises(Blocked, match="no group has or matches"):
-        toolkit.pause_partitions(cluster, "no-such-group", wanted, reason="a test")
+    missing = session.pause("no-such-group", scopes).decide(dry_run=False)
+    assert "no-such-group" in missing.blocked_by
 
 
 def _is_past_all(told: list[Delivery], place: TopicPartition, instant: float) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -49,7 +48,7 @@ def change(planned: CommandPlan, asked: CommandTarget, consent: ApprovalOptions)
     if asked.output == "table" or is_last:
         write_plan(made, asked)
     if decision.blocked_by:
-        tell_blocked(decision.blocked_by)
+        tell_blocked(decision)
         sys.exit(BLOCKED)
     if is_last:
         tell_unchanged(decision)
@@ -160,15 +159,11 @@ def _finding_line(finding: Finding) -> str:
     return f"{head}: {', '.join(about)}{': ' if about else ''}{printable(finding.why)}"
 
 
-def tell_blocked(rules: Iterable[str]) -> None:
+def tell_blocked(decision: Decision) -> None:
     """Say which rules stop a plan, and how to go on where all of them may be overridden."""
-    from toolkit.planning.guardrails.registry import OVERRIDABLE
-
-    rules = sorted(rules)
-    said = f"blocked by {', '.join(rules)}: nothing was changed"
-    if OVERRIDABLE.issuperset(rules):
-        said += f". Try: if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
-    click.echo(said, err=True)
+    rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
+    way_on = f". Try: if that is meant, {rules}" if rules else ""
+    click.echo(f"{decision.said}{way_on}", err=True)
 
 
 def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
@@ -212,17 +207,15 @@ def has_terminal() -> bool:
 
 def write_plan_file(change: PlannedChange, asked: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
-    from toolkit.planning.guardrails.registry import OVERRIDABLE
-
     tell_notices(change.notices)
     tell_findings(change, asked)
     write_plan(change, asked)
     path = change.save(out or Path(f"plan-{change.fingerprint}.json"))
     click.echo(f"nothing was changed; the plan is in {path}", err=True)
-    rules = {*change.decide().blocked_by}
-    if final := sorted(rules - OVERRIDABLE):
-        click.echo(f"it cannot be applied as it is: {', '.join(final)}", err=True)
+    decision = change.decide()
+    if decision.blocked_by and not decision.overrides_offered:
+        click.echo(f"it cannot be applied as it is: {', '.join(decision.blocked_by)}", err=True)
         return
-    overrides = "".join(f" --override {rule}" for rule in sorted(rules))
+    overrides = "".join(f" --override {rule}" for rule in decision.overrides_offered)
     words = f"offsetbook apply {path} --approve {change.fingerprint}{overrides} --reason TEXT"
     click.echo(words, err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from glob import escape
 
 import pandas as pd
@@ -11,6 +12,8 @@ from toolkit.journeys.change.change_facts import read_topics
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model import Snapshot
+from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.rescue import plan_rescue
 from toolkit.report.run_command import NotebookCall
 
@@ -29,8 +32,18 @@ def rescue(
     if not names and forecast is not None:
         here = forecast.loc[forecast["cluster"] == access.cluster.name, "group"]
         names = sorted(map(escape, here.unique()))  # a group's name may match others
+        if not names:
+            return _nothing(access)
     choice = GroupChoice.of(names)
     facts = read_topics(access, choice.to_read)
-    call = NotebookCall("30_expiry_forecast", {"rescue": True, "groups": groups})
+    asked = {"clusters": [access.cluster.name], "rescue": True, "groups": choice.names}
+    call = NotebookCall("30_expiry_forecast", asked)
     plan = plan_rescue(facts, groups=choice.names)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
+
+
+def _nothing(access: ClusterAccess) -> PlannedChange:
+    """Return a plan that does nothing, for which nobody need be asked."""
+    place, now = (access.cluster.name, access.cluster.name), datetime.now(UTC)
+    plan = Plan(Intent.RESCUE, "rescue nothing: no offset expires", *place, now, ())
+    return PlannedChange(access=access, plan=plan, facts=Snapshot(*place, now, (), (), {}))

@@ -255,6 +255,5 @@ def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:
     if not step.notebook:
         return ShownStep(step.title, step.why)
     own = {} if "clusters" in step.parameters else {"cluster": where["cluster"]}
-    here = {name: value for name, value in where.items() if name != "cluster"}
-    command = run_command(NotebookCall(step.notebook, step.parameters), own | here)
+    command = run_command(NotebookCall(step.notebook, step.parameters), where)
     return ShownStep(step.title, step.why, step.notebook, {**own, **step.parameters}, command)

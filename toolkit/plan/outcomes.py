@@ -84,3 +84,8 @@ class Ending(StrEnum):
     BLOCKED = "blocked"  # by a guard rail or a missing approval; nothing was changed
     PARTLY_APPLIED = "partly-applied"
     INCOMPLETE = "incomplete"  # it only read, and could not read everything
+
+    @property
+    def exit_code(self) -> int:
+        """What a program that ends so returns."""
+        return {Ending.DONE: 0, Ending.BLOCKED: 3}.get(self, 4)

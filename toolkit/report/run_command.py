@@ -31,6 +31,8 @@ def run_command(call: NotebookCall, where: Mapping[str, object]) -> str:
     if not call.notebook:
         return ""
     asked = {name: value for name, value in call.parameters.items() if value not in ("", (), [])}
+    if "clusters" in asked:  # a notebook of several clusters
+        where = {name: value for name, value in where.items() if name != "cluster"}
     first = {"cluster": where.get("cluster", "")}
     words = ["offsetbook", "run", call.notebook]
     for name, value in (first | asked | {**where, **asked}).items():

@@ -11,7 +11,6 @@ from importlib.metadata import version
 from pathlib import Path
 
 from toolkit.errors import UsageError
-from toolkit.plan import Ending
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, Stop, execute
 from toolkit.runner.parameters import check_parameters, read_parameters
@@ -23,12 +22,6 @@ from toolkit.storage.conclusion_file import FILE_VARIABLE, Conclusion, read_conc
 from toolkit.storage.operator import Operator
 
 REPORT_NAME = "report.html"
-_ENDINGS = {
-    Ending.DONE: Stop(RunStatus.DONE, 0),
-    Ending.BLOCKED: Stop(RunStatus.BLOCKED, 3),
-    Ending.PARTLY_APPLIED: Stop(RunStatus.PARTLY_APPLIED, 4),
-    Ending.INCOMPLETE: Stop(RunStatus.INCOMPLETE, 4),
-}
 _LONGEST_LABEL = 40
 
 
@@ -78,7 +71,8 @@ def run_notebook(
         stop = execute(job, executed, log)
         conclusion = read_conclusion(handed_over)
         handed_over.unlink(missing_ok=True)
-        ending = stop if stop.error else _ENDINGS[conclusion.ending]
+        ended = conclusion.ending
+        ending = stop if stop.error else Stop(RunStatus(ended.value), ended.exit_code)
         result = _result(folder, ending, conclusion, values=values, started=started)
         result = replace(
             result, notebook=notebook.stem, runbook=terms.runbook, cluster_ids=ids.result()

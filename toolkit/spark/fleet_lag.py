@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import pandas as pd
 from pyspark import StorageLevel
@@ -54,11 +54,10 @@ class FleetOptions:
     """
     How a fleet is looked at.
 
-    `rules` say what the status words mean, and how far back is looked (`window_s`). `empty_days`:
-    groups that have been empty for longer are leftovers. `activity_s`: over how long is counted
-    what groups write. `history`: a folder or URL where results
-    are kept, and from where the next run goes on reading; a run of the same `run_id` is kept once.
-    `full` reads everything all the same.
+    `rules` say what the status words mean, and how far back is looked (`window_s`). Groups that
+    have been empty for longer than `empty_days` are leftovers. What groups write is counted over
+    `activity_s`. `history` is a folder or URL where results are kept, and from where the next run
+    goes on; a run of the same `run_id` is kept once. `full` reads everything all the same.
     """
 
     rules: StatusRules = field(default_factory=StatusRules)
@@ -69,18 +68,10 @@ class FleetOptions:
     full: bool = False
 
     @classmethod
-    def asked(
-        cls,
-        *,
-        window: str = "10m",
-        empty_days: float = 30,
-        history: str = "",
-        run_id: str = "",
-        full: bool = False,
-    ) -> Self:
-        """Return options as people write them; `window` is how far back trends look."""
+    def asked(cls, *, window: str, history: str = "", **options: Any) -> Self:
+        """Return options as people write them; `window` is how far back trends look, as "10m"."""
         rules = StatusRules(window_s=parse_duration(window).total_seconds())
-        return cls(rules, empty_days, history=history or None, run_id=run_id, full=full)
+        return cls(rules, history=history or None, **options)
 
 
 class FleetFrames(NamedTuple):

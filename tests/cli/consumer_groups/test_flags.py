@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
-from toolkit.cli.consumer_groups.list import is_consumer_group
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
 
@@ -209,7 +208,7 @@ def test_which_groups_are_consumer_groups(
     type_: GroupType, protocol: str | None, *, listed: bool
 ) -> None:
     """As for the tool, groups of Connect workers, streams and shares are none."""
-    assert listed == is_consumer_group(Group("g", type_, GroupState.EMPTY, protocol))
+    assert listed == Group("g", type_, GroupState.EMPTY, protocol).is_of_consumers
 
 
 def test_patterns_of_topics(shell: Any) -> None:

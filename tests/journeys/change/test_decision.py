@@ -1,14 +1,18 @@
-"""What the parameters of a notebook consent to."""
+"""What an approval approves, compared with a plan."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from toolkit.errors import UsageError
-from toolkit.journeys.change.decision import Consent
-from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.journeys.change.decision import Decision
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.model import Cluster, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Ending, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.plan.approvals import Approval, Limits
 
@@ -23,11 +27,22 @@ NOTE = Finding("no-commit", Severity.NOTE, "nothing is committed", "payments")
 LIMITS = ("max_groups=1", "max_partitions=5")
 
 
+def change(plan: Plan, *findings: Finding) -> PlannedChange:
+    """Return a plan of which the guard rails found this; no cluster is asked anything."""
+    access = ClusterAccess(Cluster("eu", "127.0.0.1:1"), Path("nowhere"))
+    planned = PlannedChange(access=access, plan=plan, facts=Snapshot("eu", "c1", NOW, (), (), {}))
+    vars(planned)["findings"] = findings
+    return planned
+
+
+def decide(plan: Plan, *findings: Finding, **given: Any) -> Decision:
+    """Return what is decided with these parameters, and dry run off."""
+    return change(plan, *findings).decide(**{"dry_run": False, **given})
+
+
 def test_the_fingerprint_of_the_plan_approves_it() -> None:
     """With dry run off, the plan's own fingerprint and a reason, there is an approval of it."""
-    consent = Consent(dry_run=False, approve=PLAN.fingerprint, reason="a poison record")
-
-    decision = consent.decide(PLAN, [NOTE])
+    decision = decide(PLAN, NOTE, approve=PLAN.fingerprint, reason="a poison record")
 
     assert Approval(PLAN.fingerprint, "a poison record") == decision.approval
     assert (PLAN, (NOTE,)) == (decision.plan, decision.findings)
@@ -44,26 +59,27 @@ def test_the_fingerprint_of_the_plan_approves_it() -> None:
 )
 def test_anything_else_does_not(given: dict[str, str], why: str) -> None:
     """Without the fingerprint, with another one, or without a reason, the plan is blocked."""
-    decision = Consent(**{"dry_run": False, "reason": "why", **given}).decide(PLAN, ())
+    decision = decide(PLAN, **{"reason": "why", **given})
 
     assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
     assert why in decision.said
 
 
 def test_a_dry_run_goes_before_every_approval() -> None:
-    """As long as it is a dry run, no fingerprint makes it apply anything."""
-    decision = Consent(dry_run=True, approve=PLAN.fingerprint, reason="why").decide(PLAN, ())
+    """As long as it is a dry run, which is the default, no fingerprint makes it apply anything."""
+    decision = change(PLAN).decide(approve=PLAN.fingerprint, reason="why")
 
     assert (None, Ending.DONE) == (decision.approval, decision.ending)
     assert "dry run: nothing was changed" == decision.said
+    assert decision.apply().outcome is None
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
-    """What a guard-rail objects to is blocked, in a dry run too, and the rules are named."""
-    consent = Consent(dry_run=dry_run, approve=PLAN.fingerprint, reason="why")
+    """What a guard rail objects to is blocked, in a dry run too, and the rules are named."""
+    approval = {"dry_run": dry_run, "approve": PLAN.fingerprint, "reason": "why"}
 
-    decision = consent.decide(PLAN, [SKIPS, LIVE, NOTE])
+    decision = decide(PLAN, SKIPS, LIVE, NOTE, **approval)
 
     assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
     assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.said
@@ -72,21 +88,21 @@ def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
 
 def test_an_override_is_part_of_the_approval() -> None:
     """A rule that was overridden does not block, and the approval says that it was."""
-    consent = Consent(dry_run=False, approve=PLAN.fingerprint, reason="why", overrides=[SKIPS.rule])
+    given = {"approve": PLAN.fingerprint, "reason": "why", "overrides": [SKIPS.rule]}
 
-    assert (SKIPS.rule,) == getattr(consent.decide(PLAN, [SKIPS]).approval, "overrides", None)
+    assert (SKIPS.rule,) == getattr(decide(PLAN, SKIPS, **given).approval, "overrides", None)
 
 
 def test_final_rules_are_not_overridden() -> None:
     """Naming a rule that holds always is a wrong request, and so is one that does not exist."""
     for rule in ("group-live", "no-such-rule"):
         with pytest.raises(UsageError, match=rule):
-            Consent(dry_run=True, overrides=[rule])
+            decide(PLAN, overrides=[rule])
 
 
 def test_nothing_to_do_needs_no_approval() -> None:
     """A plan without steps is done, whoever asked for it and however."""
-    decision = Consent(dry_run=False).decide(EMPTY, ())
+    decision = decide(EMPTY)
 
     assert (None, Ending.DONE, "nothing to do") == (
         decision.approval,
@@ -97,7 +113,7 @@ def test_nothing_to_do_needs_no_approval() -> None:
 
 def test_a_standing_approval_carries_its_limits() -> None:
     """Within limits, any plan is approved by its own fingerprint together with the limits."""
-    consent = Consent(dry_run=False, approve="within limits", reason="nightly", limits=LIMITS)
+    decision = decide(PLAN, approve="within limits", reason="nightly", limits=LIMITS)
 
     expected = Approval(PLAN.fingerprint, "nightly", (), limits=Limits(1, 5))
-    assert expected == consent.decide(PLAN, ()).approval
+    assert expected == decision.approval

@@ -60,7 +60,7 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
     if _shows_plan(asked, is_last=is_last, is_approved=is_approved, is_blocked=is_blocked):
         _show(carrying, asked, None)
     if is_blocked:
-        tell_blocked(decision.blocked_by)
+        tell_blocked(decision)
         return BLOCKED
     if is_last:
         if change.plan.steps and not given["dry_run"]:

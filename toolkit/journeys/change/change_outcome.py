@@ -27,13 +27,14 @@ class ChangeOutcome:
     What became of a planned change.
 
     `decided` says whether it was to be applied. `outcome` is None if nothing was applied, which
-    then ended as `ending_unapplied`. `holds` are the keepers that were started. `notices` are
-    earlier runs that were found interrupted while this one was applied.
+    then ended as `ending_unapplied`, perhaps only because it `wants_approval`. `holds` are the
+    keepers that were started. `notices` are earlier runs that were found interrupted meanwhile.
     """
 
     change: CheckedPlan
     decided: str
     ending_unapplied: Ending = Ending.DONE
+    wants_approval: bool = False
     outcome: Outcome | None = None
     holds: tuple[KeeperHandle, ...] = ()
     notices: tuple[RunNotice, ...] = ()
@@ -127,7 +128,7 @@ class ChangeOutcome:
         counts = {"findings": len(self.change.findings), "planned": planned}
         if self.outcome is None:
             said = f"{self.decided[:1].upper()}{self.decided[1:]}. {asked}."
-            if plan.steps:
+            if self.wants_approval:
                 said += f" Fingerprint: {plan.fingerprint}"
             return Conclusion(said, self.ending, counts)
         became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))

@@ -88,6 +88,11 @@ class Decision:
         return self.change.findings
 
     @property
+    def overrides_offered(self) -> tuple[str, ...]:
+        """The rules to override in order to go on; none if one of them cannot be overridden."""
+        return () if FINAL & {*self.blocked_by} else self.blocked_by
+
+    @property
     def command(self) -> str:
         """The command that applies exactly this plan by its notebook; "" if it has none."""
         given = self.parameters
@@ -175,7 +180,7 @@ class Decision:
 
     def _outcome(self) -> ChangeOutcome:
         if self._applied is None:
-            return ChangeOutcome(self.change, self.said, self.ending)
+            return ChangeOutcome(self.change, self.said, self.ending, self.wants_approval)
         outcome, ties, interrupted = self._applied
         return ChangeOutcome(
             self.change,
@@ -194,7 +199,8 @@ class Decision:
         from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
 
         if self.blocked_by:
-            cards.show_blocked(self.said, self.blocked_by, sorted(FINAL & {*self.blocked_by}))
+            final = () if self.overrides_offered else sorted(FINAL & {*self.blocked_by})
+            cards.show_blocked(self.said, self.overrides_offered, final)
         elif self.approval:
             cards.show_approved(self.said, self.plan, self.approval.reason)
         elif self.wants_approval:

@@ -1,0 +1,123 @@
+"""A plan is applied once: by the parameters that approve it, or by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from applications import Applications
+from desks import Desk
+
+from toolkit.errors import UsageError
+from toolkit.journeys.change.decision import Decision
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.reset import target
+from toolkit.model import TopicPartition
+from toolkit.plan import Status
+from toolkit.session import Session
+from toolkit.storage.conclusion_file import FILE_VARIABLE
+from toolkit.storage.plan_files import read_plan
+
+
+@pytest.fixture
+def change(desk: Desk, apps: Applications) -> PlannedChange:
+    """Return a plan to move an idle group back to 0."""
+    topic, group = apps.create_topic(apps.name("orders"), records=9), apps.name("payments")
+    desk.commit(group, {TopicPartition(topic, 0): 7})
+    return Session(desk.cluster, desk.state).reset([group], to=target("to-offset", "0"))
+
+
+def decided(change: PlannedChange, **given: Any) -> Decision:
+    """Return what these parameters decide."""
+    # A group that committed a moment ago is else watched for some seconds.
+    return change.decide(**{"overrides": ["keeps-committing"], **given})
+
+
+def approved(change: PlannedChange) -> Decision:
+    """Return the plan as its fingerprint among the parameters approves it."""
+    return decided(change, dry_run=False, approve=change.fingerprint, reason="why")
+
+
+def offsets(desk: Desk, change: PlannedChange) -> set[int]:
+    """Return the offsets that the groups of a plan hold."""
+    held = desk.held(*change.plan.group_ids)
+    return {position.offset for positions in held.values() for position in positions.values()}
+
+
+def test_a_dry_run_leaves_all_as_it_is(desk: Desk, change: PlannedChange) -> None:
+    """Nothing was approved by anybody, so nothing became of it."""
+    assert decided(change).apply().outcome is None
+    assert ({7}, []) == (offsets(desk, change), desk.log)
+
+
+def test_by_hand_it_is_applied_once(desk: Desk, change: PlannedChange) -> None:
+    """The record is as always, the cells below get the outcome, and a second hand is refused."""
+    decision, steps = decided(change), list[Any]()
+
+    outcome = decision.apply_by_hand("a replay", on_step=steps.append).outcome
+
+    assert outcome is not None
+    assert outcome.is_done
+    assert (change.plan.group_ids, {0}) == ((steps[0].group_id,), offsets(desk, change))
+    assert ["a replay", "a replay"] == [entry.run.reason for entry in desk.log]
+    assert outcome is decision.apply().outcome
+    with pytest.raises(UsageError, match="applied already"):
+        decision.apply_by_hand("again")
+    assert 2 == len(desk.log)
+
+
+def test_what_the_parameters_approve_is_not_for_a_hand(desk: Desk, change: PlannedChange) -> None:
+    """With the fingerprint among the parameters it is applied, once."""
+    decision = approved(change)
+    with pytest.raises(UsageError):
+        decision.apply_by_hand("by hand")
+
+    outcome = decision.apply().outcome
+
+    assert outcome is not None
+    assert outcome is decision.apply().outcome
+    assert 2 == len(desk.log)
+
+
+def test_it_is_stopped_between_two_steps(
+    desk: Desk, change: PlannedChange, in_a_thread: Callable[[Callable[[], Any]], Any]
+) -> None:
+    """Told to stop, the worker thread begins no further step, and the record says why."""
+    decision = decided(change)
+
+    outcome = in_a_thread(
+        lambda: decision.apply_by_hand("why", stopped=lambda: "stopped by a button")
+    ).outcome
+
+    assert "stopped by a button" == outcome.interrupted
+    assert {Status.NOT_TRIED} == {step.status for step in outcome.steps}
+    assert {7} == offsets(desk, change)
+    assert "stopped by a button" == desk.log[-1].interrupted
+
+
+def test_the_runner_gets_the_plan_and_the_outcome_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, desk: Desk, change: PlannedChange
+) -> None:
+    """A run that is stopped right after its apply has said what it changed and how to undo it."""
+    monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "conclusion.json"))
+
+    outcome = approved(change).apply()
+
+    told = json.loads((tmp_path / "conclusion.json").read_text())
+    counts = {"findings": 0, "planned": 1, "changed": 1, "refused": 0}
+    assert (outcome.run_id, counts) == (told["undo"], told["counts"])
+    assert ({0}, change.plan) == (offsets(desk, change), read_plan(tmp_path / "plan.json"))
+
+
+def test_without_a_runner_nothing_is_left_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: PlannedChange
+) -> None:
+    """In JupyterLab, and for a Python caller, no plan file appears."""
+    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+    assert decided(change).plan_file is None
+    assert [] == list(tmp_path.glob("*.json"))

@@ -1,0 +1,259 @@
+"""Every journey is the same by command, by Kafka's own flags, in a notebook and in Python."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from applications import Applications
+from click.testing import CliRunner
+from desks import Desk
+from rooms import NOTEBOOKS, Room
+
+from toolkit.cli import cli
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.copy import CopyRequest
+from toolkit.journeys.delete_offsets import OffsetChoice
+from toolkit.journeys.reset import target
+from toolkit.report.display import collected
+from toolkit.storage.conclusion_file import FILE_VARIABLE, read_conclusion
+from toolkit.storage.offsets_files import saved_offsets, write_json
+
+TOOL = "consumer-groups"
+FINDING = re.compile(r"^(block|note): ([a-z-]+): ", re.MULTILINE)
+FINGERPRINT = re.compile(r"Fingerprint: ([0-9a-f]{16})")
+
+
+class Answer(NamedTuple):
+    """What a front end says of a change that is only looked at."""
+
+    exit_code: int
+    findings: frozenset[tuple[str, str]]  # severity and rule
+    fingerprint: str  # "" where there is nothing to approve
+    overrides: frozenset[str]  # which it offers to go on with
+
+
+@dataclass(frozen=True)
+class FrontEnds:
+    """The ways in which an operator asks, from one room."""
+
+    room: Room
+    monkeypatch: pytest.MonkeyPatch
+
+    def command(self, *words: str) -> Answer:
+        """Run a command."""
+        fleet = ("--fleet", str(self.room.fleet_file), "--cluster", "test")
+        environment = {"OFFSETBOOK_STATE": str(self.room.desk.state)}
+        done = CliRunner().invoke(
+            cli, [*words, *fleet, "--dry-run"], env=environment, catch_exceptions=False
+        )
+        found = FINGERPRINT.search(done.stderr)
+        return Answer(
+            done.exit_code,
+            frozenset(FINDING.findall(done.stderr)),
+            found[1] if found else "",
+            frozenset(re.findall(r"--override ([a-z-]+)", done.stderr)),
+        )
+
+    def notebook(self, number: int, **parameters: Any) -> Answer:
+        """Run the code of a notebook, and show what its cells show."""
+        conclusion = self.room.folder / f"conclusion-{number}.json"
+        where = {"fleet_file": str(self.room.fleet_file), "state": str(self.room.desk.state)}
+        (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+        with self.monkeypatch.context() as patch, collected() as shown:
+            patch.setenv(FILE_VARIABLE, str(conclusion))
+            names = run_cells(path, {"cluster": "test", **where, **parameters})
+        told = " ".join(text for data in shown for text in data.values() if isinstance(text, str))
+        offered = re.findall(r"set overrides = \[([^\]]*)\]", told)
+        decision = names["decision"]
+        fingerprint = decision.plan.fingerprint
+        return Answer(
+            read_conclusion(conclusion).ending.exit_code,
+            frozenset((str(f.severity), f.rule) for f in decision.findings),
+            decision.plan.fingerprint
+            if f"Fingerprint: {decision.plan.fingerprint}" in told
+            else "",
+            frozenset(re.findall(r"[a-z-]{3,}", " ".join(offered))),
+        )
+
+    def python(self, change: PlannedChange) -> Answer:
+        """Decide on a change as a program does."""
+        decision = change.decide()
+        return Answer(
+            decision.apply().ending.exit_code,
+            frozenset((str(f.severity), f.rule) for f in change.findings),
+            change.fingerprint if decision.wants_approval else "",
+            frozenset(decision.overrides_offered),
+        )
+
+
+def run_cells(path: Path, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Run the code cells of a notebook here, with parameters, showing what each cell shows."""
+    names: dict[str, Any] = {}
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse("".join(cell["source"]))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, str(path), "exec"), names)  # noqa: S102 - the notebooks are ours
+        if "parameters" in cell["metadata"].get("tags", ()):
+            names.update(parameters)
+        if last:
+            value = eval(compile(ast.Expression(last.value), str(path), "eval"), names)  # noqa: S307
+            if hasattr(value, "_ipython_display_"):
+                value._ipython_display_()
+    return names
+
+
+@pytest.fixture
+def ends(room: Room, monkeypatch: pytest.MonkeyPatch) -> FrontEnds:
+    """Return the front ends at the quiet cluster."""
+    return FrontEnds(room, monkeypatch)
+
+
+def same(answers: Sequence[Answer], exit_code: int, *rules: str) -> Answer:
+    """Every front end ends with this code, blocked by these rules, and says the same."""
+    first = answers[0]
+    assert [first] * len(answers) == list(answers)
+    assert exit_code == first.exit_code
+    assert set(rules) == {rule for severity, rule in first.findings if severity == "block"}
+    return first
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "code", "rules"),
+    [
+        ("to-offset", "2", 0, ()),
+        ("to-latest", "", 3, ("skips-unread-records",)),
+    ],
+)
+def test_a_reset(ends: FrontEnds, mode: str, value: str, code: int, rules: tuple[str, ...]) -> None:
+    """A reset that may be made, and one that is blocked by a rule that can be overridden."""
+    group = ends.room.group()
+    flags = [f"--{mode}", *([value] if value else [])]
+
+    found = same(
+        (
+            ends.command("reset", "--group", group, *flags),
+            ends.command(TOOL, "--reset-offsets", "--group", group, "--all-topics", *flags),
+            ends.notebook(50, groups=[group], mode=mode, value=value),
+            ends.python(ends.room.desk.session.reset([group], to=target(mode, value))),
+        ),
+        code,
+        *rules,
+    )
+
+    assert (set(rules), code == 0) == (found.overrides, bool(found.fingerprint))
+
+
+def test_a_misspelt_topic(ends: FrontEnds) -> None:
+    """Offsets of a topic that does not exist are not deleted, and that is no success."""
+    group, which = ends.room.group(), OffsetChoice(["misspelt"])
+
+    same(
+        (
+            ends.command("delete-offsets", "--group", group, "--topic", "misspelt"),
+            ends.command(TOOL, "--delete-offsets", "--group", group, "--topic", "misspelt"),
+            ends.notebook(60, groups=[group], topics=["misspelt"]),
+            ends.python(ends.room.desk.session.delete_offsets([group], which)),
+        ),
+        3,
+        "missing-partition",
+    )
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_group_is_deleted(ends: FrontEnds, *, exists: bool) -> None:
+    """An idle group may be deleted, one that does not exist is a mistake."""
+    group = ends.room.group() if exists else "no-such"
+
+    found = same(
+        (
+            ends.command("delete-groups", "--group", group),
+            ends.command(TOOL, "--delete", "--group", group),
+            ends.notebook(61, groups=[group]),
+            ends.python(ends.room.desk.session.delete_groups([group])),
+        ),
+        0 if exists else 3,
+        *(() if exists else ("no-such-group",)),
+    )
+
+    assert exists == bool(found.fingerprint)
+
+
+def test_a_copy_a_rename_and_an_undo(ends: FrontEnds) -> None:
+    """What is copied, renamed and put back."""
+    desk, group = ends.room.desk, ends.room.group()
+    to_group, session = f"{group}-copy", desk.session
+    run = desk.apply(desk.reset(group, to=3), "keeps-committing").run_id
+
+    copied = (
+        ends.command("copy", "--group", group, "--to", to_group),
+        ends.notebook(52, group=group, to_group=to_group),
+        ends.python(session.copy(CopyRequest(group, to_group))),
+    )
+    renamed = (
+        ends.command("rename", "--group", group, "--to", to_group),
+        ends.python(session.rename(group, to_group=to_group)),
+    )
+    undone = ends.command("undo", run), ends.notebook(70, run=run), ends.python(session.undo(run))
+
+    assert all(same(answers, 0).fingerprint for answers in (copied, renamed, undone))
+
+
+def test_a_rescue_and_a_restore(ends: FrontEnds) -> None:
+    """What is committed again as it is, and what comes out of a file."""
+    desk, group = ends.room.desk, ends.room.group()
+    file, session = ends.room.folder / "saved.json", desk.session
+    desk.apply(desk.reset(group, to=3), "keeps-committing")
+    write_json(file, saved_offsets(desk.facts(group), {group}))
+    desk.apply(desk.reset(group, to=7), "keeps-committing", "skips-unread-records")
+
+    rescued = ends.command("rescue", "--group", group), ends.python(session.rescue([group]))
+    restored = ends.command("restore", str(file)), ends.python(session.restore(file))
+
+    assert all(same(answers, 0).fingerprint for answers in (rescued, restored))
+
+
+def test_a_live_group(ends: FrontEnds, desk: Desk, apps: Applications) -> None:
+    """A live group is not reset; it is moved, and its partitions are paused."""
+    group = ends.room.group()
+    (topic, _), *_ = desk.held(group)[group]
+    apps.join(group, [topic])
+    session, scope, earliest = desk.session, f"{topic}:0", target("to-earliest")
+    by_tool = ("--reset-offsets", "--group", group, "--all-topics", "--to-earliest")
+    pause_by_tool = ("--pause", "--group", group, "--topic", scope)
+
+    reset = (
+        ends.command("reset", "--group", group, "--to-earliest"),
+        ends.command(TOOL, *by_tool),
+        ends.notebook(50, groups=[group], mode="to-earliest"),
+        ends.python(session.reset([group], to=earliest)),
+    )
+    moved = (
+        ends.command("move", "--group", group, "--to-earliest"),
+        ends.notebook(50, groups=[group], mode="to-earliest", live="lossless"),
+        ends.python(session.move(group, to=earliest)),
+    )
+    paused = (
+        ends.command("pause", "--group", group, "--topic", scope),
+        ends.command(TOOL, *pause_by_tool),
+        ends.notebook(40, group=group, topics=[scope], hold_for=""),
+        ends.python(session.pause(group, [scope])),
+    )
+    resumed = (
+        ends.command("resume", "--group", group),
+        ends.command(TOOL, "--resume", "--group", group),
+        ends.notebook(40, group=group, action="resume"),
+        ends.python(session.resume(group)),
+    )
+
+    assert ("", frozenset()) == same(reset, 3, "group-live")[2:]
+    assert all(same(answers, 0).fingerprint for answers in (moved, paused))
+    assert "" == same(resumed, 0).fingerprint

@@ -1,0 +1,67 @@
+"""The command that a page shows runs exactly what it stands for."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.runner.parameters import parse_parameters, read_parameters
+
+PARAMETERS = """\
+cluster: str = "eu"  # where
+groups: list[str] = []  # which
+value: str = ""  # what
+hold_for: str = "30m"  # how long
+count: int = 0  # how many
+dry_run: bool = True  # or not
+"""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"groups": ["payments"]},
+        {"groups": ["payments", "it's <img src=x>"]},
+        {"groups": ["one, and only one"], "value": "a b;c"},
+        {"value": "-5", "count": -5, "dry_run": False},
+    ],
+)
+def test_the_command_means_the_values(
+    make_notebook: Callable[..., Path], values: dict[str, Any]
+) -> None:
+    """A shell and `offsetbook run` read exactly those values out of the command that is shown."""
+    notebook = make_notebook("1", parameters=PARAMETERS)
+
+    words = shlex.split(run_command(NotebookCall(str(notebook), values), {"cluster": "us"}))
+
+    assert ["offsetbook", "run", str(notebook)] == words[:3]
+    texts = [tuple(text.split("=", 1)) for text in words[4::2]]
+    read = parse_parameters(read_parameters(notebook), texts, notebook="x")
+    assert values | {"cluster": "us"} == read
+
+
+def test_what_is_empty_is_the_default_and_none_is_an_empty_text() -> None:
+    """Nothing is written for an empty value; a default that is not empty is replaced by None."""
+    call = NotebookCall("40", {"groups": [], "value": "", "hold_for": None})
+
+    assert "offsetbook run 40 -p cluster=eu -p hold_for=" == run_command(
+        call, {"cluster": "eu", "state": ""}
+    )
+
+
+def test_a_notebook_of_several_clusters_is_given_no_single_one() -> None:
+    """Where the call names clusters, the session's own is not a parameter."""
+    call = NotebookCall("30", {"clusters": ["eu"]})
+
+    assert "offsetbook run 30 -p clusters=eu" == run_command(call, {"cluster": "eu"})
+
+
+def test_without_a_notebook_there_is_no_command() -> None:
+    """What no notebook can do has no command."""
+    assert "" == run_command(NotebookCall(), {"cluster": "eu"})

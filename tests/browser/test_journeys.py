@@ -195,10 +195,8 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
 
 
 LOOK = """\
-import toolkit, widgets
-from pathlib import Path
-(eu,) = toolkit.choose_clusters(toolkit.load_fleet(Path({fleet_file!r})), ["eu"])
-groups = toolkit.groups_frame(toolkit.read_snapshot(eu))
+import toolkit as ob, widgets
+groups = ob.connect("eu", {fleet_file!r}).choices()
 used = []
 picker = widgets.group_picker(groups, on_pick=used.append)
 picker"""

@@ -28,7 +28,8 @@ from toolkit.errors import (
     ToolkitError,
     UsageError,
 )
-from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot
 from toolkit.operate.background import read_hold_facts
 from toolkit.operate.earlier_runs import (
@@ -192,9 +193,11 @@ def look_again(
     # A topic that a group has not committed yet is not among the facts about the group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
-    facts = read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics))
-    groups = {group.group_id: group for group in facts.groups}
-    held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
+    with Connection(cluster) as connection:
+        facts = plan_facts_over(connection, groups=plan.group_ids, topics=sorted(topics))
+        groups = {group.group_id: group for group in facts.groups}
+        held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
+        beside = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}
     return CheckContext(
         plan=plan,
         facts=facts,
@@ -206,7 +209,7 @@ def look_again(
         watch=approval.watch,
         limits=limits,
         seen=seen_before(plan.cluster_id, limits, state),
-        beside={name: read_hold_facts(cluster, name, groups.get(name)) for name in sorted(held)},
+        beside=beside,
     )
 
 

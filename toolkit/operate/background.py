@@ -33,17 +33,17 @@ def read_background(
     """
     earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
     known = next((found for found in earlier.groups if found.group_id == group), None)
-    beside = read_hold_facts(cluster, group, known)
+    with Connection(cluster) as connection:
+        beside = read_hold_facts(connection, group, known)
     if known is None or not _may_repeat(known, prefer):
         return beside
     time.sleep(APART_S)
     return replace(beside, earlier=earlier)
 
 
-def read_hold_facts(cluster: Cluster, name: str, group: Group | None) -> HoldFacts:
+def read_hold_facts(connection: Connection, name: str, group: Group | None) -> HoldFacts:
     """Read the settings of a group, and say who would hold; without a sample that gives rates."""
-    with Connection(cluster) as connection:
-        settings = settings_of(group, read_group_settings(connection, name))
+    settings = settings_of(group, read_group_settings(connection, name))
     return HoldFacts(settings, by=Operator.here())
 
 

@@ -103,19 +103,11 @@ HOLD_RULES = (
         intents=frozenset({Intent.PAUSE}),  # a move takes seconds
     ),
     hold_rule(
-        "retention",
-        "The committed offsets do not expire during the hold.",
-        hold_rules.retention,
+        "retention", "The committed offsets do not expire during the hold.", hold_rules.retention
     ),
+    hold_rule("group-size", "The group has room for the members that hold.", hold_rules.group_size),
     hold_rule(
-        "group-size",
-        "The group has room for the members that hold.",
-        hold_rules.group_size,
-    ),
-    hold_rule(
-        "another-hold",
-        "Nobody else holds partitions of a classic group.",
-        hold_rules.another_hold,
+        "another-hold", "Nobody else holds partitions of a classic group.", hold_rules.another_hold
     ),
     hold_rule(
         "other-end",

@@ -13,50 +13,20 @@ RESUME = frozenset({Intent.RESUME})
 
 PLANNED = (
     Rule(
-        "missing-partition",
-        "The topic and the partition exist.",
-        intents=ANY - NO_PARTITIONS_NAMED,
+        "missing-partition", "The topic and the partition exist.", intents=ANY - NO_PARTITIONS_NAMED
     ),
+    Rule("no-leader", "The partition has a leader.", intents=ANY - NO_PARTITIONS_NAMED - UNDO),
+    Rule("moved-since", "Nobody has moved the offset since the run that is undone.", intents=UNDO),
+    Rule("other-cluster", "The saved offsets are of this cluster.", intents=WRITTEN_DOWN),
     Rule(
-        "no-leader",
-        "The partition has a leader.",
-        intents=ANY - NO_PARTITIONS_NAMED - UNDO,
+        "no-row", "The file has an offset for everything that was asked for.", intents=WRITTEN_DOWN
     ),
+    Rule("past-end", "A record at or after the timestamp exists.", intents=NEW_OFFSETS),
     Rule(
-        "moved-since",
-        "Nobody has moved the offset since the run that is undone.",
-        intents=UNDO,
+        "cut-off-run", "No earlier run that changed these groups ended early.", intents=ANY - UNDO
     ),
-    Rule(
-        "other-cluster",
-        "The saved offsets are of this cluster.",
-        intents=WRITTEN_DOWN,
-    ),
-    Rule(
-        "no-row",
-        "The file has an offset for everything that was asked for.",
-        intents=WRITTEN_DOWN,
-    ),
-    Rule(
-        "past-end",
-        "A record at or after the timestamp exists.",
-        intents=NEW_OFFSETS,
-    ),
-    Rule(
-        "cut-off-run",
-        "No earlier run that changed these groups ended early.",
-        intents=ANY - UNDO,
-    ),
-    Rule(
-        "foreign-hold",
-        "Nobody else holds what is resumed.",
-        intents=RESUME,
-    ),
-    Rule(
-        "releases-more",
-        "Resuming releases no partition that was not named.",
-        intents=RESUME,
-    ),
+    Rule("foreign-hold", "Nobody else holds what is resumed.", intents=RESUME),
+    Rule("releases-more", "Resuming releases no partition that was not named.", intents=RESUME),
     Rule(
         "in-the-future",
         "The timestamp is in the past.",

@@ -195,8 +195,6 @@ STANDING_RULES = (
 JUDGED = (
     *(*CLUSTER_RULES, *GROUP_STATE_RULES, *LOSS_RULES, *LIMIT_RULES, *STANDING_RULES),
     Rule(
-        "unreadable",
-        "Everything that the plan depends on could be read.",
-        group_rules.unreadable,
+        "unreadable", "Everything that the plan depends on could be read.", group_rules.unreadable
     ),
 )

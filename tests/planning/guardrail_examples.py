@@ -76,6 +76,10 @@ def empty_since(days: int) -> Snapshot:
 
 
 HELD_BY_ALICE = (held.reader("a", 0, 2, 3), held.holder(1))
+HELD_FOR_AN_HOUR = (
+    held.reader("a", 0, 2, 3),
+    held.holder(1, note=replace(held.NOTE, until=NOON + HOUR)),
+)
 NEVER_SEEN = EarlierSightings()
 
 
@@ -331,10 +335,10 @@ EXAMPLES = {
         ("g", None, None),
     ),
     "other-end": Example(
-        hold(held.group(*HELD_BY_ALICE), hold_for=HOUR),
-        "orders:1 is held already, and that ends when it is resumed: what is added ends with it. "
-        "Pause for as long, or resume that first",
-        hold(held.group(*HELD_BY_ALICE), hold_for=HOUR, for_move=True),
+        hold(held.group(*HELD_FOR_AN_HOUR)),
+        "orders:1 is held already, and that ends at 2026-03-01 13:00:00 UTC: what is added ends "
+        "with it. Pause for as long, or resume that first",
+        hold(held.group(*HELD_FOR_AN_HOUR), for_move=True),
         ("g", None, None),
     ),
     "group-not-allowed": Example(

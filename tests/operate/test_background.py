@@ -9,7 +9,7 @@ import pytest
 from live_groups import LiveGroup
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, read_group_settings
+from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read_group_settings
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPartition
 from toolkit.operate.background import read_background, settings_of
@@ -45,7 +45,7 @@ def test_settings_of_a_group(kind: GroupType, read: dict[str, str], expected: Ho
 def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -> None:
     """Each broker those that it knows; one that knows no settings of groups is no error."""
     with Connection(bare_cluster) as connection:
-        assert read_group_settings(connection, "g").keys() >= set(OF_A_BROKER)
+        assert {*OF_A_BROKER, *OF_A_GROUP} == read_group_settings(connection, "g").keys()
     with Connection(kafka_39) as connection:
         assert "offsets.retention.minutes" in read_group_settings(connection, "g")
 

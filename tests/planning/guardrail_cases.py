@@ -10,6 +10,7 @@ from facts import NOON, snapshot
 from toolkit.model import Commit, Group, GroupState, GroupType, Policy, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.guardrails.registry import CheckContext, check
+from toolkit.planning.holds.hold_context import HoldFacts
 
 ORDERS = TopicPartition("orders", 0)
 OTHERS = TopicPartition("orders", 1)
@@ -69,7 +70,8 @@ def case(made: Plan | None = None, now: Snapshot | None = None, **fields: object
     kept = CheckContext(
         made or plan(step(change())), now or facts(), Policy(), NOON, "why", applying=True
     )
-    return replace(kept, **fields)  # type: ignore[arg-type] # a test names the fields it means
+    beside = {name: HoldFacts() for name in kept.plan.group_ids}
+    return replace(kept, **{"beside": beside, **fields})  # type: ignore[arg-type] # a test names the fields it means
 
 
 def found(rule: str, about: CheckContext) -> list[Finding]:
@@ -80,3 +82,8 @@ def found(rule: str, about: CheckContext) -> list[Finding]:
 def rules(about: CheckContext) -> list[str]:
     """Return the rules that block."""
     return [finding.rule for finding in check(about) if finding.severity is Severity.BLOCK]
+
+
+def reviewed(made: Plan, now: Snapshot) -> list[str]:
+    """Return the rules that block a plan while it is reviewed, by the facts it was made from."""
+    return rules(CheckContext(made, now, Policy(), NOON))

@@ -29,8 +29,10 @@ from toolkit.errors import (
     ToolkitError,
     UsageError,
 )
-from toolkit.kafka_io.read_plan_facts import read_plan_facts
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot
+from toolkit.operate.background import read_hold_facts
 from toolkit.operate.earlier_runs import (
     is_finishing,
     last_runs,
@@ -44,12 +46,12 @@ from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import CutOff, settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
-from toolkit.plan import Finding, Intent, Outcome, Plan, Step, StepOutcome
+from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.plan.approvals import Approval, is_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
-    OF_APPROVALS,
     QUIET_AFTER,
+    RULES,
     CheckContext,
     blocking,
     check,
@@ -62,7 +64,6 @@ from toolkit.storage.state_folder import locked
 from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
-LASTING = frozenset({"read-only", "protected-group", "wrong-cluster"})  # a new plan is no way round
 
 
 def check_plan(plan: Plan, facts: Snapshot, cluster: Cluster) -> tuple[Finding, ...]:
@@ -160,7 +161,7 @@ class _Here:
 
 def check_approval(plan: Plan, approval: Approval) -> None:
     """Raise Blocked or UsageError unless the approval is one, and of this plan."""
-    check_overrides(approval.overrides)
+    check_overrides(approval.overrides, intent=plan.intent)
     if approval.limits:
         check_standing(approval.overrides)
     if not plan.steps:
@@ -206,9 +207,14 @@ def look_again(
     # A topic that a group has not committed yet is not among the facts about the group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
+    with Connection(cluster) as connection:
+        facts = plan_facts_over(connection, groups=plan.group_ids, topics=sorted(topics))
+        groups = {group.group_id: group for group in facts.groups}
+        held = {step.group_id for step in plan.steps if step.action is Action.HOLD}
+        beside = {name: read_hold_facts(connection, name, groups.get(name)) for name in held}
     return CheckContext(
         plan=plan,
-        facts=read_plan_facts(cluster, groups=plan.group_ids, topics=sorted(topics)),
+        facts=facts,
         policy=limits.narrow(cluster.policy) if limits else cluster.policy,
         now=datetime.now(UTC),
         reason=approval.reason,
@@ -217,6 +223,7 @@ def look_again(
         watch=approval.watch,
         limits=limits,
         seen=seen_before(plan.cluster_id, limits, state),
+        beside=beside,
     )
 
 
@@ -258,8 +265,10 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
         shown.append(f"{about}: {first[rule, group_id].why}{again}")
     more = f"; and {len(kinds) - len(shown)} more" if len(kinds) > len(shown) else ""
     rules = sorted({finding.rule for finding in findings})
-    hint = "" if LASTING & set(rules) else "make a new plan from what is there now"
-    if set(rules) <= OF_APPROVALS:
+    known = [RULES[name] for name in rules if name in RULES]
+    is_lasting = any(rule.lasting for rule in known)
+    hint = "" if is_lasting else "make a new plan from what is there now"
+    if len(known) == len(rules) and all(rule.only_standing for rule in known):
         hint = "the limits of the standing approval are set where it is given"
     if FINAL.isdisjoint(rules):
         hint = f"if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"

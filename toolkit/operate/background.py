@@ -34,12 +34,17 @@ def read_background(
     earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
     known = next((found for found in earlier.groups if found.group_id == group), None)
     with Connection(cluster) as connection:
-        settings = settings_of(known, read_group_settings(connection, group))
-    beside = HoldFacts(settings, by=Operator.here())
+        beside = read_hold_facts(connection, group, known)
     if known is None or not _may_repeat(known, prefer):
         return beside
     time.sleep(APART_S)
     return replace(beside, earlier=earlier)
+
+
+def read_hold_facts(connection: Connection, name: str, group: Group | None) -> HoldFacts:
+    """Read the settings of a group, and say who would hold; without a sample that gives rates."""
+    settings = settings_of(group, read_group_settings(connection, name))
+    return HoldFacts(settings, by=Operator.here())
 
 
 def settings_of(group: Group | None, read: Mapping[str, str]) -> HoldSettings:

@@ -25,7 +25,7 @@ from toolkit.plan import Action, Outcome, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import PlannedMove, is_holdable
 from toolkit.planning.changes.pause import plan_pause, plan_resume
-from toolkit.planning.guardrails.registry import blocking
+from toolkit.planning.guardrails.registry import blocking, overridable
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.scope import scopes_of
 
@@ -96,7 +96,7 @@ class _Mover:
     def plan_pause(self) -> Plan | None:
         """Return a plan to hold what is to be moved; None where it cannot be held."""
         prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
-        terms = HoldTerms(hold_for=LONGEST, prefer=prefer)
+        terms = HoldTerms(hold_for=LONGEST, prefer=prefer, for_move=True)
         facts = self.facts()
         if not is_holdable(facts, self.group_id):
             return None
@@ -110,7 +110,11 @@ class _Mover:
 
     def apply(self, part: Plan) -> Outcome:
         words = f"{self.approval.reason} (part of: {self.plan.request})"
-        approved = replace(self.approval, fingerprint=part.fingerprint, reason=words)
+        # Those that are about another part of the move have no effect on this one.
+        overrides = overridable(part.intent).intersection(self.approval.overrides)
+        approved = replace(
+            self.approval, fingerprint=part.fingerprint, reason=words, overrides=overrides
+        )
         applied = apply_tied(part, self.cluster, approved, state=self.state, on_step=self.on_step)
         self.outcomes.append(applied.outcome)
         self.ties += applied.ties

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 from facts import NOON, snapshot
+from guardrail_cases import reviewed
 from held import (
     ALICE,
     NOTE,
@@ -205,7 +206,8 @@ def test_streams_of_the_new_protocol_say_how_many_more_would_stop() -> None:
 def test_an_unreadable_group_is_not_held() -> None:
     """What could not be read of it blocks, in the broker's words."""
     problem = Problem("committed offsets", "not authorised", group_id="g")
-    assert ["unreadable"] == blocks(pause(replace(facts(group()), problems=(problem,))))
+    unread = replace(facts(group()), problems=(problem,))
+    assert ["unreadable"] == reviewed(pause(unread), unread)
 
 
 def test_a_partition_that_nobody_reads_beside_one_that_is_read() -> None:

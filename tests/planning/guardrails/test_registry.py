@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
-from facts import NOON, live, member
+from facts import NOON, live
 from guardrail_cases import (
-    BILLS,
     IDLE,
     ORDERS,
     OTHERS,
@@ -24,12 +20,26 @@ from guardrail_cases import (
     rules,
     step,
 )
+from guardrail_examples import (
+    DAY,
+    DELETION,
+    EXAMPLES,
+    HOUR,
+    JUST_NOW,
+    LEFT,
+    READER,
+    limited,
+    standing,
+)
 
 from toolkit.errors import UsageError
-from toolkit.model import Group, GroupState, GroupType, LogOffsets, Policy, Problem, Snapshot
+from toolkit.model import (
+    GroupState,
+    LogOffsets,
+    Policy,
+)
 from toolkit.model.sightings import Sighting
-from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Finding, Intent, Severity
-from toolkit.plan.approvals import Limits
+from toolkit.plan import Finding, Severity
 from toolkit.planning.guardrails.check_context import EarlierSightings
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -40,259 +50,11 @@ from toolkit.planning.guardrails.registry import (
     check,
     check_overrides,
 )
-from toolkit.planning.selection import scope
-
-HOUR = timedelta(hours=1)
-READER = live("g", member("orders"))
-TOMBSTONE = step(change(after=None), action=Action.DELETE_OFFSETS)
-DELETION_OF_GROUP = plan(step(change(after=None), action=Action.DELETE_GROUP))
-DELETION = plan(TOMBSTONE, intent=Intent.DELETE_OFFSETS)
-NEWCOMER = step(change(None, 5), state=None, group_id="new", type=GroupType.SIMPLE)
-COPY = plan(NEWCOMER, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
-JUST_NOW = (commit(age=0),)
-DAY = 24 * HOUR
-LEFT = EarlierSightings(unsubscribed={("g", "orders"): Sighting(NOON - 14 * DAY, 3, NOON)})
-TWO_COMMITS = (commit(), commit(at=BILLS))
-
-
-def holding(group: Group) -> CheckContext:
-    """Return the case of pausing a partition of a group."""
-    made = plan(step(change(None, None), action=Action.HOLD), intent=Intent.PAUSE)
-    return case(made, facts(group))
-
-
-def empty_since(days: int) -> Snapshot:
-    """Return the facts of a group that has been Empty for so many days, with an old commit."""
-    old = commit(age=90 * 24 * 3600)
-    return facts(replace(IDLE, empty_since=NOON - days * DAY), commits=(old,))
-
-
-NEVER_SEEN = EarlierSightings()
-
-
-def standing(
-    now: Snapshot | None = None, *, seen: EarlierSightings = NEVER_SEEN, **limits: Any
-) -> CheckContext:
-    """Return the case of an ordinary change under a standing approval with such limits."""
-    given = Limits(**{"max_groups": 9, "max_partitions": 9, "max_records_repeated": 99, **limits})
-    return case(now=now, limits=given, seen=seen)
-
-
-class Example(NamedTuple):
-    """Where a rule objects and what it says, and the nearest case in which it says nothing."""
-
-    bad: CheckContext
-    says: str
-    good: CheckContext
-    about: tuple[str | None, str | None, int | None] = (None, None, None)
-
-
-def limited(**limits: int) -> CheckContext:
-    """Return the case of skipping 5 records of one partition and repeating 5 of another."""
-    made = plan(step(change(after=15), change(after=5, at=BILLS)))
-    return case(made, facts(commits=TWO_COMMITS), policy=Policy(**limits))
-
-
-EXAMPLES = {
-    "read-only": Example(
-        case(policy=Policy(read_only=True)), "cluster eu is read_only in the fleet file", case()
-    ),
-    "wrong-cluster": Example(
-        case(now=facts(cluster_id="id2")),
-        "the plan was made for the cluster with the id 'id', this one has 'id2'",
-        case(now=facts(cluster="another name")),
-    ),
-    "protected-group": Example(
-        case(policy=Policy(protected_groups=("f*", "[f-h]", "g"))),
-        "the fleet file protects groups that match '[f-h]'",
-        case(policy=Policy(protected_groups=("f*", "gg", "G"))),
-        ("g", None, None),
-    ),
-    "reason-required": Example(case(reason=" \n"), "no reason was given", case(reason="x")),
-    "stale-plan": Example(
-        case(now=facts(), made=plan(made_at=NOON - 1.5 * HOUR)),
-        "the plan was made 1.5 hours ago",
-        case(now=facts(), made=plan(made_at=NOON - HOUR)),
-    ),
-    "no-such-group": Example(
-        case(replace(COPY, allows=frozenset({NEW_TOPICS}))),
-        "there is no such group, and none was to be made",
-        case(COPY),
-        ("new", None, None),
-    ),
-    "share-group": Example(
-        case(now=facts(replace(IDLE, type=GroupType.SHARE))),
-        "a share group has no committed offsets (KIP-932)",
-        case(
-            plan(step(action=Action.DELETE_GROUP, type=GroupType.SHARE)),
-            facts(replace(IDLE, type=GroupType.SHARE), commits=()),
-        ),
-        ("g", None, None),
-    ),
-    "group-live": Example(
-        case(now=facts(READER)),
-        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
-        "'offsetbook move'",
-        case(DELETION, facts(live("g", member("bills")))),
-        ("g", None, None),
-    ),
-    "subscribed": Example(
-        case(DELETION, facts(READER)),
-        "subscribed by app @ /10.0.0.1",
-        case(DELETION, facts(live("g", member("bills")))),
-        ("g", "orders", None),
-    ),
-    "facts-moved": Example(
-        case(now=facts(commits=(commit(11),))),
-        "11 is committed now, the plan starts from 10",
-        case(now=facts(commits=(commit(10),))),
-        ("g", "orders", 0),
-    ),
-    "topic-made-anew": Example(
-        case(plan(step(change()), topic_ids={"orders": "id1"}), facts(topic_ids={"orders": "id2"})),
-        "the topic was deleted and made anew since the plan was made",
-        case(
-            plan(step(change()), topic_ids={"orders": "id1"}),
-            facts(topic_ids={"orders": "id1", "bills": "id3"}),
-        ),
-        ("g", "orders", None),
-    ),
-    "keeps-committing": Example(
-        case(now=facts(commits=(commit(age=5),))),
-        "it has no members, yet somebody committed for it at 11:59:55 UTC, after the plan was "
-        "made: if an assign() consumer is running, it would write over the change",
-        case(now=facts(commits=(commit(age=3600),))),
-        ("g", None, None),
-    ),
-    "pending-transaction": Example(
-        case(now=facts(commits=(replace(commit(), pending=True),))),
-        "an open transaction is about to commit here",
-        case(now=facts(commits=(commit(), replace(commit(at=OTHERS), pending=True)))),
-        ("g", "orders", 0),
-    ),
-    "topic-never-used": Example(
-        case(
-            plan(step(change(None, 0, BILLS))),
-            facts(commits=(commit(), commit(at=BILLS, group="another"))),
-        ),
-        "the group never committed this topic",
-        case(plan(step(change(None, 0, OTHERS)))),
-        ("g", "bills", None),
-    ),
-    "skips-unread-records": Example(
-        # The ten of OTHERS, of which it has read nothing, are counted from the log start.
-        case(plan(step(change(after=12), change(None, 10, OTHERS)))),
-        "12 records that it has not read would be skipped",
-        case(plan(step(change(after=9)))),
-        ("g", None, None),
-    ),
-    "before-log-start": Example(
-        case(plan(step(change(after=21)))),
-        "21 is not in the log, which has 0 to 20",
-        case(plan(step(change(after=20)))),
-        ("g", "orders", 0),
-    ),
-    "last-offsets": Example(
-        case(DELETION),
-        "these are all its committed offsets: it would start where its consumers' "
-        "auto.offset.reset says",
-        case(DELETION, facts(commits=TWO_COMMITS)),
-        ("g", None, None),
-    ),
-    "hidden-offsets": Example(
-        case(DELETION_OF_GROUP, facts(problems=(Problem("commit times", "may not be read"),))),
-        "cannot be judged without knowing: whether the offsets shown are all there are: may not be "
-        "read",
-        case(DELETION_OF_GROUP, facts()),
-        (None, None, None),
-    ),
-    "not-undoable": Example(
-        case(
-            plan(step(action=Action.DELETE_GROUP)),
-            facts(replace(IDLE, type=GroupType.SHARE), commits=()),
-        ),
-        "where a share group reads is kept apart from offsets, and lost with it for good",
-        case(plan(step(action=Action.DELETE_GROUP)), facts(commits=())),
-        ("g", None, None),
-    ),
-    "too-many-groups": Example(
-        case(
-            plan(step(), step(group_id="h"), step(group_id="h")),
-            policy=Policy(max_groups=1),
-        ),
-        "2 groups; max_groups is 1",
-        case(plan(step(), step()), policy=Policy(max_groups=1)),
-    ),
-    "too-many-partitions": Example(
-        limited(max_partitions=1),
-        "2 partitions; max_partitions is 1",
-        limited(max_partitions=2),
-    ),
-    "too-many-records": Example(
-        limited(max_records_skipped=4),
-        "5 records skipped; max_records_skipped is 4",
-        limited(max_records_skipped=5, max_records_repeated=5),
-    ),
-    "unreadable": Example(
-        case(now=facts(problems=(Problem("members", "timed out", "g"),))),
-        "members: timed out",
-        case(now=facts(problems=(Problem("members", "timed out", "h"),))),
-        ("g", None, None),
-    ),
-    "group-kind": Example(
-        holding(live("g", type=GroupType.UNKNOWN)),
-        "it is a type of group this version does not know",
-        holding(live("g", type=GroupType.CONSUMER)),
-        ("g", None, None),
-    ),
-    "group-empty": Example(
-        holding(IDLE),
-        "it has no members, so nothing reads it: reset it as it is",
-        holding(READER),
-        ("g", None, None),
-    ),
-    "not-stable": Example(
-        holding(replace(READER, state=GroupState.ASSIGNING)),
-        "it is Assigning: wait until it is Stable",
-        holding(READER),
-        ("g", None, None),
-    ),
-    "custom-protocol": Example(
-        holding(replace(READER, protocol_type="connect")),
-        "its members speak the protocol 'connect', not a consumer's",
-        holding(replace(READER, assignor="range")),
-        ("g", None, None),
-    ),
-    "unreadable-member": Example(
-        holding(live("g", member(unreadable="no idea"))),
-        "no idea",
-        case(plan(step(change(), action=Action.RELEASE)), facts(live("g", member(unreadable="?")))),
-        ("g", None, None),
-    ),
-    "group-not-allowed": Example(
-        standing(groups=("pay-*", "h")),
-        "the standing approval is for pay-*, h",
-        standing(groups=("[fg]",)),
-        ("g", None, None),
-    ),
-    "empty-too-briefly": Example(
-        standing(empty_since(30), empty_for_days=31),
-        "unused for 30.0 days by its own record; empty_for_days is 31",
-        standing(empty_since(30), empty_for_days=30),
-        ("g", None, None),
-    ),
-    "unsubscribed-too-briefly": Example(
-        standing(seen=LEFT, unsubscribed_for_days=15),
-        "seen unsubscribed for 14.0 days; unsubscribed_for_days is 15",
-        standing(seen=LEFT, unsubscribed_for_days=14),
-        ("g", "orders", None),
-    ),
-}
 
 
 def test_every_rule_has_an_example() -> None:
     """No rule is without a case in which it objects."""
-    assert RULES.keys() == EXAMPLES.keys()
+    assert {name for name, rule in RULES.items() if rule.by} == EXAMPLES.keys()
 
 
 def test_an_ordinary_case_is_not_blocked() -> None:
@@ -368,16 +130,6 @@ def test_an_override_of_a_final_rule_is_an_error(rule: str) -> None:
     """It is refused, not ignored."""
     with pytest.raises(UsageError, match=f"rule '{rule}' cannot be overridden"):
         check_overrides([rule])
-
-
-def test_what_planning_may_block_by_is_final_or_can_be_overridden() -> None:
-    """No finding of a planner blocks under a name that an override calls unknown."""
-    sources = [path.read_text("utf-8") for path in Path(scope.__file__).parents[1].rglob("*.py")]
-    calls = r'\bblock\(\s*"([a-z-]+)"|"([a-z-]+)", Severity\.BLOCK'
-    names = {a or b for text in sources for a, b in re.findall(calls, text)}
-
-    assert {"no-such-group", "topics-required", "topic-never-used"} <= names
-    assert set() == {*names, *scope.RULES.values()} - FINAL - OVERRIDABLE
 
 
 def test_what_blocks_comes_first_and_findings_of_planning_pass_through() -> None:

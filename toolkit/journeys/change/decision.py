@@ -39,8 +39,7 @@ class ApprovalParameters:
     """
     What a caller approves, as the parameters of a notebook say it; see `PlannedChange.decide`.
 
-    Raises UsageError for an override that names no rule or one that cannot be overridden, and for
-    limits that cannot be read.
+    Raises UsageError for limits that cannot be read.
     """
 
     dry_run: bool = True
@@ -50,8 +49,7 @@ class ApprovalParameters:
     limits: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the overrides and the limits."""
-        check_overrides(self.overrides)
+        """Check the limits."""
         if self.limits or self.approve == WITHIN_LIMITS:
             Limits.parse(self.limits)
 
@@ -233,9 +231,10 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     Return whether a planned change is applied with these parameters.
 
     In this order: what blocks, nothing to do, a dry run, a missing approval or one of another plan,
-    a missing reason.
+    a missing reason. Raises UsageError for an override that cannot have an effect on this plan.
     """
     plan = change.plan
+    check_overrides(parameters.overrides, intent=plan.intent)
     decision = Decision(
         change=change, said="approved", parameters=parameters, plan_file=_leave(plan)
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka.protocol.admin import DescribeConfigsRequest
 
@@ -24,10 +24,14 @@ OF_A_GROUP = ("consumer.heartbeat.interval.ms", "consumer.session.timeout.ms")
 
 def read_group_settings(connection: Connection, group_id: str) -> dict[str, str]:
     """Return those settings of a group and of a broker that we may see, by Kafka's names."""
-    found: dict[str, str] = {}
     for broker_id in connection.broker_ids[:1]:  # brokers of a cluster have these in common
-        found |= _read(connection, BROKER, str(broker_id), OF_A_BROKER, to=broker_id)
-    return found | _read(connection, GROUP, group_id, OF_A_GROUP)
+        of_broker = _settings(BROKER, str(broker_id), OF_A_BROKER)
+        of_both = (of_broker, _settings(GROUP, group_id, OF_A_GROUP))
+        # A broker that knows no settings of groups may refuse the whole request.
+        return _read(connection, *of_both, to=broker_id) or _read(
+            connection, of_broker, to=broker_id
+        )
+    return {}
 
 
 class ExpirySettings(NamedTuple):
@@ -42,8 +46,8 @@ def read_expiry_settings(connection: Connection) -> ExpirySettings:
     """Return those settings of a cluster, as far as we may see them."""
     found: dict[str, str] = {}
     for broker_id in connection.broker_ids[:1]:  # brokers of a cluster have these in common
-        found |= _read(connection, BROKER, str(broker_id), OF_EXPIRY, to=broker_id)
-    found |= _read(connection, TOPIC, OFFSETS_TOPIC, ("delete.retention.ms",))
+        found |= _read(connection, _settings(BROKER, str(broker_id), OF_EXPIRY), to=broker_id)
+    found |= _read(connection, _settings(TOPIC, OFFSETS_TOPIC, ("delete.retention.ms",)))
 
     def number(name: str) -> int | None:
         return int(found[name]) if name in found else None
@@ -57,14 +61,15 @@ def read_expiry_settings(connection: Connection) -> ExpirySettings:
     )
 
 
-def _read(
-    connection: Connection, kind: int, name: str, keys: Sequence[str], *, to: int | None = None
-) -> dict[str, str]:
-    resource = DescribeConfigsRequest.DescribeConfigsResource(
+def _settings(kind: int, name: str, keys: Sequence[str]) -> Any:
+    return DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=kind, resource_name=name, configuration_keys=list(keys)
     )
+
+
+def _read(connection: Connection, *resources: Any, to: int | None = None) -> dict[str, str]:
     request = DescribeConfigsRequest(
-        resources=[resource], include_synonyms=False, include_documentation=False
+        resources=list(resources), include_synonyms=False, include_documentation=False
     )
     # Brokers before 4.0 know no settings of groups, and we may not be let to see any.
     with suppress(ToolkitError):

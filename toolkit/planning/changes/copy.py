@@ -12,8 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from toolkit.errors import UsageError
 from toolkit.model import GroupType, Snapshot, TopicPartition
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Step
-from toolkit.planning.selection.group_selection import is_plannable, why_not_idle
-from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
+from toolkit.planning.selection.group_selection import NO_OFFSETS, is_plannable, why_not_idle
+from toolkit.planning.selection.plan_parts import (
+    Facts,
+    Part,
+    block,
+    commit_step,
+    note,
+    pending,
+    plan_of,
+)
 from toolkit.planning.selection.scope import choose_partitions, parse_topics
 
 
@@ -90,16 +98,12 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
 def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
     """Yield why the committed offsets of a group to copy from are not known."""
     group = facts.groups.get(group_id)
-    if group is None and facts.index.snapshot.why_unlisted:
-        yield block(
-            "unreadable",
-            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
-            group_id,
-        )
+    if unlisted := tuple(facts.unlisted(group_id)):
+        yield from unlisted
     elif group is None:
         yield block("no-such-group", "no group has this name", group_id)
     elif group.type is GroupType.SHARE:
-        yield block("share-group", "a share group has no committed offsets (KIP-932)", group_id)
+        yield block("share-group", NO_OFFSETS, group_id)
     elif not is_plannable(facts.index, group):
         yield from facts.unreadable(group_id)
 
@@ -115,8 +119,7 @@ def about_source(
         yield note("source-live", why, group_id)
     for partition in partitions:
         if partition in committed and committed[partition].pending:
-            why = "an open transaction is about to commit here"
-            yield block("pending-transaction", why, group_id, partition)
+            yield pending(group_id, partition)
 
 
 def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:

@@ -13,7 +13,7 @@ from toolkit.model import Group, GroupType, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
-from toolkit.planning.selection.group_selection import choose_groups
+from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
 from toolkit.planning.selection.unused_since import Unused, unused_since
@@ -78,11 +78,7 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
         yield block("group-live", f"it is {group.state}; members: {members_of(group)}", name)
         return
     if group.type is GroupType.UNKNOWN:
-        yield block("unreadable", "it is a type of group this version does not know", name)
-    for partition, commit in committed.items():
-        if commit.pending:
-            said = "an open transaction is about to commit here"
-            yield block("pending-transaction", said, name, partition)
+        yield block("unreadable", UNKNOWN_TYPE, name)
     if not unreadable:
         changes = [Change(p, Position.of(commit), None, why) for p, commit in committed.items()]
         yield facts.step(name, Action.DELETE_GROUP, changes)

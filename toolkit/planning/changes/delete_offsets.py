@@ -20,7 +20,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
-from toolkit.planning.selection.group_selection import choose_groups
+from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
 from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missing
@@ -56,8 +56,7 @@ def plan_delete_offsets(
         yield from findings
         for group in chosen:
             if group.type is GroupType.SHARE:
-                why = "a share group has no committed offsets (KIP-932)"
-                yield block("share-group", why, group.group_id)
+                yield block("share-group", NO_OFFSETS, group.group_id)
             elif scopes or all_topics:
                 yield from _named(facts, group, scopes)
             elif group.is_live:
@@ -224,10 +223,6 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
 
 def _deleted(facts: Facts, group: Group, whys: Mapping[TopicPartition, str]) -> Iterator[Part]:
     committed = facts.commits(group.group_id)
-    for partition in whys:
-        if committed[partition].pending:
-            said = "an open transaction is about to commit here"
-            yield block("pending-transaction", said, group.group_id, partition)
     changes = [Change(p, Position.of(committed[p]), None, why) for p, why in whys.items()]
     if changes:
         yield facts.step(group.group_id, Action.DELETE_OFFSETS, changes)

@@ -169,7 +169,7 @@ def _of_the_hold(
         return ()
     if not is_holdable(snapshot, request.group):
         return (note("move-unheld", UNHELD, request.group),)
-    terms = HoldTerms(request.prefer)
+    terms = HoldTerms(request.prefer, for_move=True)
     return plan_pause(
         snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside
     ).findings

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from toolkit.errors import UsageError
 from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
-from toolkit.plan import Action, Change, Finding, Intent, Plan, Severity
+from toolkit.plan import Action, Change, Finding, Intent, Plan
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
 from toolkit.planning.holds.hold_rules import (
@@ -27,11 +27,10 @@ from toolkit.planning.selection.group_selection import no_such_group
 from toolkit.planning.selection.index import Index
 from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
 from toolkit.planning.selection.scope import (
-    NO_PARTITION,
-    RULES,
     TopicScope,
+    missing_partition,
+    missing_topic,
     parse_topics,
-    ranges,
 )
 
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
@@ -131,8 +130,6 @@ def judge(case: HoldContext) -> Iterator[Finding]:
     for rule, why_not in GROUP_RULES.items():
         if why := why_not(case.group):
             yield block(rule, why, case.group.group_id)
-    for problem in case.index.about_group.get(case.group.group_id, ()):
-        yield block("unreadable", f"its {problem.what}: {problem.why}", case.group.group_id)
     for judge_by in CASE_RULES:
         yield from judge_by(case)
     yield from cost_notes(case)
@@ -145,20 +142,13 @@ def every_partition(
     found: set[TopicPartition] = set()
     missing: list[Finding] = []
     for scope in scopes:
-        known = index.partitions.get(scope.topic, frozenset())
-        problem = index.about_log.get((scope.topic, None))
+        known = {TopicPartition(scope.topic, n) for n in index.partitions.get(scope.topic, ())}
         if not known:
-            why = problem.why if problem else "nothing was read about this topic"
-            rule = RULES.get(why, "unreadable")
-            missing.append(Finding(rule, Severity.BLOCK, why, group_id, scope.topic))
+            missing.append(missing_topic(index, group_id, scope.topic))
             continue
-        wanted = known if scope.partitions is None else set(scope.partitions)
-        for number in sorted(wanted - known):
-            why = f"{NO_PARTITION}: {scope.topic} has {ranges(known)}"
-            missing.append(
-                block("missing-partition", why, group_id, TopicPartition(scope.topic, number))
-            )
-        found |= {TopicPartition(scope.topic, number) for number in wanted & known}
+        named = {TopicPartition(scope.topic, number) for number in scope.partitions or ()}
+        missing += [missing_partition(index, group_id, one) for one in sorted(named - known)]
+        found |= known if scope.partitions is None else named & known
     return tuple(sorted(found)), tuple(missing)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position
-from toolkit.planning.selection.group_selection import choose_groups
+from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
 from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
 
@@ -53,7 +53,7 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
         else:
             kept.append(_same(partition, Position.of(commit)))
     if group.type is GroupType.UNKNOWN:
-        yield block("unreadable", "it is a type of group this version does not know", name)
+        yield block("unreadable", UNKNOWN_TYPE, name)
     elif not kept:
         yield note("no-commit", "it has nothing that could expire", name)
     elif group.type in CLOCK_OF_EACH:

@@ -28,7 +28,7 @@ from toolkit.planning.selection.group_selection import (
     why_not_idle,
 )
 from toolkit.planning.selection.index import Index
-from toolkit.planning.selection.plan_parts import Facts, Part, in_words, plan_of
+from toolkit.planning.selection.plan_parts import Facts, Part, in_words, pending, plan_of
 from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
 
 
@@ -139,8 +139,7 @@ def _findings(aim: Aim, place: TargetPlace) -> Iterator[Finding]:
     """Yield what the target says of a place, what is gone there, and what is about to happen."""
     about = (place.group.group_id, *place.partition)
     if place.commit and place.commit.pending:
-        why = "an open transaction is about to commit here"
-        yield Finding("pending-transaction", Severity.BLOCK, why, *about)
+        yield pending(place.group.group_id, place.partition)
     if aim.rule:
         yield Finding(aim.rule, aim.severity, aim.why, *about)
     elif aim.to is not None and max(0, _offset(aim.to)) < place.log_start:

@@ -26,7 +26,7 @@ from toolkit.planning.selection.plan_parts import (
     plan_of,
     shown,
 )
-from toolkit.planning.selection.scope import RULES, scopes_of
+from toolkit.planning.selection.scope import MISSING, scopes_of
 
 
 class Moved(StrEnum):
@@ -119,8 +119,8 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
         why = "it had no committed offsets, with which it could come back"
         yield note("cannot-come-back", why, step.group_id)
-    if unlisted := facts.index.snapshot.why_unlisted if group is None else "":
-        yield block("unreadable", f"whether it exists is not known: {unlisted}", step.group_id)
+    if unlisted := tuple(facts.unlisted(step.group_id)):
+        yield from unlisted
         return
     changes = []
     for change in step.changes:
@@ -151,7 +151,7 @@ def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change |
         if moved is not Moved.RESTORE:
             return block("moved-since", why, group_id, partition)
     problem = facts.index.log_problem(partition)
-    if before and problem and RULES.get(problem.why) == "missing-partition":
+    if before and problem and problem.why in MISSING:
         return block("missing-partition", problem.why, group_id, partition)
     outside = before and facts.outside_log(partition, before.offset)
     return Change(partition, holds, before, f"{why}; {outside}" if outside else why)

@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import Flag, auto
 from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.model.sightings import Sighting
-from toolkit.plan import Change, Intent, Plan, Position, Step
+from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
+from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
+from toolkit.planning.selection.index import Index
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
 AIMED = NEW_OFFSETS | {Intent.COPY, Intent.RENAME, Intent.RESTORE}
 SHOWN_UNKNOWN = 3
+
+
+class Needs(Flag):
+    """Facts without which a rule cannot judge; the others are part of every plan and snapshot."""
+
+    CLUSTER_ID = auto()
+    PLAN_AGE = auto()
+    LOGS = auto()  # where the logs start and end in which a position is aimed at
+    SUBSCRIPTIONS = auto()  # of live groups that lose offsets
+    COMMIT_TIMES = auto()
+    OFFSETS_TOPIC = auto()  # shows the committed offsets that a coordinator hides
+    SIGHTINGS = auto()
+    HOLD_FACTS = auto()
 
 
 class CannotTell(Exception):
@@ -71,7 +87,9 @@ class CheckContext:
     While a plan is only being made or reviewed, `applying` is False and `facts` are those it was
     made from. `finishing` says that an earlier run of the same plan was cut off, so that a part of
     it may be done already. `watch` is how far apart two looks at an idle group must be. `limits`
-    are those of a standing approval, and `seen` is what they may need to be judged by.
+    are those of a standing approval, and `seen` is what they may need to be judged by. `beside` is
+    what else is known of each group of which partitions are to be held; it is read again only when
+    a plan is applied, because planning a hold has judged the same facts already.
     """
 
     plan: Plan
@@ -84,6 +102,7 @@ class CheckContext:
     watch: timedelta = WATCH
     limits: Limits | None = None
     seen: EarlierSightings = EarlierSightings()
+    beside: Mapping[str, HoldFacts] = field(default_factory=dict)
 
     @cached_property
     def groups(self) -> dict[str, Group]:
@@ -117,5 +136,37 @@ class CheckContext:
                     jumps.append(Jump(step.group_id, partition, *way))
         return jumps, unknown
 
+    @cached_property
+    def holds(self) -> tuple[HoldContext, ...]:
+        """What is still to be held, of groups of which is known what there is beside the facts."""
+        index = Index.of(self.facts)
+        found = []
+        for step in self._of(Action.HOLD):
+            group = self.groups.get(step.group_id)
+            if group is None or step.group_id not in self.beside:
+                continue
+            wanted = tuple(c.partition for c in step.changes if c.partition not in group.paused)
+            if wanted:
+                terms, beside = HoldTerms.of(self.plan), self.beside[step.group_id]
+                found.append(HoldContext(index, group, wanted, terms, beside))
+        return tuple(found)
 
-Rule = Callable[[CheckContext], Iterable[Objection]]
+    def missing(self, needs: Needs) -> list[str]:
+        """Name what is not known of the facts that a rule needs to judge this plan."""
+        unknown = []
+        if Needs.CLUSTER_ID in needs and not self.facts.cluster_id:
+            unknown.append("the id of this cluster")
+        if Needs.LOGS in needs:
+            unknown += self.jumps[1]
+        if Needs.SUBSCRIPTIONS in needs:
+            for step in self._of(Action.DELETE_OFFSETS):
+                group = self.groups.get(step.group_id)
+                if group and group.is_live and (why := group.unreadable_subscription):
+                    unknown.append(f"what {group.group_id} subscribes to: {why}")
+        if Needs.HOLD_FACTS in needs and self.applying:
+            held = {step.group_id for step in self._of(Action.HOLD)}
+            unknown += [f"the settings of {name}" for name in sorted(held - self.beside.keys())]
+        return unknown
+
+    def _of(self, action: Action) -> Iterator[Step]:
+        return (step for step in self.plan.steps if step.action is action)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
@@ -16,8 +16,9 @@ from toolkit.planning.guardrails.check_context import (
     Objection,
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
-from toolkit.planning.selection.group_selection import is_held, why_live
+from toolkit.planning.selection.group_selection import NO_OFFSETS, is_held, why_live
 from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.plan_parts import PENDING
 
 # A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
@@ -27,12 +28,11 @@ READS_ON = HOLDS | {Action.DELETE_OFFSETS}  # its members need not be stopped fo
 
 def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
     """A plan is applied to the cluster it was made for, which may have been rebuilt since."""
-    if not case.facts.cluster_id:
-        raise CannotTell("the id of this cluster")
-    if case.facts.cluster_id != case.plan.cluster_id:
+    here = case.facts.cluster_id
+    if here and here != case.plan.cluster_id:
         yield Objection(
             f"the plan was made for the cluster with the id {case.plan.cluster_id!r}, this one has "
-            f"{case.facts.cluster_id!r}"
+            f"{here!r}"
         )
 
 
@@ -48,7 +48,7 @@ def share_group(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if group and group.type is GroupType.SHARE and step.action is not Action.DELETE_GROUP:
-            yield Objection("a share group has no committed offsets (KIP-932)", step.group_id)
+            yield Objection(NO_OFFSETS, step.group_id)
 
 
 def group_live(case: CheckContext) -> Iterator[Objection]:
@@ -74,28 +74,17 @@ def _holds_later(case: CheckContext, group: Group) -> bool:
     return not case.applying or group.type is GroupType.STREAMS
 
 
-def not_holdable(case: CheckContext, why_not: Callable[[Group], str]) -> Iterator[Objection]:
-    """What made a group fit to be held, when that was planned, still does."""
-    for step in case.plan.steps:
-        group = case.groups.get(step.group_id)
-        if step.action is Action.HOLD and group and (why := why_not(group)):
-            yield Objection(why, step.group_id)
-
-
 def subscribed(case: CheckContext) -> Iterator[Objection]:
     """Offsets of a topic that a live group subscribes to stay (the broker's error 86)."""
-    unknown = []
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if not (group and group.is_live and step.action is Action.DELETE_OFFSETS):
             continue
-        if why := group.unreadable_subscription:
-            unknown.append(f"what {group.group_id} subscribes to: {why}")
+        if group.unreadable_subscription:
             continue
         for topic in sorted({c.partition.topic for c in step.changes} & group.subscribed_topics):
             readers = [m for m in group.members if topic in m.subscription.topics]
             yield Objection(f"subscribed by {name_members(readers)}", step.group_id, topic)
-    CannotTell.where(unknown)
 
 
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
@@ -105,8 +94,7 @@ def pending_transaction(case: CheckContext) -> Iterator[Objection]:
             continue
         commit = case.commits.get((step.group_id, change.partition))
         if commit and commit.pending:
-            why = "an open transaction is about to commit here"
-            yield Objection(why, step.group_id, *change.partition)
+            yield Objection(PENDING, step.group_id, *change.partition)
 
 
 def topic_never_used(case: CheckContext) -> Iterator[Objection]:

@@ -1,28 +1,27 @@
 """
-The rules that stop a change, one function each.
+The one registry of guard rails: every rule that can stop a plan, and every note.
 
 A rule gets a `CheckContext` and yields its objections; `check` turns them into findings under the
-rule's name. A rule that lacks a fact raises `CannotTell`, which blocks like a violation. An
-operator may override a rule by its name, and that is recorded; those in `FINAL` cannot be
-overridden.
+rule's name. A rule that lacks a fact blocks like a violation. An operator may override a rule by
+its name, where the rule allows it, and that is recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from toolkit.errors import UsageError
-from toolkit.plan import Finding, Severity
-from toolkit.planning.guardrails import group_rules, loss_rules, policy_rules, standing_rules
-from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Rule
+from toolkit.plan import Finding, Intent, Severity
+from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
-from toolkit.planning.holds.hold_rules import GROUP_RULES
+from toolkit.planning.guardrails.hold_rule_table import HOLD_RULES
+from toolkit.planning.guardrails.planned_rules import NOTES, PLANNED
+from toolkit.planning.guardrails.rule import Override, Rule
+from toolkit.planning.guardrails.rule_table import JUDGED
 
 __all__ = [
     "FINAL",
-    "LIMITING",
-    "OF_APPROVALS",
+    "NOTES",
     "OVERRIDABLE",
     "QUIET_AFTER",
     "RULES",
@@ -31,68 +30,23 @@ __all__ = [
     "check",
     "check_overrides",
     "check_standing",
+    "overridable",
 ]
 
-RULES: dict[str, Rule] = {
-    "read-only": policy_rules.read_only,
-    "wrong-cluster": group_rules.wrong_cluster,
-    "protected-group": policy_rules.protected_group,
-    "reason-required": policy_rules.reason_required,
-    "stale-plan": policy_rules.stale_plan,
-    "no-such-group": group_rules.no_such_group,
-    "share-group": group_rules.share_group,
-    "group-live": group_rules.group_live,
-    "subscribed": group_rules.subscribed,
-    "facts-moved": group_rules.facts_moved,
-    "topic-made-anew": group_rules.topic_made_anew,
-    "keeps-committing": group_rules.keeps_committing,
-    "pending-transaction": group_rules.pending_transaction,
-    "topic-never-used": group_rules.topic_never_used,
-    "skips-unread-records": loss_rules.skips_unread_records,
-    "before-log-start": loss_rules.before_log_start,
-    "last-offsets": loss_rules.last_offsets,
-    "not-undoable": loss_rules.not_undoable,
-    "hidden-offsets": loss_rules.hidden_offsets,
-    "too-many-groups": policy_rules.too_many_groups,
-    "too-many-partitions": policy_rules.too_many_partitions,
-    "too-many-records": loss_rules.too_many_records,
-    "group-not-allowed": standing_rules.group_not_allowed,
-    "empty-too-briefly": standing_rules.empty_too_briefly,
-    "unsubscribed-too-briefly": standing_rules.unsubscribed_too_briefly,
-    "unreadable": group_rules.unreadable,
-    **{rule: partial(group_rules.not_holdable, why_not=why) for rule, why in GROUP_RULES.items()},
-}
-# Found while planning, not by a rule here: overriding one means going on without what it is about.
-PLANNED_WITHOUT = frozenset(
-    {
-        "missing-partition",
-        "no-leader",
-        "moved-since",
-        "other-cluster",
-        "no-row",
-        "past-end",
-        "cut-off-run",
-        "foreign-hold",
-        "no-committed-offset",
-        "other-end",
-        "releases-more",
-    }
-)
-OF_APPROVALS = frozenset({"group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"})
-FINAL = frozenset(
-    {
-        *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
-        *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
-        *("topics-required", "protected-group"),
-        *GROUP_RULES,
-        *("streams-share", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
-        *("group-size", "another-hold"),
-        *OF_APPROVALS,
-    }
-)
-# What the limits of an approval are about: who sets them cannot pass over them in one breath.
-LIMITING = frozenset({"too-many-groups", "too-many-partitions", "too-many-records"})
-OVERRIDABLE = (RULES.keys() | PLANNED_WITHOUT) - FINAL
+RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*JUDGED, *HOLD_RULES, *PLANNED)}
+
+
+def overridable(intent: Intent | None = None) -> frozenset[str]:
+    """Return the rules that an operator may override, of plans with an intent or of any."""
+    return frozenset(
+        rule.name
+        for rule in RULES.values()
+        if rule.override is not Override.NEVER and (intent is None or intent in rule.intents)
+    )
+
+
+OVERRIDABLE = overridable()
+FINAL = RULES.keys() - OVERRIDABLE
 
 
 def check(case: CheckContext) -> tuple[Finding, ...]:
@@ -113,12 +67,19 @@ def _subject(finding: Finding) -> tuple[str, str | None, str | None, int | None]
 
 
 def _judged(case: CheckContext) -> Iterator[Finding]:
-    for name, rule in RULES.items():
+    for rule in RULES.values():
         try:
-            for objection in rule(case):
-                yield Finding(name, Severity.BLOCK, *objection)
+            for objection in _objections(rule, case):
+                yield Finding(rule.name, Severity.BLOCK, *objection)
         except CannotTell as exc:
-            yield Finding(name, Severity.BLOCK, f"cannot be judged without knowing: {exc}")
+            why = f"cannot be judged without knowing: {exc}"
+            yield Finding(rule.name, Severity.BLOCK, why)
+
+
+def _objections(rule: Rule, case: CheckContext) -> Iterator[Objection]:
+    if rule.by:
+        yield from rule.by(case)
+        CannotTell.where(case.missing(rule.needs))
 
 
 def blocking(findings: Iterable[Finding], overrides: Collection[str]) -> tuple[Finding, ...]:
@@ -131,20 +92,28 @@ def blocking(findings: Iterable[Finding], overrides: Collection[str]) -> tuple[F
     )
 
 
-def check_overrides(overrides: Iterable[str]) -> None:
-    """Raise UsageError for an override that names no rule, or one that cannot be overridden."""
+def check_overrides(overrides: Iterable[str], *, intent: Intent | None = None) -> None:
+    """
+    Raise UsageError for an override that has no effect on a plan with this intent; None: any.
+
+    That is one that names no rule, a rule that cannot be overridden, or one that never blocks it.
+    """
+    known = overridable(intent)
     for name in overrides:
-        if name not in OVERRIDABLE:
-            final = name in FINAL
-            raise UsageError(
-                f"rule {name!r} {'cannot be overridden' if final else 'does not exist'}",
-                hint=f"those that can be overridden are {', '.join(sorted(OVERRIDABLE))}",
-            )
+        if name in known:
+            continue
+        why = f"never blocks {intent}" if name in OVERRIDABLE else "cannot be overridden"
+        whose = f" for {intent}" if intent else ""
+        raise UsageError(
+            f"rule {name!r} {why if name in RULES else 'does not exist'}",
+            hint=f"those that can be overridden{whose} are {', '.join(sorted(known))}",
+        )
 
 
 def check_standing(overrides: Iterable[str]) -> None:
     """Raise UsageError where a standing approval would override what its limits are about."""
-    if lifted := sorted(LIMITING & set(overrides)):
+    limiting = {rule.name for rule in RULES.values() if rule.override is Override.BY_HAND}
+    if lifted := sorted(limiting & set(overrides)):
         raise UsageError(
             f"a standing approval cannot override {', '.join(lifted)}",
             hint="set the limits to what is meant",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from functools import cached_property
@@ -54,6 +54,7 @@ class HoldTerms:
 
     prefer: Prefer = Prefer.LOSSLESS
     hold_for: timedelta | None = None  # None: until it is resumed
+    for_move: bool = False  # a move resumes them itself, whatever else is held
 
     def __post_init__(self) -> None:
         """Refuse a hold that would be over before it begins."""
@@ -72,12 +73,15 @@ class HoldTerms:
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Return the terms of a plan that holds."""
-        return cls.read(plan.terms.get("prefer", ""), plan.terms.get("for", ""))
+        terms = cls.read(plan.terms.get("prefer", ""), plan.terms.get("for", ""))
+        return replace(terms, for_move=plan.terms.get("within") == "move")
 
     def as_terms(self) -> dict[str, str]:
         """Return them as they stand in a plan."""
         told = {"prefer": str(self.prefer)}
-        return told if self.hold_for is None else {**told, "for": short_duration(self.hold_for)}
+        if self.hold_for is not None:
+            told["for"] = short_duration(self.hold_for)
+        return {**told, "within": "move"} if self.for_move else told
 
     @property
     def words(self) -> str:

@@ -99,14 +99,11 @@ def cost_notes(case: HoldContext) -> Iterator[Finding]:
     if recipe is None or not case.wanted:
         return
     found = costs(case, recipe)
-    for rule, why in (
-        ("stops", _stops(case, found)),
-        ("repeats", _repeated(case, found)),
-        ("disturbs", _disturbs(case, recipe)),
-        ("survives", _survives(case, found)),
-        ("alternatives", _alternatives(case)),
-    ):
-        yield note(rule, why, group_id)
+    yield note("stops", _stops(case, found), group_id)
+    yield note("repeats", _repeated(case, found), group_id)
+    yield note("disturbs", _disturbs(case, recipe), group_id)
+    yield note("survives", _survives(case, found), group_id)
+    yield note("alternatives", _alternatives(case), group_id)
     if case.group.type is GroupType.CLASSIC:
         yield note("no-upgrade", NO_UPGRADE, group_id)
 

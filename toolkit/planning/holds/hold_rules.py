@@ -21,6 +21,7 @@ from toolkit.planning.holds.hold_context import (
     HoldContext,
     Recipe,
 )
+from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import block, note
 from toolkit.planning.selection.scope import scopes_of
@@ -45,7 +46,7 @@ def group_kind(group: Group) -> str:
         case GroupType.SIMPLE:
             return "it has no members of its own: stop its readers and reset it"
         case GroupType.UNKNOWN:
-            return "it is a type of group this version does not know"
+            return UNKNOWN_TYPE
         case _:
             return ""
 
@@ -214,6 +215,8 @@ def another_hold(case: HoldContext) -> Iterator[Finding]:
 
 def other_end(case: HoldContext) -> Iterator[Finding]:
     """What is added to a hold ends with it, so it has to be meant to end then."""
+    if case.terms.for_move:
+        return
     now, hold_for = case.index.snapshot.taken_at, case.terms.hold_for
     wanted = now + hold_for if hold_for else None
     for member in holders(case.group):

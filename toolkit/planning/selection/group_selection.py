@@ -16,6 +16,9 @@ from toolkit.planning.selection.index import Index
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.scope import scopes_of
 
+NO_OFFSETS = "a share group has no committed offsets (KIP-932)"
+UNKNOWN_TYPE = "it is a type of group this version does not know"
+
 
 def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
     """
@@ -76,10 +79,10 @@ def why_not_idle(
     for problem in problems:
         yield block("unreadable", f"its {problem.what} could not be read: {problem.why}")
     if group.type is GroupType.SHARE:
-        yield block("share-group", "a share group has no committed offsets (KIP-932)")
+        yield block("share-group", NO_OFFSETS)
         return
     if group.type is GroupType.UNKNOWN and not problems:
-        yield block("unreadable", "it is a type of group this version does not know")
+        yield block("unreadable", UNKNOWN_TYPE)
     if group.is_live and not is_held(group, changed):
         yield block("group-live", why_live(group, Action.COMMIT, changed))
 

@@ -18,6 +18,7 @@ from toolkit.planning.selection.index import Index
 Part = Step | Finding
 
 SHOWN_NAMES = 5
+PENDING = "an open transaction is about to commit here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,12 @@ class Facts:
             return ""
         return f"{offset} is outside the log, which has {log.log_start} to {log.log_end}"
 
+    def unlisted(self, group_id: str) -> Iterator[Finding]:
+        """Yield that it is not known whether a group exists, where not all could be listed."""
+        why = self.index.snapshot.why_unlisted
+        if why and group_id not in self.groups:
+            yield block("unreadable", f"whether it exists is not known: {why}", group_id)
+
     def unreadable(self, group_id: str) -> Iterator[Finding]:
         """Yield what could not be read of a group and of its committed offsets."""
         for problem in self.index.about_group.get(group_id, ()):
@@ -92,12 +99,8 @@ def commit_step(
     planned and blocked.
     """
     group = facts.groups.get(group_id)
-    if group is None and facts.index.snapshot.why_unlisted:
-        yield block(
-            "unreadable",
-            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
-            group_id,
-        )
+    if unlisted := tuple(facts.unlisted(group_id)):
+        yield from unlisted
         return
     unread = facts.index.unread.get(group_id, {})
     changes = [
@@ -138,6 +141,11 @@ def plan_of(
         allows=allows,
         topic_ids={name: snapshot.topic_ids[name] for name in topics if name in snapshot.topic_ids},
     )
+
+
+def pending(group_id: str, partition: TopicPartition) -> Finding:
+    """Return what blocks where an open transaction would commit over a change, or after a copy."""
+    return block("pending-transaction", PENDING, group_id, partition)
 
 
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:

@@ -17,7 +17,7 @@ cannot be planned is a finding.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -35,7 +35,7 @@ MOST_PARTITIONS = 100_000  # of one topic; a larger range is a slip of the keybo
 NO_TOPIC = "the topic does not exist"
 NO_PARTITION = "the partition does not exist"
 NO_LEADER = "it has no leader"
-RULES = {NO_TOPIC: "missing-partition", NO_PARTITION: "missing-partition", NO_LEADER: "no-leader"}
+MISSING = frozenset({NO_TOPIC, NO_PARTITION})
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +137,8 @@ def choose_partitions(
         if not meant:
             why = "it has committed nothing"
             findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
-    faults = {partition: _fault(index, partition, unread) for partition in sorted(meant)}
-    findings += [
-        Finding(*fault, group_id, *partition) for partition, fault in faults.items() if fault
-    ]
+    faults = {partition: _fault(index, group_id, partition) for partition in sorted(meant)}
+    findings += filter(None, faults.values())
     return ChosenPartitions(tuple(p for p, fault in faults.items() if not fault), tuple(findings))
 
 
@@ -164,12 +162,12 @@ def _uncommitted(
         why = f"nothing is committed for {topic}:{ranges(others)}, which is left so"
         yield Finding("no-commit", Severity.NOTE, why, group_id, topic, only)
     elif not known and not any(partition.topic == topic for partition in meant):
-        yield _missing_topic(index, group_id, topic)
+        yield missing_topic(index, group_id, topic)
 
 
 def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
     if scope.topic not in index.partitions:
-        return _missing_topic(index, group_id, scope.topic)
+        return missing_topic(index, group_id, scope.topic)
     why = "the group never committed this topic; --new-topics allows it"
     return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
 
@@ -184,34 +182,48 @@ def why_missing(
     """
     known = index.partitions.get(scope.topic, frozenset()) | set(committed)
     if not known:
-        return _missing_topic(index, group_id, scope.topic)
+        return missing_topic(index, group_id, scope.topic)
     if lacking := set(scope.partitions or ()) - known:
         why = f"{NO_PARTITION}: {ranges(lacking)}"
         return Finding("missing-partition", Severity.BLOCK, why, group_id, scope.topic)
     return None
 
 
-def _missing_topic(index: Index, group_id: str, topic: str) -> Finding:
+def missing_topic(index: Index, group_id: str, topic: str) -> Finding:
+    """Return what blocks where nothing is known of a topic's partitions."""
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "nothing was read about this topic"
-    return Finding(RULES.get(why, "unreadable"), Severity.BLOCK, why, group_id, topic)
+    return _unknown_log(why, group_id, topic)
 
 
-def _fault(
-    index: Index, partition: TopicPartition, unread: Mapping[TopicPartition, str]
-) -> tuple[str, Severity, str] | None:
-    """Return rule, severity and reason where a partition cannot be planned."""
+def missing_partition(index: Index, group_id: str, partition: TopicPartition) -> Finding:
+    """Return what blocks where a topic does not have a partition."""
+    topic = partition.topic
+    why = f"{NO_PARTITION}: {topic} has {ranges(index.partitions.get(topic, ()))}"
+    return Finding("missing-partition", Severity.BLOCK, why, group_id, *partition)
+
+
+def _unknown_log(why: str, group_id: str, topic: str, partition: int | None = None) -> Finding:
+    """Return what blocks where a log could not be read, by the words in which reading said why."""
+    about = (Severity.BLOCK, why, group_id, topic, partition)
+    if why in MISSING:
+        return Finding("missing-partition", *about)
+    return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
+
+
+def _fault(index: Index, group_id: str, partition: TopicPartition) -> Finding | None:
+    """Return why a partition cannot be planned; None where it can."""
+    unread = index.unread.get(group_id, {})
     if partition in unread:
         why = f"its committed offset could not be read: {unread[partition]}"
-        return "unreadable", Severity.BLOCK, why
+        return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
     log = index.snapshot.logs.get(partition)
     if log is not None and log.log_start is not None and log.log_end is not None:
         return None
-    problem = index.log_problem(partition)
-    if problem:
-        return RULES.get(problem.why, "unreadable"), Severity.BLOCK, problem.why
+    if problem := index.log_problem(partition):
+        return _unknown_log(problem.why, group_id, *partition)
     known = index.partitions.get(partition.topic, frozenset())
     if known and partition.partition not in known:
-        why = f"{NO_PARTITION}: {partition.topic} has {ranges(known)}"
-        return "missing-partition", Severity.BLOCK, why
-    return "unreadable", Severity.BLOCK, "where its log begins and ends is not known"
+        return missing_partition(index, group_id, partition)
+    why = "where its log begins and ends is not known"
+    return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)

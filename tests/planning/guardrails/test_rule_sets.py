@@ -1,0 +1,76 @@
+"""Which rules there are, and which of them an operator may override: written out by hand."""
+
+from __future__ import annotations
+
+from toolkit.planning.guardrails import registry
+from toolkit.planning.guardrails.registry import RULES
+from toolkit.planning.guardrails.rule import Override
+
+OVERRIDABLE = {
+    *("stale-plan", "topic-made-anew", "keeps-committing", "pending-transaction"),
+    *("topic-never-used", "skips-unread-records", "before-log-start", "last-offsets"),
+    *("not-undoable", "hidden-offsets", "unreadable"),
+    *("too-many-groups", "too-many-partitions", "too-many-records"),
+    *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
+    *("cut-off-run", "foreign-hold", "no-committed-offset", "other-end", "releases-more"),
+}
+FINAL = {
+    *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
+    *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
+    *("topics-required", "protected-group"),
+    *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
+    *("streams-share", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
+    *("group-size", "another-hold"),
+    *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
+}
+OF_APPROVALS = {"group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"}
+BY_HAND = {"too-many-groups", "too-many-partitions", "too-many-records"}
+LASTING = {"read-only", "protected-group", "wrong-cluster"}
+PLANNED = {
+    *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
+    *("cut-off-run", "foreign-hold", "releases-more"),
+    *("group-exists", "in-the-future", "topics-required"),
+}
+
+
+def test_the_rules_are_these() -> None:
+    """No rule was lost, and none was added without saying so here."""
+    assert RULES.keys() == OVERRIDABLE | FINAL
+    assert {name for name, rule in RULES.items() if rule.by is None} == PLANNED
+
+
+def test_the_rules_that_an_operator_may_override_are_these() -> None:
+    """What could not be overridden cannot be overridden now, and the other way round."""
+    assert registry.OVERRIDABLE == OVERRIDABLE
+    assert registry.FINAL == FINAL
+
+
+def test_the_rules_that_only_a_fingerprint_may_override_are_these() -> None:
+    """A standing approval cannot override what its limits are about."""
+    assert {name for name, rule in RULES.items() if rule.override is Override.BY_HAND} == BY_HAND
+
+
+def test_the_rules_of_standing_approvals_are_these() -> None:
+    """They judge nothing that is approved by its fingerprint."""
+    assert {name for name, rule in RULES.items() if rule.only_standing} == OF_APPROVALS
+
+
+def test_the_rules_that_no_new_plan_passes_are_these() -> None:
+    """Where one of them blocks, planning again does not help."""
+    assert {name for name, rule in RULES.items() if rule.lasting} == LASTING
+
+
+def test_no_rule_is_there_twice() -> None:
+    """A second rule of a name would replace the first."""
+    tables = (*registry.JUDGED, *registry.HOLD_RULES, *registry.PLANNED)
+
+    assert len(tables) == len(RULES)
+    assert not RULES.keys() & registry.NOTES.keys()
+
+
+def test_every_rule_and_note_says_in_one_sentence_what_it_is_about() -> None:
+    """Help and documentation can show it."""
+    for name, text in {**{n: r.judges for n, r in RULES.items()}, **registry.NOTES}.items():
+        assert text[0].isupper(), name
+        assert text.endswith("."), name
+        assert 1 == text.count("."), name

@@ -76,9 +76,7 @@ class FrontEnds:
         return Answer(
             read_conclusion(conclusion).ending.exit_code,
             frozenset((str(f.severity), f.rule) for f in decision.findings),
-            decision.plan.fingerprint
-            if f"Fingerprint: {decision.plan.fingerprint}" in told
-            else "",
+            fingerprint if f"Fingerprint: {fingerprint}" in told else "",
             frozenset(re.findall(r"[a-z-]{3,}", " ".join(offered))),
         )
 

@@ -1,0 +1,69 @@
+"""The example of the documentation runs as it is written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+from desks import Held
+from rooms import Room
+
+from toolkit.report.display import collected
+
+PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+def shown_by(code: str, names: dict[str, object]) -> list[str]:
+    """Run code as the cells of a notebook, one a statement, and return what each object shows."""
+    told = []
+    for statement in ast.parse(code).body:
+        if isinstance(statement, ast.Expr):
+            value = eval(compile(ast.Expression(statement.value), PAGE, "eval"), names)  # noqa: S307 - our own page
+            with collected() as shown:
+                getattr(value, "_ipython_display_", lambda: None)()
+            told.append(" ".join(str(data.get("text/plain")) for data in shown))
+        else:
+            exec(compile(ast.Module([statement], []), PAGE, "exec"), names)  # noqa: S102 - our own page
+    return told
+
+
+def test_the_example_is_a_dry_run_and_then_a_reset(room: Room) -> None:
+    """As it comes it changes nothing; with the fingerprint that it shows it changes just that."""
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    group = room.group()
+    before = room.desk.held(group)
+    names: dict[str, object] = {
+        "cluster": "test",
+        "fleet_file": room.fleet_file,
+        "state": room.desk.state,
+        "groups": [group],
+        "mode": "to-offset",
+        "value": "2",
+        "topics": [],
+        "dry_run": True,
+        "approve": "",
+        "reason": "",
+        "overrides": [],
+        "limits": [],
+    }
+
+    change, decision, _, outcome = shown_by(code, names)
+
+    assert f"reset {group}" in change
+    assert "Dry run: nothing was changed" in decision
+    assert "Nothing was applied" in outcome
+    assert before == room.desk.held(group)
+
+    (fingerprint,) = re.findall(r"Fingerprint: (\w+)", decision)
+    approval = {"dry_run": False, "approve": fingerprint, "reason": "a test"}
+    *_, outcome = shown_by(code, names | approval)
+
+    assert "2 done, read back from the cluster" in outcome
+    assert "can be undone" in outcome
+    assert {2} == offsets_of(room.desk.held(group))
+
+
+def offsets_of(held: Held) -> set[int]:
+    """Return the offsets that groups hold."""
+    return {position.offset for positions in held.values() for position in positions.values()}

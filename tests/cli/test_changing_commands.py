@@ -293,7 +293,7 @@ def test_a_tampered_audit_log_is_found(
         (["delete-offsets", "--topic", "t"], "no group is named"),
         (["apply"], "which plan?"),
         (["apply", "no-such-file.json"], "no-such-file.json"),
-        (["copy", "--group", "g", "--to", "g"], "is both ends"),
+        (["copy", "--group", "g", "--to", "g"], "source and target are both"),
         (["restore", "no-such-file.json"], "no-such-file.json"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_look(run: Run, desk: Desk, apps: Applications, idle: str) -> None:
     assert result.counts["findings"] >= 3
     assert "planned" not in result.counts
     text = report(result)
-    assert "nobody is in the group; 7 d after the commit of" in text
+    assert "group has no members; 7 d after the commit at" in text
     assert "When committed offsets expire" in text
     assert "Nothing to do" in text
     assert HOSTILE not in text

@@ -73,7 +73,7 @@ def test_what_is_cut_or_left_out_says_so(shown: Shown) -> None:
     )
     html = html_of(shown)
 
-    assert "cut: the first 2,000 of 9,000 bytes" in html
+    assert "truncated: first 2,000 of 9,000 bytes" in html
     assert "7 more headers" in html
     assert "2 more partitions are not shown" in html
 

@@ -131,8 +131,8 @@ EXAMPLES = {
     ),
     "group-live": Example(
         case(now=facts(READER)),
-        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
-        "'offsetbook move'",
+        "group is Stable; members: app @ /10.0.0.1. Pause these partitions, or use 'offsetbook "
+        "move'",
         case(DELETION, facts(live("g", member("bills")))),
         ("g", None, None),
     ),
@@ -241,25 +241,25 @@ EXAMPLES = {
     ),
     "group-kind": Example(
         holding(live("g", type=GroupType.UNKNOWN)),
-        "it is a type of group this version does not know",
+        "group type is not supported by this version",
         holding(live("g", type=GroupType.CONSUMER)),
         ("g", None, None),
     ),
     "group-empty": Example(
         holding(IDLE),
-        "it has no members, so nothing reads it: reset it as it is",
+        "group is empty: reset it without a pause",
         holding(READER),
         ("g", None, None),
     ),
     "not-stable": Example(
         holding(replace(READER, state=GroupState.ASSIGNING)),
-        "it is Assigning: wait until it is Stable",
+        "group is Assigning: wait until it is Stable",
         holding(READER),
         ("g", None, None),
     ),
     "custom-protocol": Example(
         holding(replace(READER, protocol_type="connect")),
-        "its members speak the protocol 'connect', not a consumer's",
+        "protocol type is 'connect', not 'consumer'",
         holding(replace(READER, assignor="range")),
         ("g", None, None),
     ),
@@ -277,7 +277,7 @@ EXAMPLES = {
     ),
     "empty-too-briefly": Example(
         standing(empty_since(30), empty_for_days=31),
-        "unused for 30.0 days by its own record; empty_for_days is 31",
+        "unused for 30.0 days by group metadata record; empty_for_days is 31",
         standing(empty_since(30), empty_for_days=30),
         ("g", None, None),
     ),

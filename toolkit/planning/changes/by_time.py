@@ -47,29 +47,29 @@ class ToDatetime(Target):
         if facts.at != self.at or place.partition not in facts.at_time:
             problem = index.log_problem(place.partition)
             why = f": {problem.why}" if problem else ""
-            why = f"its offset at {_utc(self.at)} is not known{why}"
+            why = f"offset at {_utc(self.at)} is unknown{why}"
             return Aim(None, why, "unreadable", Severity.BLOCK)
         found = facts.at_time[place.partition]
         if found is None:
             return self._past_end(place, index)
-        why = f"the first record since {_utc(self.at)} is of {_utc(found.timestamp)}"
+        why = f"first record at or after {_utc(self.at)} has timestamp {_utc(found.timestamp)}"
         if 0 < found.offset <= place.log_start and found.timestamp > self.at:
-            return Aim(found.offset, f"{why}; the log begins there", "before-log-start")
+            return Aim(found.offset, f"{why}; this is the log start", "before-log-start")
         return Aim(found.offset, why)
 
     def findings(self, index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield that the instant is still to come."""
         if self.at > (now := index.snapshot.taken_at):
-            why = f"{_utc(self.at)} is still to come: it is {_utc(now)} now"
+            why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
             yield Finding("in-the-future", Severity.BLOCK, why)
 
     def _past_end(self, place: TargetPlace, index: Index) -> Aim:
-        why = f"no record is as young as {_utc(self.at)}"
+        why = f"no record at or after {_utc(self.at)}"
         if self.past_end is PastEnd.LATEST:
             end = ToLatest().aim(place, index)
             return Aim(end.to, f"{why}: {end.why}", "past-end")
         if self.past_end is PastEnd.KEEP:
-            return Aim(None, f"{why}: the committed offset stays as it is", "past-end")
+            return Aim(None, f"{why}: committed offset unchanged", "past-end")
         return Aim(None, why, "past-end", Severity.BLOCK)
 
 

@@ -16,7 +16,7 @@ from toolkit.model import LogOffsets
 from toolkit.plan import Position
 
 FIRST_EPOCH = 0
-STREAM_TIME_CLEARED = "the stream time of the old position is cleared"
+STREAM_TIME_CLEARED = "Kafka Streams commit metadata (stream time) cleared"
 
 
 def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
@@ -31,11 +31,13 @@ def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
     if offset == wanted.offset:
         if _can_have(wanted.leader_epoch, log):
             return wanted, ""
-        why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was made anew"
+        why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was re-created"
         return replace(wanted, leader_epoch=leader_epoch_at(log, offset)), why
-    where = f"the log start {start}" if wanted.offset < start else f"the log end {end}"
+    where = (
+        (f"the log start offset {start}") if wanted.offset < start else f"the log end offset {end}"
+    )
     side = "before" if wanted.offset < start else "past"
-    why = f"moved to {where}: {wanted.offset} is {side} it"
+    why = f"clamped to {where}: {wanted.offset} is {side} it"
     if is_stream_time(wanted.metadata):
         return Position(offset, leader_epoch_at(log, offset)), f"{why}; {STREAM_TIME_CLEARED}"
     return Position(offset, leader_epoch_at(log, offset), wanted.metadata), why

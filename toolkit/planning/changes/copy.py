@@ -39,7 +39,7 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
         yield from about_source(facts, source, chosen.partitions)
         yield from is_new(facts, target)
         committed = facts.commits(source)
-        why = f"where {source} is"
+        why = f"committed offset of {source}"
         wanted = {p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed}
         yield from commit_step(facts, target, wanted)
 
@@ -70,14 +70,14 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
     # Whatever is not known of the old group would be lost with it.
     refusals += facts.unreadable(source)
     if target in facts.groups:
-        refusals.append(block("group-exists", "a group of this name exists", target))
+        refusals.append(block("group-exists", "a group with this name already exists", target))
     yield from dict.fromkeys(refusals)
     committed = facts.commits(source)
     if not committed and not refusals:
-        yield note("no-commit", "it has committed nothing that a new group could have", source)
+        yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
         return
-    why = f"where {source} is"
+    why = f"committed offset of {source}"
     wanted = {p: (Position.of(commit), why) for p, commit in committed.items()}
     made = tuple(commit_step(facts, target, wanted))
     yield from about_source(facts, source, committed)
@@ -93,7 +93,7 @@ def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
     if group is None and facts.index.snapshot.why_unlisted:
         yield block(
             "unreadable",
-            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
+            f"unknown whether the group exists: {facts.index.snapshot.why_unlisted}",
             group_id,
         )
     elif group is None:
@@ -111,23 +111,25 @@ def about_source(
     group, committed = facts.groups[group_id], facts.commits(group_id)
     if group.is_live:
         at = facts.index.snapshot.taken_at
-        why = f"it is {group.state} and goes on; what it had committed at {at:%H:%M:%S} UTC counts"
+        why = f"group is {group.state}; its offsets as of {at:%H:%M:%S} UTC are copied"
         yield note("source-live", why, group_id)
     for partition in partitions:
         if partition in committed and committed[partition].pending:
-            why = "an open transaction is about to commit here"
+            why = "an open transaction has a pending offset commit for this partition"
             yield block("pending-transaction", why, group_id, partition)
 
 
 def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:
     """Yield that a group will be made, where it does not exist."""
     if group_id not in facts.groups:
-        why = "it does not exist, and is made as a group without members"
+        why = "group does not exist; it will be created as a group without members"
         yield note("new-group", why, group_id)
 
 
 def _check_names(source: str, target: str) -> None:
     if source == target:
-        raise UsageError(f"group {source!r} is both ends", hint="name another group as the target")
+        raise UsageError(
+            f"source and target are both group {source!r}", hint="use another target group"
+        )
     if not target:
         raise UsageError("the name of the target group is empty")

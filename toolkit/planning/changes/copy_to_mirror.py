@@ -96,17 +96,19 @@ class ByTime:
         if dated is None and log.log_start == log.log_end:
             return self._at(both, log.log_end, "the mirror is empty")
         if dated is None:
-            return None, f"no record of the source at or before {commit.offset} has a known time"
+            return None, f"no source record at or before {commit.offset} has a known timestamp"
         at = f"{dated.at:%Y-%m-%d %H:%M:%S} UTC"
-        what = "its next record" if dated.is_next else "the last record it has read"
+        what = "the next record" if dated.is_next else "the last record read"
         if both.partition not in self.found:
-            return None, f"where the mirror was at {at} is not known"
+            return None, f"the mirror's offset at {at} is unknown"
         spot = self.found[both.partition]
         if spot is None:
-            return self._at(both, log.log_end, f"the mirror has no record of {at} yet: its end")
-        why = f"{what} is of {at}"
+            return self._at(
+                both, log.log_end, f"mirror has no record at or after {at} yet: log end offset"
+            )
+        why = f"{what} has timestamp {at}"
         if not dated.is_next:
-            why += " and comes again"
+            why += "; it is redelivered"
         return self._at(both, spot.offset, why)
 
     def _at(self, both: Both, offset: int | None, why: str) -> tuple[Position, str]:
@@ -135,8 +137,7 @@ def plan_copy_between(
     """
     if source.cluster_id == mirror.cluster_id:
         raise UsageError(
-            f"{source.cluster} and {mirror.cluster} are one cluster, with the id "
-            f"{source.cluster_id!r}",
+            f"{source.cluster} and {mirror.cluster} are the same cluster, id {source.cluster_id!r}",
             hint="copy within the cluster",
         )
     scopes = parse_topics(topics)

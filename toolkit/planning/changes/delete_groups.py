@@ -44,7 +44,7 @@ def plan_delete_groups(
             if empty_for is None:
                 yield from _deleted(facts, group, _told(unused, snapshot.taken_at))
             elif group.is_live and group.group_id not in groups:
-                yield note("too-young", f"it is not empty: {group.state}", group.group_id)
+                yield note("too-young", f"group is {group.state}, not Empty", group.group_id)
             elif group.is_live:
                 yield from _deleted(facts, group, "")
             else:
@@ -61,10 +61,13 @@ def _if_old_enough(
 ) -> Iterator[Part]:
     told = _told(unused, facts.index.snapshot.taken_at)
     if unused is None:
-        why = "neither its own record in the log nor our sightings tell since when it is empty"
+        why = (
+            "unknown when the group became empty: no record in __consumer_offsets and no earlier "
+            "observation"
+        )
         yield note("age-unknown", why, group.group_id)
     elif facts.index.snapshot.taken_at - unused.since < empty_for:
-        yield note("too-young", f"{told}; asked for {format_duration(empty_for)}", group.group_id)
+        yield note("too-young", f"{told}; required: {format_duration(empty_for)}", group.group_id)
     else:
         yield note("empty-for", told, group.group_id)
         yield from _deleted(facts, group, told)
@@ -75,13 +78,13 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     unreadable = tuple(facts.unreadable(name))
     yield from unreadable
     if group.is_live:
-        yield block("group-live", f"it is {group.state}; members: {members_of(group)}", name)
+        yield block("group-live", f"group is {group.state}; members: {members_of(group)}", name)
         return
     if group.type is GroupType.UNKNOWN:
-        yield block("unreadable", "it is a type of group this version does not know", name)
+        yield block("unreadable", "group type is not supported by this version", name)
     for partition, commit in committed.items():
         if commit.pending:
-            said = "an open transaction is about to commit here"
+            said = "an open transaction has a pending offset commit for this partition"
             yield block("pending-transaction", said, name, partition)
     if not unreadable:
         changes = [Change(p, Position.of(commit), None, why) for p, commit in committed.items()]

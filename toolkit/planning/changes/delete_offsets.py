@@ -27,8 +27,7 @@ from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missi
 from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
 
 TOPICS_REQUIRED = (
-    "without a topic, all offsets of an idle group would be deleted: name topics, or say that all "
-    "are meant"
+    "this would delete all offsets of an empty group. Name the topics, or request all explicitly"
 )
 
 
@@ -61,7 +60,7 @@ def plan_delete_offsets(
             elif scopes or all_topics:
                 yield from _named(facts, group, scopes)
             elif group.is_live:
-                none = note("no-commit", "nothing that it does not subscribe to", group.group_id)
+                none = note("no-commit", "no unsubscribed offsets", group.group_id)
                 yield from tuple(_unsubscribed(facts, group)) or (none,)
             else:
                 yield block("topics-required", TOPICS_REQUIRED, group.group_id)
@@ -83,7 +82,7 @@ class _LeftFor:
 
     def __str__(self) -> str:
         """Return it in words, "" where anything goes."""
-        length = f"left behind for {format_duration(self.length)}" if self.length else ""
+        length = f"unsubscribed for {format_duration(self.length)}" if self.length else ""
         return ", ".join(
             filter(None, (length, f"in {counted(self.runs, 'run')}" if self.runs > 0 else ""))
         )
@@ -94,14 +93,14 @@ class _LeftFor:
             return ""
         sighting = self.sightings.get((group_id, topic))
         if sighting is None:
-            why = "no run of ours has told yet since when the group does not subscribe to it"
+            why = "no earlier run has observed this topic as unsubscribed"
             return Finding("age-unknown", Severity.NOTE, why, group_id, topic)
         at = f"{sighting.since:%Y-%m-%d %H:%M} UTC"
-        seen = f"seen left behind in {counted(sighting.seen, 'run')} since {at}"
+        seen = f"observed as unsubscribed in {counted(sighting.seen, 'run')} since {at}"
         is_long_enough = self.length is None or now - sighting.since >= self.length
         if is_long_enough and sighting.seen >= self.runs:
             return seen
-        return Finding("too-young", Severity.NOTE, f"{seen}; asked: {self}", group_id, topic)
+        return Finding("too-young", Severity.NOTE, f"{seen}; required: {self}", group_id, topic)
 
 
 ANY_AGE = _LeftFor()
@@ -153,7 +152,7 @@ def why_kept(group: Group, topic: str) -> Finding | None:
     if why := why_left_out(group):
         if group.type is not GroupType.UNKNOWN and why != group.unreadable_subscription:
             return block("group-live", why, group.group_id)
-        return block("unreadable", f"what it subscribes to is not known: {why}", group.group_id)
+        return block("unreadable", f"the group's subscription is unknown: {why}", group.group_id)
     readers = [member for member in group.members if topic in member.subscription.topics]
     if not readers:
         return None
@@ -209,7 +208,7 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
     """
     there = {*facts.commits(group.group_id), *facts.index.unread.get(group.group_id, ())}
     if not scopes and not there:
-        yield note("no-commit", "it has committed nothing", group.group_id)
+        yield note("no-commit", "no committed offsets", group.group_id)
     for scope in scopes:
         numbers = {partition.partition for partition in there if partition.topic == scope.topic}
         if missing := why_missing(facts.index, group.group_id, scope, committed=numbers):
@@ -218,7 +217,7 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
         lacking = set(scope.partitions or ()) - numbers
         if lacking or not numbers:
             what = TopicScope(scope.topic, tuple(sorted(lacking)) or None)
-            why = f"nothing is committed for {what}"
+            why = f"no committed offset for {what}"
             yield Finding("no-commit", Severity.NOTE, why, group.group_id, scope.topic)
 
 
@@ -226,7 +225,7 @@ def _deleted(facts: Facts, group: Group, whys: Mapping[TopicPartition, str]) -> 
     committed = facts.commits(group.group_id)
     for partition in whys:
         if committed[partition].pending:
-            said = "an open transaction is about to commit here"
+            said = "an open transaction has a pending offset commit for this partition"
             yield block("pending-transaction", said, group.group_id, partition)
     changes = [Change(p, Position.of(committed[p]), None, why) for p, why in whys.items()]
     if changes:

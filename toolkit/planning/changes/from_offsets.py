@@ -1,4 +1,4 @@
-"""A reset's target that was written down: in a file, by another group, in a backup."""
+"""A reset's target that was given in the input: in a file, by another group, in a backup."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class FromOffsets(Target):
         """Return the row's offset."""
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]
-        return Aim(rows[place.partition], "as written down")
+        return Aim(rows[place.partition], "as given in the input")
 
     def findings(self, index: Index, groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield that they are of another cluster, which rows are for other groups, who has none."""
         if self.cluster_id not in {None, index.snapshot.cluster_id}:
-            why = f"these are offsets of another cluster, with the id {self.cluster_id!r}"
+            why = f"these offsets are from another cluster, id {self.cluster_id!r}"
             yield Finding("other-cluster", Severity.BLOCK, why)
         asked = {group.group_id for group in groups}
         others = sorted(name for name in self.rows if name is not None and name not in asked)
@@ -60,11 +60,11 @@ class FromOffsets(Target):
             count = sum(len(self.rows[name]) for name in others)
             more = ", ..." if len(others) > 5 else ""
             names = f"{', '.join(others[:5])}{more}"
-            why = f"{count:,} rows are for groups that were not asked for: {names}; left out"
+            why = f"{count:,} rows are for groups that are not selected: {names}; skipped"
             yield Finding("other-groups", Severity.NOTE, why)
         for name in sorted(asked):
             if not self.named(name):
-                yield Finding("no-row", Severity.BLOCK, "no row is written down for it", name)
+                yield Finding("no-row", Severity.BLOCK, "the input has no row for this group", name)
 
 
 def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None) -> FromOffsets:
@@ -88,13 +88,13 @@ def narrow(
     findings = []
     inside = {partition for partition in named if any(partition in scope for scope in scopes)}
     if left_out := len(named) - len(inside):
-        why = f"{left_out:,} rows are for other partitions than those asked for; left out"
+        why = f"{left_out:,} rows are for partitions that are not selected; skipped"
         findings.append(Finding("other-partitions", Severity.NOTE, why, group_id))
     for scope in scopes:
         have = {partition.partition for partition in inside if partition.topic == scope.topic}
         lacking = set(scope.partitions or ()) - have
         if lacking or not have:
             what = f"{scope.topic}:{ranges(lacking)}" if lacking else scope.topic
-            why = f"no row is written down for {what}"
+            why = f"the input has no row for {what}"
             findings.append(Finding("no-row", Severity.BLOCK, why, group_id, scope.topic))
     return scopes_of(inside), findings

@@ -34,10 +34,11 @@ from toolkit.planning.selection.scope import scopes_of
 
 BACKGROUND = HoldFacts()
 UNHELD = (
-    "its partitions cannot be held (KIP-1071): those that read them are evicted, wait while they "
-    "are moved, and read again on all their partitions what they have not committed yet; what they "
-    "commit next is watched for half a minute. Under load a stream thread may end by it: with the "
-    "default exception handler its instance then stops, with REPLACE_THREAD it continues"
+    "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "
+    "rejoin, and wait for the new offsets; on all their partitions, uncommitted records are "
+    "redelivered. Their next commits are monitored for about half a minute. Under load this may "
+    "end a stream thread: with the default exception handler its instance then stops, with "
+    "REPLACE_THREAD it continues"
 )
 
 Replan = Callable[[Snapshot], Plan]

@@ -35,7 +35,7 @@ from toolkit.planning.selection.scope import (
 )
 
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
-LEFT_BEHIND = "goes on with the hold of a process that is gone"
+LEFT_BEHIND = "takes over the hold of a crashed keeper"
 HOLD_TERMS = HoldTerms()
 BACKGROUND = HoldFacts()
 
@@ -52,10 +52,12 @@ def plan_pause(
     Plan to keep partitions of one group from its members while the others go on.
 
     `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError
-    where a scope cannot be read or no topic is named.
+    where a scope cannot be read or no topic given.
     """
     if not topics:
-        raise UsageError("no topic is named", hint="--topic orders:0,1, or a whole topic")
+        raise UsageError(
+            "no topic given", hint=("name partitions (orders:0,1) or a whole topic (orders)")
+        )
     scopes = parse_topics(topics)
     facts = Facts.of(snapshot)
     known = facts.groups.get(group)
@@ -103,18 +105,20 @@ def plan_resume(
             yield no_such_group(group, snapshot.why_unlisted)
             return
         if not known.described:
-            yield block("unreadable-member", "its members are not known", group)
+            yield block("unreadable-member", "the group's members are unknown", group)
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from (f for f in missing if not _names_paused(f, known))
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
         # What is committed is of no interest: nothing is moved.
         hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
-        yield from (block("unreadable", f"its {p.what}: {p.why}", group) for p in hidden)
+        yield from (
+            block("unreadable", f"{p.what} could not be read: {p.why}", group) for p in hidden
+        )
         idle = [p for p in partitions if p not in held]
         if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)
         elif not scopes and not held and not hidden:
-            yield note("not-paused", "nothing of it is paused", group)
+            yield note("not-paused", "no partition of this group is paused", group)
         yield from _of_others(known, held, by)
         if held:
             changes = [
@@ -132,7 +136,9 @@ def judge(case: HoldContext) -> Iterator[Finding]:
         if why := why_not(case.group):
             yield block(rule, why, case.group.group_id)
     for problem in case.index.about_group.get(case.group.group_id, ()):
-        yield block("unreadable", f"its {problem.what}: {problem.why}", case.group.group_id)
+        yield block(
+            "unreadable", f"{problem.what} could not be read: {problem.why}", case.group.group_id
+        )
     for judge_by in CASE_RULES:
         yield from judge_by(case)
     yield from cost_notes(case)
@@ -148,7 +154,7 @@ def every_partition(
         known = index.partitions.get(scope.topic, frozenset())
         problem = index.about_log.get((scope.topic, None))
         if not known:
-            why = problem.why if problem else "nothing was read about this topic"
+            why = problem.why if problem else "this topic was not read"
             rule = RULES.get(why, "unreadable")
             missing.append(Finding(rule, Severity.BLOCK, why, group_id, scope.topic))
             continue
@@ -166,14 +172,14 @@ def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterat
     """Say which partitions are paused already, and by whom."""
     for member in holders(group):
         if again := [p for p in partitions if p in member.holds]:
-            why = f"{in_short(again)} is paused already, by {holder_in_words(member)}"
+            why = f"{in_short(again)} is already paused by {holder_in_words(member)}"
             yield note("already-paused", why, group.group_id)
 
 
 def _why_held(case: HoldContext, partition: TopicPartition) -> str:
     owner, lag = case.owners.get(partition), case.lag(partition)
-    whose = f"owned by {owner.in_words}" if owner else "owned by nobody"
-    return f"{whose}; nothing committed" if lag is None else f"{whose}; lag {lag:,}"
+    whose = f"owned by {owner.in_words}" if owner else "no owner"
+    return f"{whose}; no committed offset" if lag is None else f"{whose}; lag {lag:,}"
 
 
 def _names_paused(finding: Finding, group: Group) -> bool:
@@ -194,8 +200,11 @@ def _of_others(
         if not mine[True] or is_ours(member, by):
             continue
         who = holder_in_words(member)
-        why = f"{in_short(mine[True])} is held by {who}, who may have a reason"
-        yield block("foreign-hold", f"{why}; --force resumes it", group.group_id)
+        why = f"{in_short(mine[True])} was paused by {who}"
+        yield block("foreign-hold", f"{why}. Use --force to resume it anyway", group.group_id)
         if group.type is GroupType.CLASSIC and mine[False]:
-            why = f"{who} holds {in_short(mine[False])} too, which would resume with it: name all"
+            why = (
+                f"{who} also paused {in_short(mine[False])}, which would be resumed as well; name "
+                "all of them"
+            )
             yield block("releases-more", why, group.group_id)

@@ -48,14 +48,17 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
     kept = []
     for partition, commit in facts.commits(name).items():
         if commit.pending:
-            why = "it does not expire while a transaction is open that is about to commit here"
+            why = (
+                "does not expire: an open transaction has a pending offset commit for this "
+                "partition"
+            )
             yield note("pending-transaction", why, name, partition)
         else:
             kept.append(_same(partition, Position.of(commit)))
     if group.type is GroupType.UNKNOWN:
-        yield block("unreadable", "it is a type of group this version does not know", name)
+        yield block("unreadable", "group type is not supported by this version", name)
     elif not kept:
-        yield note("no-commit", "it has nothing that could expire", name)
+        yield note("no-commit", "no offsets that can expire", name)
     elif group.type in CLOCK_OF_EACH:
         yield facts.step(name, Action.COMMIT, kept)
     else:
@@ -63,7 +66,7 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
 
 
 def _same(partition: TopicPartition, position: Position) -> Change:
-    return Change(partition, position, position, "the same again, for its expiry clock")
+    return Change(partition, position, position, "re-committed unchanged to reset retention")
 
 
 def _live(facts: Facts, group: Group) -> Iterator[Part]:
@@ -72,16 +75,16 @@ def _live(facts: Facts, group: Group) -> Iterator[Part]:
     if not committed:
         return
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
-        yield note("not-expiring", "none of its offsets expires while it is live", group.group_id)
+        yield note("not-expiring", "no offset expires while the group is live", group.group_id)
     elif why := why_left_out(group):
-        said = f"which of its offsets may expire is not known: {why}"
+        said = f"unknown which offsets may expire: {why}"
         yield note("cannot-rescue", said, group.group_id)
     elif topics := sorted({p.topic for p in committed} - group.subscribed_topics):
         why = (
-            f"no member subscribes to {', '.join(topics)}, so these offsets expire, and only a "
-            "member could commit them again"
+            f"offsets of unsubscribed topics {', '.join(topics)} will expire; only a member of "
+            "the group could commit them again"
         )
         yield note("cannot-rescue", why, group.group_id)
     else:
-        why = "none of its offsets expires while it is live: it subscribes to all their topics"
+        why = "no offset expires while the group is live: it subscribes to all their topics"
         yield note("not-expiring", why, group.group_id)

@@ -130,12 +130,15 @@ def _findings(aim: Aim, place: TargetPlace) -> Iterator[Finding]:
     """Yield what the target says of a place, what is gone there, and what is about to happen."""
     about = (place.group.group_id, *place.partition)
     if place.commit and place.commit.pending:
-        why = "an open transaction is about to commit here"
+        why = "an open transaction has a pending offset commit for this partition"
         yield Finding("pending-transaction", Severity.BLOCK, why, *about)
     if aim.rule:
         yield Finding(aim.rule, aim.severity, aim.why, *about)
     elif aim.to is not None and max(0, _offset(aim.to)) < place.log_start:
-        why = f"{_offset(aim.to)} is before the log start {place.log_start}: records are gone"
+        why = (
+            f"offset {_offset(aim.to)} is before the log start offset {place.log_start}: those "
+            "records are deleted"
+        )
         yield Finding("before-log-start", Severity.NOTE, why, *about)
 
 

@@ -67,8 +67,8 @@ def plan_restore(
     scopes = parse_topics(topics)
     if saved.cluster_id is None or saved.taken_at is None:
         raise UsageError(
-            "a file that does not say of which cluster it is, and when, is not a backup",
-            hint="a reset takes offsets from any file",
+            "this file has no cluster and time, so it cannot be restored",
+            hint="use a reset, which accepts offsets from any file",
         )
     facts = Facts.of(snapshot)
     by_group = _by_group(saved)
@@ -76,14 +76,14 @@ def plan_restore(
     then = saved.topic_ids if saved.cluster_id == snapshot.cluster_id else {}
     if into and len(names) != 1:
         raise UsageError(
-            f"the offsets of {len(names):,} groups cannot go into the one group {into!r}",
-            hint="name the one group of the backup that is meant",
+            f"the offsets of {len(names):,} groups cannot be restored into one group, {into!r}",
+            hint="select one group of the backup",
         )
 
     def parts() -> Iterator[Part]:
         yield from _other_cluster(saved, snapshot)
         for name in missing:
-            yield block("no-row", "the backup has no offsets of such a group", name)
+            yield block("no-row", "the backup has no offsets of this group", name)
         for name in names:
             restored = _restored(facts, into or name, by_group[name], scopes)
             yield from with_topics_made_anew(restored, then, snapshot)
@@ -98,8 +98,8 @@ def plan_restore(
 def _other_cluster(saved: SavedCommits, snapshot: Snapshot) -> Iterator[Finding]:
     if saved.cluster_id != snapshot.cluster_id:
         why = (
-            f"the backup is of cluster {saved.cluster} with the id {saved.cluster_id!r}, this "
-            f"one is {snapshot.cluster} with {snapshot.cluster_id!r}"
+            f"the backup is from cluster {saved.cluster}, id {saved.cluster_id!r}; this cluster "
+            f"is {snapshot.cluster}, id {snapshot.cluster_id!r}"
         )
         yield Finding("other-cluster", Severity.BLOCK, why)
 
@@ -126,7 +126,10 @@ def _restored(
     others = facts.commits(group_id).keys() - positions.keys()
     if others and not scopes:
         topics = ", ".join(sorted({partition.topic for partition in others}))
-        why = f"{len(others):,} of its committed offsets are not in the backup and stay: {topics}"
+        why = (
+            f"{len(others):,} committed offsets of the group are not in the backup and stay "
+            f"unchanged: {topics}"
+        )
         yield note("not-in-backup", why, group_id)
 
 

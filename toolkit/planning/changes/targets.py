@@ -83,7 +83,10 @@ class ToLatest(Target):
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the last stable offset."""
         if place.last_stable < place.log_end:
-            why = f"the last stable offset: a transaction is open; the log ends at {place.log_end}"
+            why = (
+                "last stable offset, because a transaction is open; log end offset is "
+                f"{place.log_end}"
+            )
             return Aim(place.last_stable, why)
         return Aim(place.log_end, "the log end")
 
@@ -97,13 +100,13 @@ class ToCurrent(Target):
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the committed offset, or the end of the log that is nearest to it."""
         if place.commit is None:
-            return Aim(None, "nothing is committed here, so there is nothing to heal", "no-commit")
+            return Aim(None, "no committed offset to clamp", "no-commit")
         committed = place.commit.offset
         if committed < place.log_start:
-            return Aim(place.log_start, f"the log start: {committed} is before it")
+            return Aim(place.log_start, f"log start offset: {committed} is before it")
         if committed > place.log_end:
-            return Aim(place.log_end, f"the log end: {committed} is past it")
-        return Aim(committed, "it is inside the log")
+            return Aim(place.log_end, f"log end offset: {committed} is past it")
+        return Aim(committed, "in range, unchanged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class ToOffset(Target):
     def __post_init__(self) -> None:
         """Refuse a negative offset, which the real tool takes for 0 (R08)."""
         if self.offset < 0:
-            hint = "0 or more; shift-by goes back from where the group is"
+            hint = "use 0 or more; shift-by moves back from the committed offset"
             raise UsageError(f"an offset cannot be negative: {self.offset}", hint=hint)
 
     @property
@@ -142,7 +145,7 @@ class ShiftBy(Target):
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the commit plus the shift, also from a commit that is outside the log (R14)."""
         if place.commit is None:
-            return Aim(None, "nothing is committed here that could be shifted", "no-commit")
+            return Aim(None, "no committed offset to shift", "no-commit")
         way = "back" if self.records < 0 else "forward"
         why = f"{abs(self.records):,} {way} from {place.commit.offset}"
         return Aim(place.commit.offset + self.records, why)

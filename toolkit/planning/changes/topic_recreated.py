@@ -14,7 +14,7 @@ from toolkit.plan import Finding, Severity, Step
 from toolkit.planning.selection.plan_parts import Part
 
 RULE = "topic-made-anew"
-WHY = "the topic was deleted and made anew since: these offsets are of records that are gone"
+WHY = "topic was deleted and re-created: these offsets refer to records that no longer exist"
 
 
 def is_another_topic(then: Mapping[str, str], now: Mapping[str, str], topic: str) -> bool:

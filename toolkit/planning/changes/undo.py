@@ -57,7 +57,7 @@ def plan_undo(
     for step in reversed(done.steps):
         needs = undone.get(step.group_id, "")
         if any(_stops(part, needs) for part in parts):
-            why = f"it stays as it is while {needs} cannot be brought back as it was"
+            why = f"kept, because {needs} cannot be restored"
             parts.append(note("kept", why, step.group_id))
             continue
         waits = any(isinstance(part, Step) and part.group_id == needs for part in parts)
@@ -107,7 +107,7 @@ def _stops(part: Part, group_id: str) -> bool:
 
 
 def _nothing(done: Plan) -> Finding:
-    why = "everything is as it was before"
+    why = "everything is already as before the run"
     if all(change.before == change.after for _, change in done.changes):
         why = "no committed offset was changed"
     return Finding("nothing-to-undo", Severity.NOTE, why)
@@ -117,10 +117,10 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
     """Yield the steps that take one step back, and what stands in their way."""
     group = facts.groups.get(step.group_id)
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
-        why = "it had no committed offsets, with which it could come back"
+        why = "cannot be restored: the group had no committed offsets"
         yield note("cannot-come-back", why, step.group_id)
     if unlisted := facts.index.snapshot.why_unlisted if group is None else "":
-        yield block("unreadable", f"whether it exists is not known: {unlisted}", step.group_id)
+        yield block("unreadable", f"unknown whether the group exists: {unlisted}", step.group_id)
         return
     changes = []
     for change in step.changes:
@@ -141,13 +141,15 @@ def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change |
     """Return how one change is taken back, why it is not, or None where there is nothing to do."""
     partition, before = change.partition, change.before
     if why := facts.index.unread.get(group_id, {}).get(partition):
-        return block("unreadable", f"its commit could not be read: {why}", group_id, partition)
+        return block(
+            "unreadable", f"committed offset could not be read: {why}", group_id, partition
+        )
     holds = facts.held(group_id, partition)
     if before in {change.after, holds}:
         return None
     why = "as it was before"
     if holds != change.after:
-        why = f"{shown(holds)} is committed now, and not {shown(change.after)} as this run left it"
+        why = f"committed offset is {shown(holds)}, not {shown(change.after)} as left by this run"
         if moved is not Moved.RESTORE:
             return block("moved-since", why, group_id, partition)
     problem = facts.index.log_problem(partition)
@@ -161,8 +163,8 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
     """Commit what was there; that brings a group back which is gone."""
     if step.group_id not in facts.groups and step.type is not GroupType.SIMPLE:
         why = (
-            f"it was a {step.type} group and comes back as one without members; until a consumer "
-            "joins, the expiry clock of each offset starts when it is committed"
+            f"was a {step.type} group; restored as a group without members. Until a consumer "
+            "joins, retention counts from each offset's commit time"
         )
         yield note("comes-back-simple", why, step.group_id)
     wanted = {c.partition: (c.after, c.why) for c in changes if c.after is not None}

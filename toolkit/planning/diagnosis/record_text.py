@@ -87,7 +87,7 @@ def decode(field: Excerpt | None, *, most_characters: int = MOST_CHARACTERS) -> 
     shown = text[:most_characters]
     is_cut = len(shown) < len(text) or not is_whole
     shown_bytes = len(shown.encode())
-    note = f"cut: the first {shown_bytes:,} of {field.size_bytes:,} bytes" if is_cut else ""
+    note = f"truncated: first {shown_bytes:,} of {field.size_bytes:,} bytes" if is_cut else ""
     return Decoded(form, shown, field.size_bytes, note)
 
 
@@ -123,18 +123,18 @@ def _hex(field: Excerpt) -> Decoded:
     shown = field.start[:MOST_HEX_BYTES]
     notes = []
     if len(shown) < field.size_bytes:
-        notes.append(f"cut: the first {len(shown):,} of {field.size_bytes:,} bytes")
+        notes.append(f"truncated: first {len(shown):,} of {field.size_bytes:,} bytes")
     schema_id = int.from_bytes(field.start[1:5], "big")
     if field.size_bytes in {4, 8}:
         number = int.from_bytes(field.start, "big", signed=True)
-        notes.append(f"as a whole number: {number}")
+        notes.append(f"as integer: {number}")
     elif (
         field.size_bytes > 5 and field.start[0] == CONFLUENT_MAGIC and 0 < schema_id < MOST_SCHEMAS
     ):
-        notes.append(f"begins as with a schema registry, schema id {schema_id}")
+        notes.append(f"looks like schema registry format, schema id {schema_id}")
     letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in shown[:HEX_LETTERS])
     if any(letter.isalnum() for letter in letters):
-        notes.append(f"as letters: {letters}")
+        notes.append(f"as text: {letters}")
     return Decoded(Form.HEX, shown.hex(" "), field.size_bytes, "; ".join(notes))
 
 

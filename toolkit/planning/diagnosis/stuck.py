@@ -16,7 +16,7 @@ says so; where it may be, or where it cannot be said, the row says what is missi
 | left over | the group lives, and no member subscribes to the topic |
 | nobody reads | the group has no members |
 | moves | the commit went on |
-| nothing waits | everything is read |
+| nothing waits | caught up |
 | not known | nothing is committed, or something could not be read |
 """
 
@@ -175,24 +175,27 @@ def _rules(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     if case.moved:
         yield Verdict.MOVES, _movement(case.moved, looks.apart_s)
     if case.lag == 0:
-        yield Verdict.NOTHING_WAITS, "everything is read"
+        yield Verdict.NOTHING_WAITS, "caught up"
     if case.holder:
-        yield Verdict.PAUSED, f"held back from the members by {_holder(case.holder)}"
+        yield Verdict.PAUSED, f"paused by {_holder(case.holder)}"
     yield from _of_the_group(case, looks)
     if case.stable_lag == 0:
-        yield Verdict.TRANSACTION, f"read up to an open transaction; {_waiting(case, looks)}"
+        yield Verdict.TRANSACTION, f"blocked by an open transaction; {_waiting(case, looks)}"
     yield _still(case, looks)
 
 
 def _of_the_log(case: _Evidence) -> Iterator[Judged]:
     if case.committed is None:
-        yield Verdict.UNKNOWN, "nothing is committed: where it starts is a setting of its consumers"
+        yield Verdict.UNKNOWN, "no committed offset: consumers start according to auto.offset.reset"
     if case.position == BEYOND_LOG_END:
-        yield Verdict.OUTSIDE, "committed beyond the log end: the topic was cut or made anew"
+        yield (
+            Verdict.OUTSIDE,
+            ("committed offset is past the log end offset: the topic was truncated or re-created"),
+        )
     if case.lag is None:
-        yield Verdict.UNKNOWN, "where its log begins and ends could not be read"
+        yield Verdict.UNKNOWN, "log start and log end offset could not be read"
     if case.position == LOST_RECORDS and not case.moved:
-        yield Verdict.OUTSIDE, f"{case.lost:,} records were deleted before they were read"
+        yield Verdict.OUTSIDE, f"{case.lost:,} unread records were deleted"
 
 
 def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
@@ -204,30 +207,33 @@ def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     elif not group.unreadable_subscription and (
         case.partition.topic not in group.subscribed_topics
     ):
-        yield Verdict.LEFT_OVER, "no member subscribes to the topic, so nobody will read it"
+        yield Verdict.LEFT_OVER, "no member subscribes to the topic"
 
 
 def _still(case: _Evidence, looks: _Samples) -> Judged:
     """Judge a partition in which records wait and the commit did not move."""
     waiting = _waiting(case, looks)
     if case.moved is None:
-        return Verdict.PERHAPS, f"its commit came between the looks; {waiting}"
-    stood = f"committed {case.committed:,} for at least {format_duration(case.stood_s)}; {waiting}"
+        return Verdict.PERHAPS, f"committed between the two samples; {waiting}"
+    stood = (
+        f"committed offset {case.committed:,} unchanged for at least "
+        f"{format_duration(case.stood_s)}; {waiting}"
+    )
     if not case.owner:
-        stood += "; no member owns it"
+        stood += "; no owner"
     elif case.owner in looks.moving_owners:
-        stood += "; other partitions of its owner moved on meanwhile"
+        stood += "; other partitions of this owner made progress"
     if not case.waited_between:
-        return Verdict.PERHAPS, f"{stood}; nothing waited yet at the first look"
+        return Verdict.PERHAPS, f"{stood}; no lag in the first sample"
     if case.stood_s <= looks.patience_s:
-        unknown = "" if case.stood_known else ", and when it committed is not known"
+        unknown = "" if case.stood_known else "; commit time unknown"
         return (
             Verdict.PERHAPS,
             f"{stood}; not for longer than {format_duration(looks.patience_s)}{unknown}",
         )
     waited_s = _waited_s(case, looks)
     if waited_s is None and looks.apart_s <= looks.patience_s:
-        return Verdict.PERHAPS, f"{stood}; when the first of them was written is not known"
+        return Verdict.PERHAPS, f"{stood}; age of the oldest unread record unknown"
     if waited_s is not None and max(waited_s, looks.apart_s) <= looks.patience_s:
         return Verdict.PERHAPS, f"{stood}; not for longer than {format_duration(looks.patience_s)}"
     return Verdict.STUCK, stood
@@ -235,14 +241,14 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
 
 def _movement(moved: int, apart_s: float) -> str:
     way = "on" if moved > 0 else "back"
-    return f"went {way} by {abs(moved):,} in {format_duration(apart_s)}"
+    return f"moved {way} by {abs(moved):,} in {format_duration(apart_s)}"
 
 
 def _waiting(case: _Evidence, looks: _Samples) -> str:
-    some = "1 record waits" if case.lag == 1 else f"{case.lag:,} records wait"
+    some = "1 unread record" if case.lag == 1 else f"{case.lag:,} unread records"
     waited_s = _waited_s(case, looks)
     return (
-        some if waited_s is None else f"{some}, the first written {format_duration(waited_s)} ago"
+        some if waited_s is None else f"{some}, the oldest written {format_duration(waited_s)} ago"
     )
 
 

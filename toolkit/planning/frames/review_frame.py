@@ -69,7 +69,7 @@ def summary(plan: Plan) -> str:
     ]
     told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
     if not plan.steps:
-        return "nothing to change"
+        return "no changes"
     partitions, groups = counted(len(pairs), "partition"), counted(len(plan.group_ids), "group")
     return f"{partitions} of {groups}" + (f": {told}" if told else "")
 

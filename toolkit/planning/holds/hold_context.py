@@ -25,12 +25,15 @@ KNOWN = EAGER | {COOPERATIVE, STREAMS}
 class Recipe(StrEnum):
     """How partitions are captured, in a few words."""
 
-    LOSSLESS = "members of ours take the whole topic over and keep what is wanted"
-    QUIET = "members of ours, weighed down by an unread topic, take the owner's place"
-    FAST = "the owner is evicted while members of ours take the whole topic over"
-    EAGER = "a member of ours takes the lead while all wait in a rebalance"
-    COOPERATIVE = "a member of ours takes the lead right after the leader has committed"
-    STREAMS = "a member of ours takes the lead and hands the application's assignment out, cut"
+    LOSSLESS = "offsetbook members take over the whole topic and keep the paused partitions"
+    QUIET = "offsetbook members, also assigned an unused topic, replace the owner"
+    FAST = "the owner is evicted while offsetbook members take over the whole topic"
+    EAGER = "an offsetbook member becomes group leader during a rebalance"
+    COOPERATIVE = "an offsetbook member becomes group leader right after the leader has committed"
+    STREAMS = (
+        "an offsetbook member becomes group leader and distributes the application's assignment "
+        "without the paused partitions"
+    )
 
 
 RECIPES = {Prefer.LOSSLESS: Recipe.LOSSLESS, Prefer.QUIET: Recipe.QUIET, Prefer.FAST: Recipe.FAST}
@@ -58,14 +61,16 @@ class HoldTerms:
     def __post_init__(self) -> None:
         """Refuse a hold that would be over before it begins."""
         if self.hold_for is not None and self.hold_for <= timedelta(0):
-            raise UsageError("a hold lasts longer than nothing", hint="--for 30m")
+            raise UsageError(
+                "pause duration must be greater than zero", hint="use a duration such as 30m"
+            )
 
     @classmethod
     def read(cls, prefer: str = "", hold_for: str = "") -> Self:
         """Return terms as people write them, "30m"; raises UsageError. "" is the default."""
         if prefer not in {"", *Prefer}:
-            hint = f"one of: {', '.join(Prefer)}"
-            raise UsageError(f"{prefer!r} is no way to capture partitions", hint=hint)
+            hint = f"use one of: {', '.join(Prefer)}"
+            raise UsageError(f"unknown capture mode {prefer!r}", hint=hint)
         length = parse_duration(hold_for) if hold_for else None
         return cls(Prefer(prefer or Prefer.LOSSLESS), length)
 

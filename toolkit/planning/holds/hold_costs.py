@@ -24,18 +24,19 @@ CLASSIC_WAIT = 1.1  # heartbeats of its members in which a classic group comes t
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams, where it is not exactly-once
 
 ALTERNATIVES = {
-    Prefer.LOSSLESS: "--prefer lossless: nothing comes twice; the topic's other partitions stop "
+    Prefer.LOSSLESS: "--prefer lossless: no redelivered records; the topic's other partitions stop "
     "for up to {heartbeat:g} s",
-    Prefer.QUIET: "--prefer quiet: paused within 2 s, only partitions of the same owner stop; "
-    "what it read since its last commit comes twice; needs a topic that nobody reads",
+    Prefer.QUIET: "--prefer quiet: paused within 2 s; only partitions of the same owner stop; "
+    "records it read since its last commit are redelivered; needs a topic that no member of the "
+    "group reads",
     Prefer.FAST: "--prefer fast: paused within 1 s; partitions of the topic stop for up to "
-    "{heartbeat:g} s; what the owner read since its last commit comes twice",
+    "{heartbeat:g} s; records the owner read since its last commit are redelivered",
 }
 NO_UPGRADE = (
-    "while it is held no instance with group.protocol=consumer can join: brokers do not convert a "
-    "group that has a member of ours, and that instance would end with an error"
+    "during the pause, no consumer with group.protocol=consumer can join: the broker cannot "
+    "upgrade a group that contains an offsetbook member, and that consumer would fail"
 )
-ELSE = "stop the application, reset the group, start it again"
+ELSE = "stop the application, reset the group, restart the application"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,57 +113,59 @@ def cost_notes(case: HoldContext) -> Iterator[Finding]:
 
 
 def _stops(case: HoldContext, found: Costs) -> str:
-    told = f"{in_short(list(case.wanted))} stops within about {found.paused_within_s:g} s"
+    told = f"{in_short(list(case.wanted))}: paused within about {found.paused_within_s:g} s"
     if case.stopped:
         told += (
-            f"; {len(case.stopped):,} other partitions stop for up to about "
-            f"{found.others_stop_s:g} s while it is captured"
+            f"; during that time {len(case.stopped):,} other partitions stop for up to about "
+            f"{found.others_stop_s:g} s"
         )
     else:
         told += "; no other partition stops for longer than a second"
-    return f"{told}; after resuming it is read again within about {found.resumed_within_s:g} s"
+    return f"{told}; consumed again within about {found.resumed_within_s:g} s after resume"
 
 
 def _repeated(case: HoldContext, found: Costs) -> str:
     if found.repeats == 0:
         return (
-            "no record comes twice, of members that commit when partitions are taken from them and "
-            "send heartbeats as often as they do by default"
+            "no redelivered records, provided consumers commit on revoke and use the default "
+            "heartbeat interval"
         )
     where = in_short(list(case.at_risk))
     if found.repeats is None:
         return (
-            f"records of {where} that were read since the last commit come twice; how many is "
-            "not known: how fast it is read was not measured"
+            f"records of {where} read since the last commit are redelivered; the number is "
+            "unknown because the consumption rate was not measured"
         )
-    return f"up to about {found.repeats:,} records of {where} come twice"
+    return f"up to about {found.repeats:,} records of {where} are redelivered"
 
 
 def _disturbs(case: HoldContext, recipe: Recipe) -> str:
     touched = {*case.wanted, *case.stopped}
     members = [m for m in case.group.readers if touched & set(m.assignment)]
     if recipe is Recipe.COOPERATIVE:
-        return f"one of {name_members(case.group.readers)}, who leads, is evicted and rejoins"
+        return (
+            f"the group leader (one of {name_members(case.group.readers)}) is evicted and rejoins"
+        )
     if recipe is Recipe.EAGER:
         return (
-            f"all rebalance, and are made to join once more while they wait, which costs them "
-            f"nothing: {name_members(case.group.readers)}"
+            "all members rebalance twice, without extra downtime: "
+            f"{name_members(case.group.readers)}"
         )
     if case.evicted:
-        return f"evicted once, and back by themselves: {name_members(case.evicted)}"
-    return f"nobody is evicted; partitions are taken from {name_members(members) or 'nobody'}"
+        return f"evicted once, and rejoin automatically: {name_members(case.evicted)}"
+    return (
+        f"no member is evicted; partitions are revoked from {name_members(members) or 'no member'}"
+    )
 
 
 def _survives(case: HoldContext, found: Costs) -> str:
     lasts = format_duration(found.survives_s)
     ends = (
-        f"after {format_duration(case.terms.hold_for)}"
-        if case.terms.hold_for
-        else "when it is resumed"
+        f"after {format_duration(case.terms.hold_for)}" if case.terms.hold_for else "when resumed"
     )
     return (
-        f"it ends {ends}; should the process that holds die, the partitions are read again by "
-        f"themselves after about {lasts}, unless another takes over"
+        f"ends {ends}. If the keeper crashes, the group resumes the partitions after about "
+        f"{lasts} (session timeout), unless another keeper takes over"
     )
 
 

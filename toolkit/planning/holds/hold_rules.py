@@ -43,9 +43,9 @@ def group_kind(group: Group) -> str:
         case GroupType.SHARE:
             return "members of a share group read partitions together (KIP-932)"
         case GroupType.SIMPLE:
-            return "it has no members of its own: stop its readers and reset it"
+            return "group has no members (assign() consumers): stop them and reset the group"
         case GroupType.UNKNOWN:
-            return "it is a type of group this version does not know"
+            return "group type is not supported by this version"
         case _:
             return ""
 
@@ -53,7 +53,7 @@ def group_kind(group: Group) -> str:
 def group_empty(group: Group) -> str:
     """Where nobody reads there is nothing to hold."""
     if group.state is GroupState.EMPTY and group.type in {GroupType.CLASSIC, GroupType.CONSUMER}:
-        return "it has no members, so nothing reads it: reset it as it is"
+        return "group is empty: reset it without a pause"
     return ""
 
 
@@ -62,7 +62,7 @@ def not_stable(group: Group) -> str:
     held = group.state is GroupState.RECONCILING and bool(group.paused)
     if group.state in {GroupState.STABLE, GroupState.EMPTY} or held:
         return ""
-    return f"it is {group.state}: wait until it is Stable"
+    return f"group is {group.state}: wait until it is Stable"
 
 
 def custom_protocol(group: Group) -> str:
@@ -70,17 +70,17 @@ def custom_protocol(group: Group) -> str:
     if group.type is not GroupType.CLASSIC or group.state is GroupState.EMPTY:
         return ""
     if group.protocol_type != "consumer":
-        return f"its members speak the protocol {group.protocol_type!r}, not a consumer's"
+        return f"protocol type is {group.protocol_type!r}, not 'consumer'"
     if group.state is GroupState.STABLE and group.assignor not in KNOWN:
         known = ", ".join(sorted(KNOWN - {STREAMS}))
-        return f"its assignor {group.assignor!r} is not known here; known are {known}"
+        return f"assignor {group.assignor!r} is not supported; supported: {known}"
     return ""
 
 
 def unreadable_member(group: Group) -> str:
     """What a member reads must be known to keep a part of it from it."""
     if not group.described:
-        return "its members are not known"
+        return "the group's members are unknown"
     return next((m.subscription.unreadable for m in group.readers if m.subscription.unreadable), "")
 
 
@@ -102,11 +102,11 @@ def streams_share(case: HoldContext) -> Iterator[Finding]:
     tasks = max((len(case.index.partitions.get(topic, ())) for topic in topics), default=0)
     share = tasks // (len(group.readers) + 1)
     more = max(0, share - len({partition.partition for partition in wanted}))
-    told = f"a member that holds would be given {share} of {tasks} tasks"
-    harm = f", so {more} more would stop than were asked for" if more else ""
+    told = f"the keeper would be assigned {share} of {tasks} tasks"
+    harm = f", and {more} more than requested would stop" if more else ""
     why = (
-        f"it speaks the Streams protocol (KIP-1071): {told}{harm}. Move its offsets with "
-        "'offsetbook move', which needs no hold, or stop the application"
+        f"Streams groups (KIP-1071) cannot be paused per partition: {told}{harm}. Use 'offsetbook "
+        "move', or stop the application"
     )
     yield block("streams-share", why, group.group_id)
 
@@ -124,11 +124,15 @@ def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
     unread = [partition for partition in case.wanted if partition not in case.owners]
     if not unread or case.group.type is GroupType.STREAMS:
         return
-    why = f"no member is reading {in_short(unread)} now"
+    why = f"{in_short(unread)} is not assigned to any member now"
     if len(unread) == len(case.wanted):
         yield block("nothing-assigned", f"{why}: there is nothing to pause", case.group.group_id)
     else:
-        yield note("not-assigned", f"{why}; it is kept from whoever comes", case.group.group_id)
+        yield note(
+            "not-assigned",
+            f"{why}; the pause also applies to members that join later",
+            case.group.group_id,
+        )
 
 
 def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
@@ -136,10 +140,10 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
     at_risk = case.at_risk if case.evicted else (*case.wanted, *case.stopped)
     if missing := [partition for partition in at_risk if partition not in case.commits]:
         say = block if case.evicted else note
-        what = "is evicted" if case.evicted else "is given it"
+        what = "an evicted member" if case.evicted else "the next owner"
         why = (
-            f"nothing is committed for {in_short(missing)}: whoever {what} starts there where its "
-            "auto.offset.reset says"
+            f"no committed offset for {in_short(missing)}: {what} starts according to "
+            "auto.offset.reset"
         )
         yield say("no-committed-offset", why, case.group.group_id)
 
@@ -153,14 +157,14 @@ def old_commit(case: HoldContext) -> Iterator[Finding]:
             continue
         if now - commit.committed_at > OLD_COMMIT:
             age = format_duration(now - commit.committed_at)
-            why = f"the last commit is {age} old: what was read since would be read again"
+            why = f"last commit was {age} ago; records read since then would be redelivered"
             yield note("old-commit", why, case.group.group_id, partition)
 
 
 def slow_group(case: HoldContext) -> Iterator[Finding]:
     """Members notice nothing before their next heartbeat."""
     if case.heartbeat_s > SLOW_HEARTBEAT_S:
-        why = f"its members send a heartbeat only every {case.heartbeat_s:g} s: it takes that long"
+        why = f"heartbeat interval is {case.heartbeat_s:g} s, so pausing takes that long"
         yield note("slow-group", why, case.group.group_id)
 
 
@@ -168,7 +172,7 @@ def hold_too_long(case: HoldContext) -> Iterator[Finding]:
     """A KIP-848 member may keep what it was asked to give back for its rebalance time-out."""
     too_long = case.terms.hold_for is not None and case.terms.hold_for > LONGEST_HOLD
     if too_long and case.recipe in CONSUMER_RECIPES:
-        why = f"a hold of a KIP-848 group can last {format_duration(LONGEST_HOLD)} at most"
+        why = f"a pause of a KIP-848 group can last at most {format_duration(LONGEST_HOLD)}"
         yield block("hold-too-long", why, case.group.group_id)
 
 
@@ -179,7 +183,10 @@ def retention(case: HoldContext) -> Iterator[Finding]:
         return
     if case.terms.hold_for is None or case.terms.hold_for > kept:
         lasts = format_duration(kept)
-        why = f"should all readers leave, its offsets expire after {lasts}, hold or not"
+        why = (
+            f"if all consumers leave, the group's offsets expire after {lasts}, even during the "
+            "pause"
+        )
         say = note if case.group.readers else block
         yield say("retention", why, case.group.group_id)
 
@@ -196,7 +203,7 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
         ours = max(counts, default=0) + len(case.wanted)
     needed = len(case.group.members) + ours
     if needed > largest:
-        why = f"{needed:,} members are needed for a moment; the group may have {largest:,}"
+        why = f"needs {needed:,} members temporarily; the group's maximum size is {largest:,}"
         yield block("group-size", why, case.group.group_id)
 
 
@@ -204,9 +211,11 @@ def another_hold(case: HoldContext) -> Iterator[Finding]:
     """A classic group has one leader, so one hold; in a KIP-848 group holds stand side by side."""
     for member in holders(case.group):
         if not is_ours(member, case.beside.by):
-            told = f"{holder_in_words(member)} holds {in_short(list(member.holds))}"
+            told = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
             if case.group.type is GroupType.CLASSIC:
-                why = f"{told}: ask for it there, or resume that first"
+                why = (
+                    f"{told}. Pause these partitions from there as well, or resume that pause first"
+                )
                 yield block("another-hold", why, case.group.group_id)
             else:
                 yield note("another-hold", told, case.group.group_id)
@@ -223,10 +232,10 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
         until = note_.until
         is_same = until is wanted or (until and wanted and abs(until - wanted) <= ALIKE)
         if not is_same:
-            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when it is resumed"
+            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when resumed"
             why = (
-                f"{in_short(list(member.holds))} is held already, and that ends {ends}: what is "
-                "added ends with it. Pause for as long, or resume that first"
+                f"{in_short(list(member.holds))} is already paused, which ends {ends}; added "
+                "partitions end with it. Use the same duration, or resume first"
             )
             yield block("other-end", why, case.group.group_id)
             return
@@ -235,10 +244,10 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 def no_choice(case: HoldContext) -> Iterator[Finding]:
     """Only KIP-848 groups can be captured in more than one way."""
     if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
-        why = f"{case.terms.prefer} is for KIP-848 groups; a classic one is captured in one way"
+        why = f"--prefer {case.terms.prefer} is ignored: it applies to KIP-848 groups only"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:
-        why = "it is a Kafka Streams application: every instance is evicted once and rejoins"
+        why = "Kafka Streams application: every instance is evicted once and rejoins"
         yield note("no-choice", why, case.group.group_id)
 
 

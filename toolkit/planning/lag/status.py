@@ -7,7 +7,7 @@ waited, the highest offset ever committed, and whether anybody is in the group.
 
 | status | |
 |---|---|
-| OK | nothing is left to read, or it is being read |
+| OK | caught up, or consuming |
 | WARN | it is being read, but more arrives; or an open transaction holds readers back |
 | ERR | the commit is not in the log: records were lost unread, or it is beyond the log end |
 | STOP | records wait and nothing is committed: nobody is there, or a member is silent |
@@ -111,27 +111,27 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         facts.by_members & facts.unsubscribed,
         UNSUBSCRIBED,
-        "left over: no member subscribes to the topic",
+        "unsubscribed offset: no member subscribes to the topic",
     )
     yield from _of_the_log(facts)
-    yield StatusCase(facts.no_lag, OK, "nothing is left to read")
-    yield StatusCase(facts.gone, STOP, lambda i: f"nobody is in the group{_empty_for(facts, i)}")
-    yield StatusCase(facts.held, None, "paused by offsetbook: whether it would read is not known")
+    yield StatusCase(facts.no_lag, OK, "caught up")
+    yield StatusCase(facts.gone, STOP, lambda i: f"group has no members{_empty_for(facts, i)}")
+    yield StatusCase(facts.held, None, "paused by offsetbook; consumer health unknown")
     yield from _of_the_reader(facts)
 
 
 def _without_answer(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
-        facts.no_commit & facts.pending, None, "its first commit waits in an open transaction"
+        facts.no_commit & facts.pending, None, "first commit is pending in an open transaction"
     )
-    yield StatusCase(facts.no_commit, None, "nothing is committed")
-    yield StatusCase(facts.topic_deleted, None, "left over: the topic does not exist")
+    yield StatusCase(facts.no_commit, None, "no committed offset")
+    yield StatusCase(facts.topic_deleted, None, "unused offset: the topic does not exist")
     yield StatusCase(
         facts.log_unknown,
         None,
-        lambda i: f"the log is unknown: {facts.log_problem[i] or 'it was not read'}",
+        lambda i: f"log offsets unknown: {facts.log_problem[i] or 'not read'}",
     )
-    yield StatusCase(facts.group_unknown, None, "whether the group is still there is not known")
+    yield StatusCase(facts.group_unknown, None, "unknown whether the group still exists")
 
 
 def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
@@ -139,19 +139,19 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.beyond,
         ERR,
         lambda i: (
-            f"committed {facts.committed[i] - facts.log_end[i]:,} records beyond the log end: "
-            "the topic was truncated or made anew"
+            f"committed offset is {facts.committed[i] - facts.log_end[i]:,} records past the log "
+            "end offset: the topic was truncated or re-created"
         ),
     )
     yield StatusCase(
-        facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} records were deleted before it read them"
+        facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} unread records were deleted"
     )
     yield StatusCase(
         (facts.highest > facts.committed) & (facts.highest <= facts.log_end),
         REWIND,
         lambda i: (
-            f"went back from {facts.highest[i]:,}: "
-            f"{facts.highest[i] - facts.committed[i]:,} records are to be read again"
+            f"offset was moved back from {facts.highest[i]:,}: "
+            f"{facts.highest[i] - facts.committed[i]:,} records will be reprocessed"
         ),
     )
 
@@ -161,29 +161,31 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         facts.at_open_transaction & stuck,
         WARN,
-        lambda i: f"has read up to an open transaction; {facts.lag[i]:,} records wait behind it",
+        lambda i: f"blocked by an open transaction; {facts.lag[i]:,} unread records after it",
     )
     yield StatusCase(
         stuck & ~facts.silent,
         STALL,
-        lambda i: f"commits the same offset for {_time(facts.moved_s[i])}, {_waiting(facts, i)}",
+        lambda i: (
+            f"has committed the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}"
+        ),
     )
     yield StatusCase(
         stuck,
         STOP,
         lambda i: (
-            f"{'alive, but ' if facts.by_members[i] else ''}nothing committed for "
-            f"{_time(facts.last_age_s[i])}, {_waiting(facts, i)}"
+            f"{'members alive, but ' if facts.by_members[i] else ''}no commit for "
+            f"{_time(facts.last_age_s[i])}; {_waiting(facts, i)}"
         ),
     )
     yield StatusCase(
         facts.perhaps_stuck,
         None,
         lambda i: (
-            "when it committed is not known"
+            "commit time unknown"
             if np.isnan(facts.last_age_s[i])
-            else f"nothing new committed for {_time(facts.moved_s[i])}; "
-            "for how long records have been waiting is not known"
+            else f"committed offset unchanged for {_time(facts.moved_s[i])}; age of the unread "
+            "records unknown"
         ),
     )
     trend = facts.pace.trend
@@ -191,17 +193,21 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.falls_behind,
         WARN,
         lambda i: (
-            f"falling behind: {facts.pace.produced_per_s[i]:,.1f} records/s arrive, "
-            f"{facts.pace.consumed_per_s[i]:,.1f} are read"
+            f"falling behind: {facts.pace.produced_per_s[i]:,.1f} records/s produced, "
+            f"{facts.pace.consumed_per_s[i]:,.1f} consumed"
         ),
     )
-    yield StatusCase(trend == FALLING_BEHIND, OK, "reads on; what waits is younger than patience")
-    yield StatusCase(trend == CATCHING_UP, OK, "reads faster than records arrive")
-    yield StatusCase(trend == STEADY, OK, "reads as fast as records arrive")
     yield StatusCase(
-        facts.moved_s <= facts.patience_s, OK, "reads on; whether it keeps up is not known"
+        trend == FALLING_BEHIND,
+        OK,
+        "consuming; the oldest unread record is newer than the threshold",
     )
-    yield StatusCase(~facts.no_lag, OK, "its first unread record is younger than patience")
+    yield StatusCase(
+        trend == CATCHING_UP, OK, "catching up: consumes faster than records are produced"
+    )
+    yield StatusCase(trend == STEADY, OK, "consumes as fast as records are produced")
+    yield StatusCase(facts.moved_s <= facts.patience_s, OK, "consuming; trend unknown")
+    yield StatusCase(~facts.no_lag, OK, "the oldest unread record is newer than the threshold")
 
 
 def _empty_for(facts: StatusFacts, row: int) -> str:
@@ -210,8 +216,10 @@ def _empty_for(facts: StatusFacts, row: int) -> str:
 
 
 def _waiting(facts: StatusFacts, row: int) -> str:
-    commit = "; a commit waits in an open transaction" if facts.pending[row] else ""
-    return f"{facts.lag[row]:,} records wait, the first for {_time(facts.waited_s[row])}{commit}"
+    commit = "; a commit is pending in an open transaction" if facts.pending[row] else ""
+    return (
+        f"lag {facts.lag[row]:,}, oldest unread record is {_time(facts.waited_s[row])} old{commit}"
+    )
 
 
 def _time(seconds: float) -> str:

@@ -26,14 +26,14 @@ def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list
     did: both are said. Raises UsageError without a name.
     """
     if not names:
-        raise UsageError("no group is named", hint="name groups or patterns; '*' means all")
+        raise UsageError("no group given", hint="name groups or patterns; '*' means all")
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
     unlisted = index.snapshot.why_unlisted
     findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
     patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
     if unlisted and set(patterns) - set(missing):
-        why = f"a pattern may match more groups than it did: {unlisted}"
+        why = f"the group list is incomplete, so a pattern may match more groups: {unlisted}"
         findings.append(Finding("unreadable", Severity.NOTE, why))
     alive = (group for group in chosen if group.state is not GroupState.DEAD)
     return sorted(alive, key=lambda group: group.group_id), findings
@@ -51,13 +51,13 @@ def is_held(group: Group, changed: Collection[TopicPartition]) -> bool:
 
 def why_live(group: Group, action: Action, changed: Collection[TopicPartition] = ()) -> str:
     """Say that a group has members, and what can be done all the same."""
-    told = f"it is {group.state}; members: {members_of(group)}"
+    told = f"group is {group.state}; members: {members_of(group)}"
     if action not in {Action.COMMIT, Action.MOVE}:
         return told
     free = scopes_of(partition for partition in changed if partition not in group.paused)
     if free and group.paused:
         told += f"; {' '.join(map(str, free))} is not paused"
-    return f"{told}. Pause what is to be changed, or use 'offsetbook move'"
+    return f"{told}. Pause these partitions, or use 'offsetbook move'"
 
 
 def why_not_idle(
@@ -74,12 +74,12 @@ def why_not_idle(
 
     problems = index.about_group.get(group.group_id, ())
     for problem in problems:
-        yield block("unreadable", f"its {problem.what} could not be read: {problem.why}")
+        yield block("unreadable", f"{problem.what} could not be read: {problem.why}")
     if group.type is GroupType.SHARE:
         yield block("share-group", "a share group has no committed offsets (KIP-932)")
         return
     if group.type is GroupType.UNKNOWN and not problems:
-        yield block("unreadable", "it is a type of group this version does not know")
+        yield block("unreadable", "group type is not supported by this version")
     if group.is_live and not is_held(group, changed):
         yield block("group-live", why_live(group, Action.COMMIT, changed))
 
@@ -97,6 +97,6 @@ def _hides_commits(problem: Problem) -> bool:
 def no_such_group(name: str, unlisted: str) -> Finding:
     """Return the finding that nothing has a name, or that this is not known."""
     if unlisted:
-        why = f"not among the groups that could be listed; some could not: {unlisted}"
+        why = f"not found, but the group list is incomplete: {unlisted}"
         return Finding("unreadable", Severity.BLOCK, why, name)
-    return Finding("no-such-group", Severity.BLOCK, "no group has or matches this name", name)
+    return Finding("no-such-group", Severity.BLOCK, "no group matches this name", name)

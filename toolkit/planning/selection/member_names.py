@@ -13,7 +13,7 @@ def members_of(group: Group) -> str:
     """Name a group's first members, or say that they are not known."""
     if not group.described:
         return "not known"
-    return name_members(group.members) or "none is known yet"
+    return name_members(group.members) or "none yet"
 
 
 def name_members(members: Iterable[Member]) -> str:

@@ -55,15 +55,15 @@ class Facts:
             return ""
         if log.log_start <= offset <= log.log_end:
             return ""
-        return f"{offset} is outside the log, which has {log.log_start} to {log.log_end}"
+        return f"offset {offset} is out of range; the log is {log.log_start} to {log.log_end}"
 
     def unreadable(self, group_id: str) -> Iterator[Finding]:
         """Yield what could not be read of a group and of its committed offsets."""
         for problem in self.index.about_group.get(group_id, ()):
-            why = f"its {problem.what} could not be read: {problem.why}"
+            why = f"{problem.what} could not be read: {problem.why}"
             yield block("unreadable", why, group_id)
         for partition, reason in self.index.unread.get(group_id, {}).items():
-            why = f"its committed offset could not be read: {reason}"
+            why = f"committed offset could not be read: {reason}"
             yield block("unreadable", why, group_id, partition)
 
     def step(
@@ -95,7 +95,7 @@ def commit_step(
     if group is None and facts.index.snapshot.why_unlisted:
         yield block(
             "unreadable",
-            f"whether it exists is not known: {facts.index.snapshot.why_unlisted}",
+            f"unknown whether the group exists: {facts.index.snapshot.why_unlisted}",
             group_id,
         )
         return
@@ -109,7 +109,7 @@ def commit_step(
     if group:
         yield from why_not_idle(facts.index, group, changed)
     for partition in wanted.keys() & unread.keys():
-        why = f"its committed offset could not be read: {unread[partition]}"
+        why = f"committed offset could not be read: {unread[partition]}"
         yield block("unreadable", why, group_id, partition)
     if changes and (group is None or is_plannable(facts.index, group)):
         yield facts.step(group_id, commit_action(group, changed), changes)

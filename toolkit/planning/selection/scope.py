@@ -60,7 +60,7 @@ def parse_topic(text: str) -> TopicScope:
     """Read `topic`, `topic:0,1,2` or `topic:0-5`; a partition named twice counts once."""
     topic, colon, numbers = text.strip().partition(":")
     if not LEGAL_TOPIC.fullmatch(topic):
-        hint = f"{GRAMMAR}; name several topics one by one" if "," in topic else GRAMMAR
+        hint = f"{GRAMMAR}; pass several topics separately" if "," in topic else GRAMMAR
         raise UsageError(f"{text!r} does not begin with the name of a topic", hint=hint)
     if not colon:
         return TopicScope(topic)
@@ -135,7 +135,7 @@ def choose_partitions(
     if not scopes:
         meant.update(committed, unread)
         if not meant:
-            why = "it has committed nothing"
+            why = "no committed offsets"
             findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
     faults = {partition: _fault(index, partition, unread) for partition in sorted(meant)}
     findings += [
@@ -161,7 +161,7 @@ def _uncommitted(
     others = {number for number in known if TopicPartition(topic, number) not in meant}
     if others:
         only = min(others) if len(others) == 1 else None
-        why = f"nothing is committed for {topic}:{ranges(others)}, which is left so"
+        why = f"no committed offset for {topic}:{ranges(others)}; skipped"
         yield Finding("no-commit", Severity.NOTE, why, group_id, topic, only)
     elif not known and not any(partition.topic == topic for partition in meant):
         yield _missing_topic(index, group_id, topic)
@@ -170,7 +170,7 @@ def _uncommitted(
 def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
     if scope.topic not in index.partitions:
         return _missing_topic(index, group_id, scope.topic)
-    why = "the group never committed this topic; --new-topics allows it"
+    why = "the group has never committed offsets for this topic; --new-topics allows it"
     return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
 
 
@@ -193,7 +193,7 @@ def why_missing(
 
 def _missing_topic(index: Index, group_id: str, topic: str) -> Finding:
     problem = index.about_log.get((topic, None))
-    why = problem.why if problem else "nothing was read about this topic"
+    why = problem.why if problem else "this topic was not read"
     return Finding(RULES.get(why, "unreadable"), Severity.BLOCK, why, group_id, topic)
 
 
@@ -202,7 +202,7 @@ def _fault(
 ) -> tuple[str, Severity, str] | None:
     """Return rule, severity and reason where a partition cannot be planned."""
     if partition in unread:
-        why = f"its committed offset could not be read: {unread[partition]}"
+        why = f"committed offset could not be read: {unread[partition]}"
         return "unreadable", Severity.BLOCK, why
     log = index.snapshot.logs.get(partition)
     if log is not None and log.log_start is not None and log.log_end is not None:
@@ -214,4 +214,4 @@ def _fault(
     if known and partition.partition not in known:
         why = f"{NO_PARTITION}: {partition.topic} has {ranges(known)}"
         return "missing-partition", Severity.BLOCK, why
-    return "unreadable", Severity.BLOCK, "where its log begins and ends is not known"
+    return "unreadable", Severity.BLOCK, "its log start and end offsets are unknown"

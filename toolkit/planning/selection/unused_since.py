@@ -36,11 +36,11 @@ def unused_since(
     newest = max(known) if known and len(known) == len(times) else None
     found = None
     if group.empty_since:
-        found = Unused(group.empty_since, "its own record")
+        found = Unused(group.empty_since, "group metadata record")
     elif times and group.type is GroupType.SIMPLE:
-        return Unused(newest, "its newest commit") if newest else None
+        return Unused(newest, "latest commit") if newest else None
     elif sighting:
-        found = Unused(sighting.since, "our own sightings since then, the first")
+        found = Unused(sighting.since, "first of consecutive observations")
     if found and newest and newest > found.since:
-        return Unused(newest, "its newest commit")
+        return Unused(newest, "latest commit")
     return found

@@ -26,9 +26,9 @@ CHECK_TAKES_S = 1.0
 HOT_COMMITS_PER_S = 2.0
 
 NOTHING_KNOWN = ""
-OWN_TIME = "its own expiry time"
-AFTER_EMPTY = "one retention after its group became Empty"
-AFTER_COMMIT = "one retention after its commit"
+OWN_TIME = "the expiry time set by the client"
+AFTER_EMPTY = "group Empty + offsets.retention.minutes"
+AFTER_COMMIT = "commit + offsets.retention.minutes"
 
 ACTIVITY_COLUMNS = [
     *("cluster", "group", "window_from", "commits", "commits_per_s", "expirations", "deletions"),
@@ -46,12 +46,13 @@ def with_removal_kinds(
     Add kind (one of the words above) and why to removed offsets.
 
     Reads removed_at, committed, committed_at, expire_at, empty_since and group_kind: what the log
-    held before the tombstone. An offset expires at its own expiry time where it has one; of a
-    classic group that is Empty, one retention after it became so; of any other, one retention after
-    its commit; and then at the broker's next check. The two settings are numbers or a column of
-    them. Without them, or without the value that was removed, the reason cannot be told; nor where
-    something has kept the offset for longer, such as a member that subscribed to its topic. Give
-    what was read from the start of the log: a group without a record of its own counts as simple.
+    held before the tombstone. An offset expires at the expiry time set by the client where it has
+    one; of a classic group that is Empty, one retention after it became so; of any other, commit +
+    offsets.retention.minutes; and then at the broker's next check. The two settings are numbers or
+    a column of them. Without them, or without the value that was removed, the reason cannot be
+    told; nor where something has kept the offset for longer, such as a member that subscribed to
+    its topic. Give what was read from the start of the log: a group without a record of its own
+    counts as simple.
     """
     index = removals.index
     retention, interval = (_column(value, index) for value in (retention_s, check_interval_s))
@@ -118,30 +119,32 @@ def activity_by_group(
 def _judged(late_s: float, interval_s: float, rule: str) -> tuple[str, str]:
     """Return the kind of a removal that came some seconds after the offset was due, and why."""
     if rule == NOTHING_KNOWN:
-        return REMOVED, "the value that it removed is not in the log any more"
+        return REMOVED, "the removed value is no longer in the log"
     if isnan(late_s):
-        return REMOVED, "when it would have expired is not known"
+        return REMOVED, "its expiry time is unknown"
     if late_s < 0:
         return DELETED, f"{-late_s:.1f} s before {rule}"
     after = f"{late_s:.1f} s after {rule}"
     if isnan(interval_s):
-        return REMOVED, f"{after}; how often the broker looks is not known"
+        return REMOVED, f"{after}; offsets.retention.check.interval.ms is unknown"
     if late_s <= interval_s + CHECK_TAKES_S:
         return EXPIRED, f"{after}, at the next check"
-    return REMOVED, f"{after}: something kept it until then, or it was deleted"
+    return REMOVED, f"{after}: expiry was delayed, or it was deleted"
 
 
 def _hot(rate: float, partitions: int, complete: Any) -> tuple[bool | None, str]:
     """Return whether a group commits too often for the partitions that it has, and why."""
     each = rate / partitions if partitions else rate
-    told = f"{each:.2f} commits/s for each partition"
+    told = f"{each:.2f} commits/s per partition"
     if each > HOT_COMMITS_PER_S:
         if not partitions:
-            return None, "how many partitions it has committed is not known"
-        return True, f"{told}; {HOT_COMMITS_PER_S:g} is already ten times the default of clients"
+            return None, "number of committed partitions unknown"
+        return True, (
+            f"{told}; {HOT_COMMITS_PER_S:g} is already ten times the default rate of clients"
+        )
     if pd.isna(complete) or not complete:
-        return None, f"at least {told}; a part of what it wrote may be compacted away"
-    return False, told if partitions else f"{rate:.2f} commits/s in all"
+        return None, f"at least {told}; some of its records may be compacted away"
+    return False, told if partitions else f"{rate:.2f} commits/s in total"
 
 
 def _column(value: Seconds, index: pd.Index[Any]) -> pd.Series[float]:

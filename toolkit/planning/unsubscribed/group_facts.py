@@ -55,9 +55,9 @@ def _unreadable(
     """Say of each group why its subscription is not known; "" where it is, or nobody is there."""
     why = groups["unreadable"].fillna("")
     alone = ~(groups["members"] > 0).fillna(value=False)
-    why = why.mask(alone & (why == ""), "its members have come since the log was read")
+    why = why.mask(alone & (why == ""), "members joined after the log was read")
     foreign = (type_ == GroupType.CLASSIC) & protocol.notna() & (protocol != "consumer")
-    why = why.mask(foreign, "its members do not speak a consumer's protocol")
+    why = why.mask(foreign, "protocol type is not consumer")
     why = why.mask(state.isin(REBALANCING), "the group is rebalancing")
-    why = why.mask(state == GroupState.UNKNOWN, "its state is not known")
+    why = why.mask(state == GroupState.UNKNOWN, "group state unknown")
     return why.mask(state.isin(GONE), "")

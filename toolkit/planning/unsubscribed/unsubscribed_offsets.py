@@ -55,8 +55,8 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     chosen, missing = select_groups(snapshot.groups, groups)
     if missing and not chosen:
         raise NotFound(
-            f"no group of cluster {snapshot.cluster} has or matches the name {missing[0]!r}",
-            hint="'offsetbook groups list' shows the names",
+            f"no group of cluster {snapshot.cluster} matches {missing[0]!r}",
+            hint="list the names with 'offsetbook groups list'",
         )
     reasons = {group.group_id: why_left_out(group) for group in chosen}
     considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
@@ -152,22 +152,26 @@ def why_left_out(group: Group) -> str:
 def why_not_judged(kind: str, state: str, protocol_type: str | None, unreadable: str) -> str:
     """Say the same by a group's type, state and protocol type, and why its topics are unknown."""
     if kind == GroupType.SIMPLE:
-        return "commits without members (assign() or an admin client): it has no subscription"
+        return (
+            "no subscription: offsets are committed without members (assign() or an admin client)"
+        )
     if state == GroupState.EMPTY:
-        return "Empty: nobody is there to subscribe, and all its offsets may be deleted"
+        return "group is Empty: it has no subscription, and all its offsets can be deleted"
     if state == GroupState.DEAD:
-        return "Dead: the group is gone"
+        return "group is Dead: it no longer exists"
     if kind == GroupType.CLASSIC and protocol_type != "consumer":
         return f"not a consumer group (protocol type {protocol_type!r})"
     if kind == GroupType.UNKNOWN:
-        return "a type of group this version does not know"
+        return "group type is not supported by this version"
     return unreadable
 
 
 def _why(group: Group) -> str:
     count = len(group.members)
     return (
-        "its one member does not subscribe" if count == 1 else f"none of {count} members subscribes"
+        "the only member does not subscribe"
+        if count == 1
+        else (f"none of the {count} members subscribes")
     )
 
 

@@ -33,7 +33,7 @@ UNKNOWN: dict[Any, Any] = {
     "type": GroupType.UNKNOWN,
     "state": GroupState.UNKNOWN,
     "protocol_type": "",
-    "unreadable": "the subscription of its members is not known",
+    "unreadable": "subscription unknown",
 }
 COLUMNS = [
     *("cluster", "group", "topic", "partition", "kind", "lag", "committed_at", "since"),
@@ -92,16 +92,16 @@ def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
 
 def _no_member_subscribes(members: Any) -> str:
     if pd.isna(members):
-        return "none of its members subscribes"
-    count = "its one member does not subscribe"
-    return count if members == 1 else f"none of {members} members subscribes"
+        return "none of the members subscribes"
+    count = "the only member does not subscribe"
+    return count if members == 1 else f"none of the {members} members subscribes"
 
 
 def _of_deleted_topics(partitions: pd.DataFrame) -> pd.DataFrame:
     is_gone = (partitions["log_problem"] == TOPIC_GONE) & partitions["committed"].notna()
     rows = partitions[is_gone.to_numpy(bool)]
     return rows.assign(
-        kind=DELETED_TOPIC, since=_no_time(rows), source=BY_BROKER, why="its topic does not exist"
+        kind=DELETED_TOPIC, since=_no_time(rows), source=BY_BROKER, why="topic does not exist"
     )
 
 
@@ -161,16 +161,16 @@ def _why_empty(
 ) -> pd.Series:
     told = source.map(
         {
-            OWN_RECORD: "it has no members since then",
-            LAST_COMMIT: "a group without a protocol, which is used by its commits alone",
+            OWN_RECORD: "no members since then",
+            LAST_COMMIT: "simple group (no members by design): last use is the latest commit",
         }
     )
-    by_readings = "every reading since then saw it Empty with the same commits, " + seen.astype(
-        "int64"
-    ).astype("str")
-    told = told.mask(source == OUR_READINGS, by_readings + " in all")
-    told = told.mask(is_bound, "it is Empty now, but its last member may have left later")
-    return told.mask(is_younger, "it has no members, but somebody committed for it")
+    by_readings = (
+        "every reading since then found the group Empty with unchanged commits; readings: "
+    ) + seen.astype("int64").astype("str")
+    told = told.mask(source == OUR_READINGS, by_readings)
+    told = told.mask(is_bound, "Empty now; the last member may have left later")
+    return told.mask(is_younger, "no members, but a later commit (assign() or an admin client)")
 
 
 def _no_time(rows: pd.DataFrame) -> pd.Series:

@@ -1,4 +1,4 @@
-"""A reset's target that goes by time."""
+"""Reset target: the first record at or after a timestamp."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from toolkit.planning.selection.index import Index
 
 
 class PastEnd(StrEnum):
-    """What becomes of a partition in which no record is as young as the time asked for."""
+    """What to do with a partition that has no record at or after the timestamp."""
 
-    LATEST = "latest"  # it goes to the end of the log
-    KEEP = "keep"  # it stays
-    FAIL = "fail"  # the plan is blocked
+    LATEST = "latest"  # reset it to the log end offset
+    KEEP = "keep"  # leave it unchanged
+    FAIL = "fail"  # block the plan
 
 
 @dataclass(frozen=True, slots=True)
 class ToDatetime(Target):
     """
-    To the first record at or after an instant, as the snapshot's `at_time` says.
+    To the first record at or after an instant, from the snapshot's `at_time`.
 
-    `asked` is how the time was asked for, such as "by-duration P1D".
+    `asked` is the request as given, such as "by-duration P1D".
     """
 
     at: datetime
@@ -35,15 +35,15 @@ class ToDatetime(Target):
 
     @property
     def words(self) -> str:
-        """The request in words, with what happens past the last record."""
+        """The request as text, with the handling past the last record."""
         asked = self.asked or f"to-datetime {_utc(self.at)}"
         return f"{asked} (past the end: {self.past_end})"
 
     def aim(self, place: TargetPlace, index: Index) -> Aim:
-        """Return the offset of the first record that is young enough."""
+        """Return the offset of the first record at or after the instant."""
         facts = index.snapshot
         if self.at > facts.taken_at:
-            return Aim(None, "")  # said once, for the plan as a whole
+            return Aim(None, "")  # reported once, for the whole plan
         if facts.at != self.at or place.partition not in facts.at_time:
             problem = index.log_problem(place.partition)
             why = f": {problem.why}" if problem else ""
@@ -58,7 +58,7 @@ class ToDatetime(Target):
         return Aim(found.offset, why)
 
     def findings(self, index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield that the instant is still to come."""
+        """Yield a finding if the instant is in the future."""
         if self.at > (now := index.snapshot.taken_at):
             why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
             yield Finding("in-the-future", Severity.BLOCK, why)
@@ -74,7 +74,7 @@ class ToDatetime(Target):
 
 
 def _utc(at: datetime) -> str:
-    """Write an instant so that milliseconds show only where there are any."""
+    """Format an instant in UTC, with milliseconds only if there are any."""
     utc = at.astimezone(UTC)
     text = utc.isoformat(" ", "milliseconds" if utc.microsecond else "seconds")
     return text.replace("+00:00", " UTC")

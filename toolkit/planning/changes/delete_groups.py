@@ -1,7 +1,7 @@
 """
-Delete whole groups (KIP-229): named ones, or all that have been empty for a while.
+Plan the deletion of groups (KIP-229), by name or by time since last use.
 
-How long a group has been empty is never guessed: see `toolkit.planning.selection.unused_since`.
+How long a group has been empty is never estimated: see `toolkit.planning.selection.unused_since`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def plan_delete_groups(
     sightings: Mapping[str, Sighting] | None = None,
 ) -> Plan:
     """
-    Plan to delete groups, named or by shell pattern, with everything that they committed.
+    Plan to delete groups and all their offsets, by name or shell pattern.
 
-    With `empty_for`, those that have been used since are left out with a note, and so are those of
-    which that is not known; `sightings` are by group. A live group that is named blocks; one that
-    only matches a pattern is left out where `empty_for` is given. Raises UsageError without a name.
+    With `empty_for`, groups used more recently, or with an unknown last use, are skipped with a
+    note; `sightings` are by group. A live group that is named blocks; with `empty_for`, one that
+    only matches a pattern is skipped. Raises UsageError without a name.
     """
     facts = Facts.of(snapshot)
 

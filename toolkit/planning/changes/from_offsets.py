@@ -1,4 +1,4 @@
-"""A reset's target that was given in the input: in a file, by another group, in a backup."""
+"""Reset target: offsets from a file, another group or a backup."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Offsets = Mapping[tuple[str | None, TopicPartition], int | Position]
 @dataclass(frozen=True, slots=True)
 class FromOffsets(Target):
     """
-    To offsets that were written down: a file, another group, a backup. Made by `from_offsets`.
+    Reset to given offsets: a file, another group, a backup. Created by `from_offsets`.
 
-    `rows` has them by group; those under None are for every group. A `Position` brings its
-    metadata and leader epoch along.
+    `rows` has them by group; those under None are for every group. A `Position` includes metadata
+    and leader epoch.
     """
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
-    source: str  # in words, such as "from-file offsets.csv"
-    cluster_id: str | None = None  # of which they are, where that is known
+    source: str  # as text, such as "from-file offsets.csv"
+    cluster_id: str | None = None  # the cluster of the offsets, if known
 
     @property
     def words(self) -> str:
@@ -36,11 +36,11 @@ class FromOffsets(Target):
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that any row is of."""
+        """The topics of all rows."""
         return frozenset(partition.topic for offsets in self.rows.values() for partition in offsets)
 
     def named(self, group_id: str) -> Mapping[TopicPartition, int | Position]:
-        """Return the rows of a group; its own come before those for every group."""
+        """Return the rows of a group; its own override those for every group."""
         return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}
 
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
@@ -50,7 +50,7 @@ class FromOffsets(Target):
         return Aim(rows[place.partition], "as given in the input")
 
     def findings(self, index: Index, groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield that they are of another cluster, which rows are for other groups, who has none."""
+        """Yield findings: another cluster, rows for other groups, groups without rows."""
         if self.cluster_id not in {None, index.snapshot.cluster_id}:
             why = f"these offsets are from another cluster, id {self.cluster_id!r}"
             yield Finding("other-cluster", Severity.BLOCK, why)
@@ -68,7 +68,7 @@ class FromOffsets(Target):
 
 
 def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None) -> FromOffsets:
-    """Return a target from rows; `source` says where they are from. UsageError for one below 0."""
+    """Return a target from rows of `source`. Raises UsageError for a negative offset."""
     rows: dict[str | None, dict[TopicPartition, int | Position]] = defaultdict(dict)
     for (group_id, partition), row in offsets.items():
         offset = row.offset if isinstance(row, Position) else row
@@ -82,7 +82,7 @@ def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None
 def narrow(
     named: Mapping[TopicPartition, int | Position], scopes: Sequence[TopicScope], group_id: str
 ) -> tuple[tuple[TopicScope, ...], list[Finding]]:
-    """Return the scopes of the rows that are also within the scopes asked for, and what is not."""
+    """Return the scopes of the rows within the selected scopes, and findings about the others."""
     if not scopes:
         return scopes_of(named), []
     findings = []

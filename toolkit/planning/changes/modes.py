@@ -1,4 +1,4 @@
-"""The modes of a reset by name, as commands and notebooks are given them."""
+"""Parse reset modes from command line options and notebook parameters."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def parse_target(
     """
     Return the target of a mode: `to-offset 20`, `by-duration P1D`, `to-earliest`.
 
-    `now` is what a duration is counted back from, `past_end` what becomes of a partition without a
-    record as young as the time. Raises UsageError for an unknown mode or a value that is not one.
+    A duration counts back from `now`; `past_end` handles a partition without a record at or after
+    the time. Raises UsageError for an unknown mode or an invalid value.
     """
     if mode in WITHOUT_VALUE:
         if value:
@@ -58,7 +58,7 @@ def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
     if mode == "to-datetime":
         instant = parse_time(value)
         return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")
-    # To the second: a plan that is made again a moment later should be the same plan.
+    # To the second: a plan made again a moment later should be the same plan.
     at = (now - parse_duration(value)).replace(microsecond=0)
     words = f"by-duration {value} = {at:%Y-%m-%d %H:%M:%S} UTC"
     return ToDatetime(at, PastEnd(past_end), words)

@@ -1,8 +1,8 @@
 """
 Plan to pause partitions of a live group, and to resume them (KIP-1249).
 
-Facts in, plan out; nothing here loads pandas, so that what holds partitions stays small. What is
-paused already, or not paused, is a note and no change: asking twice is no mistake.
+Does not load pandas, so that the keeper process stays small. A partition that is already paused, or
+not paused, is a note and no change.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ def plan_pause(
     beside: HoldFacts = BACKGROUND,
 ) -> Plan:
     """
-    Plan to keep partitions of one group from its members while the others go on.
+    Plan to pause partitions of one group.
 
-    `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError
-    where a scope cannot be read or no topic given.
+    `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError if a
+    scope cannot be parsed or no topic is given.
     """
     if not topics:
         raise UsageError(
@@ -92,9 +92,9 @@ def plan_resume(
     by: tuple[str, str] | None = None,
 ) -> Plan:
     """
-    Plan to give paused partitions of one group back to its members; no topic means all of them.
+    Plan to resume paused partitions of one group; no topic means all of them.
 
-    Raises UsageError where a scope cannot be read.
+    Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
     facts = Facts.of(snapshot)
@@ -109,7 +109,7 @@ def plan_resume(
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from (f for f in missing if not _names_paused(f, known))
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
-        # What is committed is of no interest: nothing is moved.
+        # Committed offsets are not needed: no offset is moved.
         hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
         yield from (
             block("unreadable", f"{p.what} could not be read: {p.why}", group) for p in hidden
@@ -131,7 +131,7 @@ def plan_resume(
 
 
 def judge(case: HoldContext) -> Iterator[Finding]:
-    """Yield what stands in the way of a hold, what is to be known, and what it costs."""
+    """Yield what blocks a hold, notes about it, and its cost."""
     for rule, why_not in GROUP_RULES.items():
         if why := why_not(case.group):
             yield block(rule, why, case.group.group_id)
@@ -147,7 +147,7 @@ def judge(case: HoldContext) -> Iterator[Finding]:
 def every_partition(
     index: Index, group_id: str, scopes: Sequence[TopicScope]
 ) -> tuple[tuple[TopicPartition, ...], tuple[Finding, ...]]:
-    """Return the partitions that scopes name, a topic all of its own, and what is not there."""
+    """Return the partitions in the scopes, and findings about missing ones."""
     found: set[TopicPartition] = set()
     missing: list[Finding] = []
     for scope in scopes:
@@ -169,7 +169,7 @@ def every_partition(
 
 
 def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterator[Finding]:
-    """Say which partitions are paused already, and by whom."""
+    """Yield which partitions are already paused, and by whom."""
     for member in holders(group):
         if again := [p for p in partitions if p in member.holds]:
             why = f"{in_short(again)} is already paused by {holder_in_words(member)}"
@@ -183,7 +183,7 @@ def _why_held(case: HoldContext, partition: TopicPartition) -> str:
 
 
 def _names_paused(finding: Finding, group: Group) -> bool:
-    """Whether something that is said to be missing is held all the same: it was deleted since."""
+    """Return whether a missing partition is still held: it was deleted since."""
     return any(
         finding.topic == p.topic and finding.partition in {None, p.partition} for p in group.paused
     )
@@ -192,7 +192,7 @@ def _names_paused(finding: Finding, group: Group) -> bool:
 def _of_others(
     group: Group, held: set[TopicPartition], by: tuple[str, str] | None
 ) -> Iterator[Finding]:
-    """Say what is held by somebody else; one member holds all that is paused of a classic group."""
+    """Yield what another user holds; in a classic group one member holds all paused partitions."""
     for member in holders(group):
         mine: Mapping[bool, list[TopicPartition]] = {
             meant: [p for p in member.holds if (p in held) is meant] for meant in (True, False)

@@ -1,10 +1,10 @@
 """
-Keep committed offsets from expiring, by the clocks that brokers were measured to use.
+Plan to keep committed offsets from expiring, by resetting the retention timers of brokers.
 
-A simple, KIP-848 or Streams group has a clock for each offset, which committing the same again
-restarts. A classic group has one clock since it became Empty, which no commit moves: there a member
-of ours joins and leaves. While a group is live, offsets of topics that it subscribes to do not
-expire, and nobody but its members can commit the others again.
+In a simple, KIP-848 or Streams group each offset has a retention timer, which committing the same
+offset again resets. A classic group has one timer since it became Empty, which a commit does not
+reset: an offsetbook member joins and leaves. While a group is live, offsets of subscribed topics do
+not expire, and only its members can commit the others. Measured on brokers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREA
 
 def plan_rescue(snapshot: Snapshot, *, groups: Sequence[str]) -> Plan:
     """
-    Plan to restart the expiry clocks of idle groups, named or by shell pattern.
+    Plan to reset the retention timers of empty groups, by name or shell pattern.
 
-    Every change has the same position before and after. What cannot be rescued is a note, because
-    nothing would be changed by it. Raises UsageError without a name.
+    Every change has the same position before and after. An offset that cannot be rescued is a note,
+    not a block. Raises UsageError without a name.
     """
     facts = Facts.of(snapshot)
 
@@ -70,7 +70,7 @@ def _same(partition: TopicPartition, position: Position) -> Change:
 
 
 def _live(facts: Facts, group: Group) -> Iterator[Part]:
-    """Say what a live group may lose, which nobody outside can rescue."""
+    """Yield which offsets of a live group may expire; only its members can keep them."""
     committed = facts.commits(group.group_id)
     if not committed:
         return

@@ -1,9 +1,9 @@
 """
-Turn a plan that was carried out, wholly or in part, into the plan that takes it back.
+Plan the undo of an applied plan, complete or partial.
 
-What the cluster holds decides: a change whose outcome is still there is taken back, one that was
-never made or is undone already is left out, and one that somebody has moved on since is a finding.
-Undoing an undo is the same.
+The current state decides: a change that is still in place is reverted, one that was not made or is
+already undone is skipped, and an offset that has changed since is a finding. An undo can be undone
+in the same way.
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ from toolkit.planning.selection.scope import RULES, scopes_of
 
 
 class Moved(StrEnum):
-    """What becomes of an offset that somebody has moved since the plan was carried out."""
+    """How to treat offsets that were changed after the run."""
 
-    LEAVE = "leave"  # it is a finding that blocks, and the offset stays
-    RESTORE = "restore"  # it goes back too
+    LEAVE = "leave"  # block, and keep the offset
+    RESTORE = "restore"  # restore it as well
 
 
 def plan_undo(
     done: Plan, snapshot: Snapshot, *, moved: Moved = Moved.LEAVE, request: str = ""
 ) -> Plan:
     """
-    Plan to put back what a plan changed: offset, leader epoch and metadata, in reverse order.
+    Plan to restore what a plan changed: offset, leader epoch and metadata, in reverse order.
 
-    `snapshot` is to be of the groups and topics of `done`. A deleted group comes back with its
-    commits, as a simple group; one that `done` made is deleted, unless somebody uses it. The plan
-    is for the cluster of `done`, so that a guard-rail notices a snapshot of another one. Offsets of
-    a topic that was deleted and made anew since block. What was paused is resumed, and the other
-    way round.
+    `snapshot` must have the groups and topics of `done`. A deleted group is restored with its
+    offsets, as a simple group; one that `done` created is deleted, unless it is in use. The plan is
+    for the cluster of `done`, so that a guard rail detects a snapshot of another one. Offsets of a
+    topic that was re-created since block. Paused partitions are resumed, and vice versa.
     """
     if done.intent in {Intent.PAUSE, Intent.RESUME}:
         return _undo_hold(done, snapshot, request)
@@ -80,7 +79,7 @@ def plan_undo(
 
 
 def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
-    """Plan to resume what a run paused, or to pause again what it resumed."""
+    """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
     topics = [str(scope) for scope in scopes_of(change.partition for _, change in done.changes)]
     plan = (
@@ -100,7 +99,7 @@ def _stops(part: Part, group_id: str) -> bool:
     return (
         isinstance(part, Finding)
         and part.severity is Severity.BLOCK
-        and part.rule != topic_recreated.RULE  # the changes are in the plan all the same
+        and part.rule != topic_recreated.RULE  # the changes stay in the plan
         and bool(group_id)
         and part.group_id == group_id
     )
@@ -114,7 +113,7 @@ def _nothing(done: Plan) -> Finding:
 
 
 def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
-    """Yield the steps that take one step back, and what stands in their way."""
+    """Yield the steps that revert one step, and what blocks them."""
     group = facts.groups.get(step.group_id)
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
         why = "cannot be restored: the group had no committed offsets"
@@ -138,7 +137,7 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
 
 
 def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change | Finding | None:
-    """Return how one change is taken back, why it is not, or None where there is nothing to do."""
+    """Return the change that reverts one change, a finding that blocks it, or None."""
     partition, before = change.partition, change.before
     if why := facts.index.unread.get(group_id, {}).get(partition):
         return block(
@@ -160,7 +159,7 @@ def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change |
 
 
 def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]:
-    """Commit what was there; that brings a group back which is gone."""
+    """Commit the previous offsets; this re-creates a deleted group."""
     if step.group_id not in facts.groups and step.type is not GroupType.SIMPLE:
         why = (
             f"was a {step.type} group; restored as a group without members. Until a consumer "
@@ -172,7 +171,7 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
 
 
 def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> Iterator[Part]:
-    """Delete what the plan added, and with it the group where it made that and nobody uses it."""
+    """Delete what the plan added, and the group if the plan created it and it is unused."""
     everything = {change.partition for change in changes} == facts.commits(group.group_id).keys()
     hidden = any(facts.unreadable(group.group_id))
     if step.creates and everything and not hidden and not group.is_live:

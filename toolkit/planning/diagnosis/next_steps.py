@@ -1,4 +1,4 @@
-"""What to do about what was found in a group: which notebook next, and with what filled in."""
+"""Recommend the next notebook and its parameters for a diagnosed group."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from toolkit.model import Group, TopicPartition
 from toolkit.planning.diagnosis.stuck import Verdict
 from toolkit.planning.selection.scope import scopes_of
 
-MOST_FIRST_STEPS = 3  # offsets to be moved one by one; for more, a table is the better place
+MOST_FIRST_STEPS = 3  # offsets to move one by one; more belong in a table
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """One thing that can be done next; without a notebook it is done elsewhere."""
+    """One recommended step; without a notebook it is done outside offsetbook."""
 
     title: str
     why: str
     notebook: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)  # besides where it is done
+    parameters: Mapping[str, object] = field(default_factory=dict)  # without the cluster
 
 
 def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple[NextStep, ...]:
     """
-    Return what can be done about a group, the most urgent first.
+    Return the recommended steps for a group, most urgent first.
 
     `partitions` is what `find_stuck` returned for the group. There is always at least one step.
     """

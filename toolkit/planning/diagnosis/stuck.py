@@ -1,23 +1,23 @@
 """
-Which partitions of a group stand still while records wait, from two looks at the group.
+Find partitions with unread records and no progress between two samples of a group.
 
-One look cannot tell a consumer that is stuck from one that is about to commit. So what was
-committed is compared over some seconds, and held against how long the first unread record has
-waited and when the broker last wrote a commit. A partition is called stuck only where all of that
-says so; where it may be, or where it cannot be said, the row says what is missing.
+One sample cannot distinguish a stuck consumer from one that is about to commit. So the committed
+offset is compared over some seconds, and with the age of the oldest unread record and the time of
+the last commit. A partition is stuck only if all of them agree; otherwise the row gives what is
+missing.
 
 | verdict | |
 |---|---|
-| stuck | records waited from one look to the other, and beyond patience, and nothing moved |
-| perhaps stuck | nothing moved, but not for long enough, or for how long is not known |
-| outside its log | the commit is beyond the log end, or records were deleted before it read them |
-| open transaction | everything up to an open transaction is read |
-| paused | a hold keeps the partition from the members |
-| left over | the group lives, and no member subscribes to the topic |
+| stuck | lag in both samples, for longer than patience, and no progress |
+| perhaps stuck | no progress, but not for long enough, or for an unknown time |
+| outside its log | committed offset past the log end offset, or unread records were deleted |
+| open transaction | caught up to an open transaction |
+| paused | paused by a hold |
+| left over | unsubscribed offset: the group is live, no member subscribes to the topic |
 | nobody reads | the group has no members |
-| moves | the commit went on |
+| moves | the committed offset changed |
 | nothing waits | caught up |
-| not known | nothing is committed, or something could not be read |
+| not known | no committed offset, or a read error |
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STUCK_COLUMNS = (
 
 
 class Verdict(StrEnum):
-    """What two looks say of a partition, the worst first; the table above explains them."""
+    """The verdict on a partition, worst first; see the table above."""
 
     STUCK = "stuck"
     PERHAPS = "perhaps stuck"
@@ -71,12 +71,11 @@ def find_stuck(
     """
     Return one row for each partition that a group has committed or owns, the worst verdict first.
 
-    `waits_since` is when the first unread record was written, where that is known: what a producer
-    wrote as its time may be older than the record is. `patience_s` is how long a commit stands
-    still, and a record waits, before a partition counts as stuck. The columns are topic, partition,
-    verdict (see `Verdict`), owner, committed, log_end, lag, moved (Int64: by how many records the
-    commit moved between the looks), committed_at (UTC, the last commit, null where not known),
-    first_waits_since (UTC), why.
+    `waits_since` is when the oldest unread record was written, if known: a producer's timestamp may
+    be older than the record. `patience_s` is how long there must be no progress and an unread
+    record before a partition counts as stuck. Columns: topic, partition, verdict (see `Verdict`),
+    owner, committed, log_end, lag, moved (Int64: how far the committed offset moved between the
+    samples), committed_at (UTC, the last commit, null if unknown), first_waits_since (UTC), why.
     """
     frame = with_lag(offsets_frame(second))
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
@@ -105,7 +104,7 @@ def find_stuck(
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """What holds for all partitions of the group."""
+    """Facts about the whole group."""
 
     first: Snapshot
     second: Snapshot
@@ -121,7 +120,7 @@ class _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """One partition, with None for what is not known."""
+    """Facts about one partition; None is unknown."""
 
     partition: TopicPartition
     owner: str
@@ -131,10 +130,10 @@ class _Evidence:
     lost: int
     position: str
     moved: int | None
-    stood_s: float  # for how long the commit has stood where it stands, at least
-    stood_known: bool  # when it was last committed is known
-    waits_since: datetime | None  # when its first unread record was written
-    waited_between: bool  # records waited at the first look already, at the same offset
+    stood_s: float  # minimum time without a change of the committed offset
+    stood_known: bool  # the time of the last commit is known
+    waits_since: datetime | None  # when the oldest unread record was written
+    waited_between: bool  # lag in the first sample, at the same offset
     holder: Member | None
 
     @classmethod
@@ -211,7 +210,7 @@ def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
 
 
 def _still(case: _Evidence, looks: _Samples) -> Judged:
-    """Judge a partition in which records wait and the commit did not move."""
+    """Judge a partition with unread records and no progress."""
     waiting = _waiting(case, looks)
     if case.moved is None:
         return Verdict.PERHAPS, f"committed between the two samples; {waiting}"
@@ -264,7 +263,7 @@ def _holder(member: Member) -> str:
 
 
 def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) -> frozenset[str]:
-    """Return the owners of which at least one partition moved between the looks."""
+    """Return the owners with progress on at least one partition."""
     return frozenset(
         str(row["owner"])
         for row in frame.to_dict("records")

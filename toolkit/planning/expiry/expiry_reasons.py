@@ -1,4 +1,4 @@
-"""Why committed offsets expire when they do, in plain words."""
+"""Explain the expiry of each committed offset as text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def reasons_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
             "lacks": lacks,
         }
     )
-    # Many offsets have the same reason: each is put in words once.
+    # Many offsets have the same reason: each is formatted once.
     of = said.groupby(list(said.columns), sort=False).ngroup().to_numpy()
     words = [_in_words(*row) for row in said.drop_duplicates().itertuples(index=False, name=None)]
     return np.array([*words, ""], dtype=object)[of]
@@ -75,7 +75,7 @@ def _heads(facts: ExpiryFacts, rules: Texts) -> Texts:
 
 
 def _lacks(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
-    """Say what is not known of offsets that have no forecast for want of it."""
+    """Return which fact is missing for offsets without a forecast."""
     unknown = np.equal(rules, ExpiryRule.UNKNOWN)
     a_kind = facts.simple | facts.classic | facts.modern
     a_state = facts.empty | facts.live

@@ -1,8 +1,8 @@
 """
-What a hold costs: who stops for how long, what may come twice, and what happens if we die.
+Estimate the cost of a hold: interruptions, redelivery, and what happens if the keeper crashes.
 
-The numbers are those that were measured on real brokers, with some room: they follow from the time
-members take to notice, which is one heartbeat, and from what they read since their last commit.
+The numbers were measured on real brokers, with a margin: they depend on the heartbeat interval and
+on the records read since the last commit.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
-CLASSIC_WAIT = 1.1  # heartbeats of its members in which a classic group comes to a standstill
-STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams, where it is not exactly-once
+CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped
+STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
     Prefer.LOSSLESS: "--prefer lossless: no redelivered records; the topic's other partitions stop "
@@ -41,7 +41,7 @@ ELSE = "stop the application, reset the group, restart the application"
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a hold costs at most, in seconds and records; None where that is not known."""
+    """Maximum cost of a hold, in seconds and records; None if unknown."""
 
     paused_within_s: float
     others_stop_s: float
@@ -51,7 +51,7 @@ class Costs:
 
 
 def costs(case: HoldContext, recipe: Recipe) -> Costs:
-    """Return what holding costs by a recipe."""
+    """Return the cost of a recipe."""
     beat = case.heartbeat_s
     within, others = {
         Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
@@ -71,7 +71,7 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
 
 
 def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
-    """Count what members that are evicted may have read since their last commit."""
+    """Return how many records evicted members may have read since their last commit."""
     if recipe in {Recipe.LOSSLESS, Recipe.EAGER}:
         return 0
     now = case.index.snapshot.taken_at
@@ -89,13 +89,13 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
                 unread = max(unread, (now - commit.committed_at).total_seconds())
             count += rate * (unread + case.heartbeat_s)
         counts.append(count)
-    # Of a cooperative group only the leader is evicted, whoever that is.
+    # In a cooperative group only the leader is evicted, which is unknown.
     most = max(counts, default=0.0) if recipe is Recipe.COOPERATIVE else sum(counts)
     return math.ceil(most)
 
 
 def cost_notes(case: HoldContext) -> Iterator[Finding]:
-    """Yield what a hold costs, a note each, such as `stops`, `repeats` and `survives`."""
+    """Yield the cost of a hold, one note each, such as `stops`, `repeats` and `survives`."""
     recipe, group_id = case.recipe, case.group.group_id
     if recipe is None or not case.wanted:
         return

@@ -1,20 +1,20 @@
 """
-How each group does on each partition, in Burrow's words.
+Compute the status of each partition, with Burrow's status values.
 
-People know the words, so they mean what they mean there. The rules differ where Burrow's were
-measured to be wrong, because they know more: where the log ended earlier, how long a record has
-waited, the highest offset ever committed, and whether anybody is in the group.
+The values have the same meaning as in Burrow. The rules differ where Burrow's were measured to be
+wrong; they use more facts: earlier log end offsets, the age of unread records, the highest offset
+ever committed, and whether the group has members.
 
 | status | |
 |---|---|
 | OK | caught up, or consuming |
-| WARN | it is being read, but more arrives; or an open transaction holds readers back |
-| ERR | the commit is not in the log: records were lost unread, or it is beyond the log end |
-| STOP | records wait and nothing is committed: nobody is there, or a member is silent |
-| STALL | records wait and commits go on, always with the same offset |
-| REWIND | the commit went back, and has not regained where it was |
-| UNSUBSCRIBED | the group lives, and none of its members subscribes to the topic any more |
-| null | it cannot be said; `status_why` says why |
+| WARN | consuming, but falling behind; or blocked by an open transaction |
+| ERR | committed offset out of range: unread records were deleted, or it is past the log end |
+| STOP | lag, but no commits: the group is empty, or a member stopped committing |
+| STALL | lag, and the same offset is committed again and again |
+| REWIND | the committed offset moved back and is still below its earlier maximum |
+| UNSUBSCRIBED | the group is live, and no member subscribes to the topic |
+| null | unknown; `status_why` has the reason |
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["StatusRules", "status_by_group", "with_status"]
 
 
 class StatusCase(NamedTuple):
-    """One rule: where it applies, the word, and why, for one row by its number."""
+    """One rule: where it applies, the status, and the reason for a row, by its number."""
 
     applies: Flags
     word: str | None
@@ -64,18 +64,17 @@ def with_status(
 
     Reads what `with_lag` adds, and committed, committed_at, recent_at, recent_offset, highest,
     highest_at, type, protocol_type, state, empty_since, subscribed, pending, log_start, log_end,
-    log_problem, earlier_at, earlier_end; where there are such columns, past_at and past_end (lists:
-    more earlier instants, and where the log ended then, of which the one that suits the commits of
-    each row is taken: `trend.look_back_s`), time_lag_s, time_lag_bound_s, held (whether the
-    partition is paused), and commits_read_at. `now` has to be when the log ends were read, and
-    commits_read_at up to when commits are known: reading a fleet takes time, in which members only
-    seem to be silent.
+    log_problem, earlier_at, earlier_end; if present, past_at and past_end (lists of earlier
+    instants and log end offsets; the one that fits the commits of each row is used:
+    `trend.look_back_s`), time_lag_s, time_lag_bound_s, held (whether the partition is paused), and
+    commits_read_at. `now` must be when the log end offsets were read, and commits_read_at when the
+    commits were: reading a fleet takes time, during which members only seem silent.
 
-    status is a word of the table above. member_state: "alive and committing", "alive and silent"
-    (records wait), "alive and idle" (none does), "gone", null where unknown and for commits without
-    members. trend: "catching up", "falling behind", "steady", null where no earlier log end is
-    known to which commits reach back. Rates are records per second; drain_s is how long it takes to
-    read what is left, null where that is never or unknown.
+    status is a value of the table above. member_state: "alive and committing", "alive and silent"
+    (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits
+    without members. trend: "catching up", "falling behind", "steady", null without a known earlier
+    log end offset that commits reach back to. Rates are records per second; drain_s is the
+    estimated time until caught up, null if never or unknown.
     """
     facts = StatusFacts.of(partitions, now=now, rules=rules or StatusRules())
     status = np.full(len(partitions), None, dtype=object)
@@ -87,7 +86,7 @@ def with_status(
         why[rows] = case.why if isinstance(case.why, str) else [case.why(i) for i in rows.tolist()]
         open_[rows] = False
     pace, trend = facts.pace, facts.pace.trend.copy()
-    trend[status == UNSUBSCRIBED] = None  # nobody means to keep up with what is left over
+    trend[status == UNSUBSCRIBED] = None  # no trend for unsubscribed offsets
     return partitions.assign(
         status=status,
         status_why=why,
@@ -105,9 +104,9 @@ def with_status(
 
 
 def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
-    """Yield the rules; the first that applies to a row decides."""
+    """Yield the rules; the first match decides."""
     yield from _without_answer(facts)
-    # An abandoned topic loses records and is re-created in time: that is no error of its group.
+    # An abandoned topic loses records and may be re-created: that is not an error of the group.
     yield StatusCase(
         facts.by_members & facts.unsubscribed,
         UNSUBSCRIBED,

@@ -400,7 +400,7 @@ def test_what_holders_are_given_besides_is_not_left_to_them() -> None:
     assert (1, orders(1)) == (len(answers.ours), hold.held)
 
     answers = Answers(generous=2)
-    with pytest.raises(NotCaptured, match="other members came between"):
+    with pytest.raises(NotCaptured, match="other members interfered"):
         carry_out(ConsumerHold().capture(orders(1)), answers)
     assert {} == answers.ours
 

@@ -155,7 +155,7 @@ def test_the_second_of_a_name_is_a_new_one() -> None:
         (subscription(1, version=10), "older version"),
         (subscription(1, error=3), "end of the whole application"),
         (subscription(1, topics=["orders"]), "other topics"),
-        (b"\0\1", "cannot be read"),
+        (b"\0\1", "cannot be parsed"),
     ],
 )
 def test_who_cannot_be_led(says: bytes, words: str) -> None:
@@ -198,9 +198,9 @@ def test_whole_tasks_only() -> None:
 
     tasks.check({order, bill})
     tasks.check(set())
-    with pytest.raises(NotCaptured, match="orders:1 is read together with bills:1"):
+    with pytest.raises(NotCaptured, match="orders:1 belongs to the same task as bills:1"):
         tasks.check({order})
-    with pytest.raises(NotCaptured, match="no thread reads orders:7"):
+    with pytest.raises(NotCaptured, match="no thread is assigned orders:7"):
         tasks.check({order, bill, TopicPartition("orders", 7)})
 
 

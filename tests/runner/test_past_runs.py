@@ -65,7 +65,7 @@ def test_the_newest_run_comes_first(tmp_path: Path) -> None:
         ({"counts": {}, "parameters": {}}, "nothing"),
         ({"counts": {}, "status": "kernel-died"}, "not known"),
         ({"counts": {}, "status": "failed"}, "not known"),
-        ({"counts": {}, "status": "failed", "parameters": {}}, "nothing told"),
+        ({"counts": {}, "status": "failed", "parameters": {}}, "no details"),
     ],
 )
 def test_whether_something_was_changed(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -127,7 +127,7 @@ def test_a_run_without_a_result_is_listed(tmp_path: Path) -> None:
     (row,) = past_runs(tmp_path)
 
     assert ("killed", "20_find", "no result") == (row.folder, row.notebook, row.status)
-    assert "there is no result.json" in row.summary
+    assert "no result.json: the run is still in progress" in row.summary
 
 
 @pytest.mark.parametrize("report", ["../../etc/passwd", "/etc/passwd", "gone.html", "", None])

@@ -64,7 +64,7 @@ def weigh(
 def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopic]:
     if sight.assignor != UNIFORM:
         raise NotCaptured(
-            f"only the assignor {UNIFORM} can be used quietly, and the group's is {sight.assignor}",
+            f"quiet capture needs assignor {UNIFORM}, but the group uses {sight.assignor}",
             hint="the lossless way",
         )
     # What counts is what members are meant to have, also of partitions that are held already.
@@ -78,8 +78,8 @@ def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTop
         if name not in sight.read_topics and members >= needed and not rest:
             return WeightTopic(members, each, name, topic)
     raise NotCaptured(
-        f"there is no topic of {needed * each} partitions that nobody in the group reads",
-        hint="create one, which may stay empty, or the lossless way",
+        f"there is no topic with {needed * each} partitions that no member of the group reads",
+        hint="create one (it may stay empty), or use the lossless mode",
     )
 
 

@@ -65,7 +65,7 @@ def draw_ids(member: SentinelMember, ours: list[str], count: int) -> Flow[list[s
         if answer.error == NO_ERROR:  # a broker that asks for no id took us for a member
             ours.append(answer.member_id)
         if answer.error != MEMBER_ID_REQUIRED:
-            raise NotCaptured(f"the group takes no new member: {reason(answer.error)}")
+            raise NotCaptured(f"the coordinator rejected a new member: {reason(answer.error)}")
     return drawn
 
 

@@ -57,12 +57,11 @@ class Sentinel:
         """Take in an answer; raises NotCaptured for an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
-                "the group may not have so many members (group.consumer.max.size): "
-                "while partitions are captured it needs a further one for every partition of "
-                "their topics"
+                "the group would exceed group.consumer.max.size: during a capture it needs one "
+                "more member for every partition of the topics"
             )
         if answer.error:
-            raise NotCaptured(f"a member of ours was refused: {answer.why}")
+            raise NotCaptured(f"the coordinator rejected an offsetbook member: {answer.why}")
         self.epoch = answer.epoch
         if answer.assigned is not None:
             self.owned = answer.assigned
@@ -193,9 +192,10 @@ class MemberPool:
         words = []
         if self.members:
             words.append(
-                f"{len(self.members)} members of ours may be in the group until their session ends"
+                f"{len(self.members)} offsetbook members may stay in the group until the session "
+                "timeout"
             )
-        words += [f"{one.name} of the group may not be what it was" for one in self.owed]
+        words += [f"{one.name} of the group may not be restored" for one in self.owed]
         return "; ".join(words)
 
 

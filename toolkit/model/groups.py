@@ -142,7 +142,7 @@ class Group:
         if not self.described:
             return "the group could not be described"
         if self.is_live and not self.members:
-            return "no member is known yet: the group is forming"
+            return "no members known yet: the group is forming"
         return next(
             (m.subscription.unreadable for m in self.members if m.subscription.unreadable), ""
         )

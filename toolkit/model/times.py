@@ -63,8 +63,8 @@ def parse_time(text: str) -> Instant:
     match = TIME.fullmatch(written)
     if not match:
         if ZONE_NAME.search(written):
-            hint = "give the zone as an offset, such as +01:00, or Z for UTC"
-            raise UsageError(f"{text!r} names a time zone, which is not read", hint=hint)
+            hint = "use an offset such as +01:00, or Z for UTC"
+            raise UsageError(f"time zone names are not supported: {text!r}", hint=hint)
         raise UsageError(f"{text!r} is not a time", hint=TIME_GRAMMAR)
     try:
         local = datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}")
@@ -81,7 +81,7 @@ def _zone(written: str | None) -> timezone:
     hours, minutes = int(digits[:2]), int(digits[2:])
     # No place on Earth is further from UTC, so more is a slip.
     if hours > 18 or minutes > 59:
-        raise ValueError(f"no zone is {written} from UTC")
+        raise ValueError(f"invalid UTC offset {written}")
     away = timedelta(hours=hours, minutes=minutes)
     return timezone(-away if written.startswith("-") else away)
 
@@ -94,13 +94,15 @@ def parse_duration(text: str) -> timedelta:
     """
     written = text.strip()
     if re.search(r"^[+-]|[PT][+-]|[+-]\d", written):
-        hint = "write how long ago, without a sign"
+        hint = "use a positive duration, such as P1D"
         raise UsageError(f"the duration {text!r} has a sign", hint=hint)
     match = ISO.fullmatch(written) or SHORT.fullmatch(written)
     if not match or not any(match.groups()):
         if MONTHS_OR_YEARS.fullmatch(written):
-            hint = "they have no fixed length: write days, such as P30D or 30d"
-            raise UsageError(f"the duration {text!r} has months or years", hint=hint)
+            hint = "use days, such as P30D or 30d"
+            raise UsageError(
+                f"duration {text!r} uses months or years, which have no fixed length", hint=hint
+            )
         raise UsageError(f"{text!r} is not a duration", hint=DURATION_GRAMMAR)
     amounts = (int(part or 0) for part in match.groups())
     length = timedelta(**dict(zip(UNITS, amounts, strict=True)))

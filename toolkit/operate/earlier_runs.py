@@ -34,9 +34,9 @@ def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[Unseen]) -> None:
     for intent, why in unseen:
         if {step.group_id for step in intent.steps} & set(plan.group_ids):
             raise Blocked(
-                f"run {intent.run.run_id} was cut off, and what it did to these groups cannot be "
-                f"seen now: {why}",
-                hint="try again when every broker is up",
+                f"run {intent.run.run_id} was interrupted, and its effect on these groups cannot "
+                f"be determined now: {why}",
+                hint="run the command again when all brokers are up",
             )
 
 
@@ -56,9 +56,9 @@ def refuse_after_a_cut_off_run(
         if ended_early and run.fingerprint != plan.fingerprint:
             name = run.run.run_id
             raise Blocked(
-                f"run {name} ({run.request}) ended early and has changed groups which this plan "
-                "is about to change again; nothing was changed",
+                f"interrupted run {name} ({run.request}) has already changed groups of this plan; "
+                "nothing was changed",
                 hint=f"undo it with 'offsetbook undo {name}', finish it with 'offsetbook apply "
-                f"--run {name} --approve {run.fingerprint} --reason TEXT', or go on from what is "
-                f"there now with --override {CUT_OFF_RUN}",
+                f"--run {name} --approve {run.fingerprint} --reason TEXT', or continue from "
+                f"the current state with --override {CUT_OFF_RUN}",
             )

@@ -46,12 +46,12 @@ def with_clocks_checked(
 
 def _stood_still(before: datetime | None, after: datetime | None) -> str:
     if after is None:
-        return "its expiry clock could not be read back from the log"
+        return "its retention timestamp could not be read from __consumer_offsets"
     if before is None:
-        return "its expiry clock was not known before, so that nothing can be said of it"
+        return "not verifiable: its retention timestamp was unknown before"
     if after > before:
         return ""
-    return f"its expiry clock in the log stood still at {before:%Y-%m-%d %H:%M:%S} UTC"
+    return f"its retention timestamp did not change: {before:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _failed(result: Result, why: str) -> Result:

@@ -51,7 +51,7 @@ SEEN_WITHIN_S = 15.0  # a classic group shows what is held only when it is Stabl
 RELEASE_S = 15.0  # a keeper that is asked to let go is at most busy with one rebalance
 LOOK_EVERY_S = 0.1
 LEAVE_EPOCH = -1
-KILLED = "its process ended before it held anything"
+KILLED = "the keeper process ended before it had paused anything"
 
 Paused = Mapping[TopicPartition, Member]
 
@@ -111,7 +111,7 @@ class Holds:
         try:
             after = self.wait_for(step.group_id, wanted, held=holds and not why)
         except ToolkitError as exc:
-            unseen = f"{why or 'it was done'}; it could not be read back: {exc}"
+            unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
             return _outcome(step, dict.fromkeys(wanted, (Status.FAILED, unseen)), unseen)
         results = {
             partition: _became(
@@ -194,9 +194,7 @@ class Holds:
         holders = {member for partition, member in held.items() if partition not in told}
         if more := {p for member in holders for p in member.holds} - wanted:
             names = " ".join(map(str, scopes_of(more)))
-            raise BrokerRefused(
-                f"whoever holds it holds {names} too, and can only let all of it go"
-            )
+            raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
         if holders:
             self.make_leave(step, {member.member_id for member in holders})
 
@@ -230,7 +228,7 @@ class Holds:
                 left = channel.ask(Leave(tuple(sorted(holders))))
                 refused = [str(code) for code in (left.error, *left.members.values()) if code]
         if refused:
-            raise BrokerRefused(f"letting partitions of {step.group_id} go: {refused[0]}")
+            raise BrokerRefused(f"releasing partitions of {step.group_id}: {refused[0]}")
 
     def paused(self, group_id: str) -> Paused:
         """Return what the broker shows as held in a group, once it can be seen."""
@@ -269,7 +267,9 @@ def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[Status, str
         return Status.DONE, ""
     if is_ == was and why:
         return Status.REFUSED, why
-    return Status.FAILED, f"{why or 'it was done'}; it is {'' if is_ else 'not '}held"
+    return Status.FAILED, (
+        f"{why or 'request accepted'}; the partition is {'' if is_ else 'not '}held"
+    )
 
 
 def _outcome(

@@ -75,7 +75,7 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     except OSError as exc:
         raise not_written(log, exc) from exc
     except subprocess.CalledProcessError as exc:
-        raise RecordFailed(f"the keeper did not start; its log is {log}") from exc
+        raise RecordFailed(f"the keeper did not start; see its log {log}") from exc
     finally:
         for end in (ours, theirs):
             if end is not None:
@@ -101,9 +101,9 @@ def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -
         if is_loose:
             tie.cut()
             raise NotCaptured(
-                f"the process that was to hold the partitions has ended{_last_words(path)}",
-                hint=f"its log is {path.with_suffix('.log')}; what it left in the group goes by "
-                "itself when its session times out",
+                f"the keeper process has ended{_last_words(path)}",
+                hint=f"see its log {path.with_suffix('.log')}; its members leave the group at the "
+                "session timeout",
             )
         if why := stopped():
             tie.cut()

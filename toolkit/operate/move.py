@@ -63,7 +63,7 @@ def move(
         elif stopping := blocking(exact.findings, approval.overrides):
             raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
         elif not mover.outcomes:
-            raise Blocked("nothing was moved: the offsets are where they were to go by now")
+            raise Blocked("nothing to move: the offsets are already at the target")
     return mover.outcome
 
 

@@ -34,7 +34,7 @@ WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
 LOOK_EVERY_S = 0.1
 # Nobody reads faster: what is committed beyond that was not read from the new offset on.
 MOST_PER_S = 200_000.0
-EVICTED = "its owners were evicted, and go on where they were"
+EVICTED = "the owners were evicted and continue at their previous offsets"
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -81,7 +81,9 @@ def move_unheld(
             GroupWriter(connection).wait_for_the_end_of(step.group_id, move.after)
             found = _positions(move)
         except ToolkitError as exc:
-            return _outcome(move, Status.FAILED, f"{why or 'it was done'}; not read back: {exc}")
+            return _outcome(
+                move, Status.FAILED, f"{why or 'request accepted'}; could not be verified: {exc}"
+            )
         if why and any(found.get(one) != place for one, place in move.after.items()):
             return _not_done(move, why, found)
         # What was read back is either what it was moved to, or what was committed since.
@@ -110,7 +112,7 @@ def _evict(move: _Move) -> None:
     # What is not known any more has left by itself.
     for answer in answers:
         if answer.error not in {NO_ERROR, UNKNOWN_MEMBER_ID}:
-            raise BrokerRefused(f"evicting the owners of what is moved: {answer.why}")
+            raise BrokerRefused(f"evicting the owners of the moved partitions: {answer.why}")
     move.before = _offsets(move)
 
 
@@ -128,8 +130,8 @@ def _until_back(move: _Move) -> None:
         for one in move.after:
             if found.get(one) != move.before.get(one):
                 raise BrokerRefused(
-                    f"whoever reads {one.topic}:{one.partition} goes on where it was, and commits "
-                    f"{found.get(one)}, instead of waiting for the offset that is moved"
+                    f"the consumer of {one.topic}:{one.partition} committed {found.get(one)} from "
+                    "its old position instead of fetching the new offset"
                 )
         there = {m.member_id: m.reads for m in _describe(move).members if m.epoch > 0}
         move.waited = frozenset().union(*there.values()) >= move.after.keys()
@@ -163,15 +165,18 @@ def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]
             elapsed = time.monotonic() - started if move.waited else 0
             if is_written_over(target.offset, before, offset, elapsed):
                 wrong[one] = (
-                    f"it was moved to {target.offset}, and then written over with {offset} by a "
-                    f"client that seems to go on from {before}, where it was"
+                    f"moved to {target.offset}, then overwritten with {offset} by a client that "
+                    f"continued from its old position {before}"
                 )
         if waiting:
             time.sleep(LOOK_EVERY_S)
     if not waiting:
         return wrong, ""
     names = ", ".join(f"{topic}:{number}" for topic, number in sorted(waiting))
-    return wrong, f"moved; nobody committed for {names} since, {why}"
+    return wrong, (
+        f"moved; no commit on {names} {why}, so it is not confirmed that the consumer uses the "
+        "new offset"
+    )
 
 
 def is_written_over(target: int, before: int | None, found: int | None, elapsed_s: float) -> bool:
@@ -213,7 +218,7 @@ def _not_done(move: _Move, why: str, found: Mapping[TopicPartition, Position]) -
         words += f": {EVICTED}"
     status = Status.REFUSED
     if move.committed_at is not None:
-        status, words = Status.FAILED, f"{why}; whether it was moved is not known"
+        status, words = Status.FAILED, f"{why}; unknown whether it was moved"
     return _outcome(move, status, words, found)
 
 

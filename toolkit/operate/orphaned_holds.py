@@ -31,7 +31,7 @@ from toolkit.storage.hold_files import (
     write_hold,
 )
 
-ENDED_ALONE = "its keeper was gone, and the broker let its partitions go when its session was over"
+ENDED_ALONE = "its keeper had died; the broker released the partitions at the session timeout"
 
 
 class OrphanedHold(NamedTuple):
@@ -51,8 +51,14 @@ class OrphanedHold(NamedTuple):
         what = " ".join(map(str, scopes_of(self.still_held or record.held)))
         begun = f"the hold of run {record.run_id} on {record.group_id}, {what},"
         if self.still_held:
-            return f"{begun} has lost its process: pause the same again to go on, or resume it"
-        return f"{begun} has ended: its process was gone, and its partitions are read again"
+            return (
+                f"{begun} has lost its keeper process. To keep the pause, pause the same "
+                "partitions again; otherwise resume them"
+            )
+        return (
+            f"{begun} has ended: its keeper process had died, and the group has resumed the "
+            "partitions"
+        )
 
 
 def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:

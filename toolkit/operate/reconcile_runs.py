@@ -116,7 +116,7 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
             else _step(step, held, is_there=step.group_id in exists)
             for step in intent.steps
         ),
-        interrupted="the run was cut off",
+        interrupted="the run was interrupted",
     )
 
 
@@ -135,7 +135,7 @@ def _step(
         status = Status.NOT_TRIED if is_there else Status.DONE
     if step.action is Action.REJOIN:
         status = Status.NOT_TRIED
-    why = "done in part" if status is Status.FAILED else ""
+    why = "partly done" if status is Status.FAILED else ""
     return StepOutcome(step.group_id, step.action, status, why, results)
 
 
@@ -146,7 +146,9 @@ def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> Ste
         Result(change.partition, Status.DONE)
         if (change.partition in paused) == wanted
         else Result(
-            change.partition, Status.NOT_TRIED, "it is not held" if wanted else "it is held"
+            change.partition,
+            Status.NOT_TRIED,
+            "the partition is not held" if wanted else ("the partition is held"),
         )
         for change in step.changes
     )
@@ -161,5 +163,5 @@ def _result(change: audit.AuditChange, found: Position | None) -> Result:
     if found == change.after:
         return Result(change.partition, Status.DONE, "", found)
     if found == change.before:
-        return Result(change.partition, Status.NOT_TRIED, "it is as it was", found)
-    return Result(change.partition, Status.FAILED, "it was changed by somebody else since", found)
+        return Result(change.partition, Status.NOT_TRIED, "unchanged", found)
+    return Result(change.partition, Status.FAILED, "changed by another client since", found)

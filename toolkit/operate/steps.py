@@ -108,9 +108,12 @@ class _Worker:
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
         if self.ended or (step.needs and step.needs in self.unfinished):
-            return not_tried(step, self.ended or f"{step.needs} was not done")
+            return not_tried(
+                step,
+                self.ended or (f"skipped, because the step for group {step.needs} was not done"),
+            )
         if isinstance(held, str):
-            return not_tried(step, f"what it committed could not be read: {held}")
+            return not_tried(step, f"its committed offsets could not be read: {held}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:
             # Its members read on and commit, so where it starts from is not what it was checked at.
             return move_unheld(self.connection, step, stopped=self.stopped)
@@ -118,7 +121,9 @@ class _Worker:
             return _refused(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):
             return _refused(
-                step, "an open transaction is about to commit here since it was checked"
+                step,
+                "an open transaction has a pending offset commit for this partition since "
+                "the check",
             )
         todo = [c for c in step.changes if not (self.finishing and _is_made(c, held))]
         return self._write(step, todo) if todo or not step.changes else WriteResult()
@@ -190,19 +195,19 @@ class _Worker:
         for group in list_groups(self.connection)[0]:
             if group.group_id == group_id:
                 return group
-        raise BrokerRefused(f"group {group_id} is not there any more")
+        raise BrokerRefused(f"group {group_id} no longer exists")
 
 
 def _read_back(
     step: Step, answered: WriteResult, before: Held | str, held: Held | str, *, is_there: bool
 ) -> StepOutcome:
     if isinstance(held, str) or isinstance(before, str):
-        why = f"{answered.error or 'the broker took it'}; it could not be read back: {held}"
+        why = f"{answered.error or 'request accepted'}; could not be verified: {held}"
         results = tuple(Result(c.partition, Status.FAILED, why) for c in step.changes)
         return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
     results = tuple(_result(c, before, held, answered) for c in step.changes)
     if is_there and not answered.error:
-        why = "the broker took it, yet the group may still be there"
+        why = "the broker accepted the request, but the group may still exist"
         return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
     # A group that is gone was deleted, if not by this request then by one whose answer was lost.
     is_delete = step.action is Action.DELETE_GROUP
@@ -219,9 +224,12 @@ def _moved(step: Step, held: Held, *, finishing: bool) -> str:
             continue
         if not (finishing and _is_made(change, held)):
             topic, number = change.partition
-            return f"{topic} partition {number} moved since it was checked; nothing was changed"
+            return (
+                f"the offset of {topic} partition {number} changed since the check; nothing was "
+                "changed"
+            )
     if step.action is Action.DELETE_GROUP and held.keys() - {c.partition for c in step.changes}:
-        return "it has committed more since it was checked; nothing was changed"
+        return "the group committed more offsets since the check; nothing was changed"
     return ""
 
 
@@ -237,8 +245,8 @@ def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> 
     if found == before.get(change.partition) and why and not answered.is_lost:
         return Result(change.partition, Status.REFUSED, why, found)
     shown = "nothing" if found is None else str(found.offset)
-    why = why or "the broker took it"
-    return Result(change.partition, Status.FAILED, f"{why}; {shown} was read back", found)
+    why = why or "request accepted"
+    return Result(change.partition, Status.FAILED, f"{why}; committed offset is now {shown}", found)
 
 
 def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> Status:

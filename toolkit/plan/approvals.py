@@ -54,7 +54,7 @@ class Limits:
         if missing := [name for name in REQUIRED if name not in values]:
             raise UsageError(
                 f"a standing approval needs a limit for {', '.join(missing)}",
-                hint="give limits, or approve a plan by its fingerprint",
+                hint="set limits, or approve the plan by its fingerprint",
             )
         return cls(**values, groups=tuple(groups))
 
@@ -70,12 +70,12 @@ _NAMES = tuple(field.name for field in fields(Limits))
 def _check(text: str, name: str, *, given: bool, again: bool) -> None:
     if name not in _NAMES:
         near = get_close_matches(name, _NAMES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(_NAMES)}"
-        raise UsageError(f"there is no limit {name!r}", hint=hint)
+        hint = f"did you mean {near[0]}?" if near else f"use one of: {', '.join(_NAMES)}"
+        raise UsageError(f"unknown limit {name!r}", hint=hint)
     if not given:
-        raise UsageError(f"limit {text!r} has no value", hint=f"such as {name}=5")
+        raise UsageError(f"limit {text!r} has no value", hint=f"write a value, such as {name}=5")
     if again:
-        raise UsageError(f"limit {name} is there twice")
+        raise UsageError(f"duplicate limit {name}")
 
 
 def _number(text: str, value: str) -> int:

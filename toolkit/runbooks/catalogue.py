@@ -40,7 +40,7 @@ def find_runbook(name: str, *, folders: Sequence[Path] = _FOLDERS) -> Path | Non
         known = [page.stem for page in pages_in(folder_of_runbooks(folders))]
         raise RunbookError(
             f"there is no runbook {name}{meant(path.stem, known)}",
-            hint="'offsetbook runbooks' lists those that there are",
+            hint="list the runbooks with 'offsetbook runbooks'",
         )
     return next((page for page in pages_in(folder_of_runbooks(folders)) if page.stem == name), None)
 

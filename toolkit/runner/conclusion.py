@@ -76,8 +76,8 @@ def hand_over(conclusion: Conclusion) -> None:
             write_whole(Path(path), json.dumps(asdict(conclusion)))
         except RecordFailed as exc:
             raise RecordFailed(
-                f"what was concluded ({conclusion.summary}) cannot be handed over: {exc.problem}",
-                hint="make room; the audit log tells what was changed",
+                f"the conclusion ({conclusion.summary}) cannot be written: {exc.problem}",
+                hint="free disk space; see the audit log for what was changed",
             ) from exc
 
 

@@ -68,7 +68,7 @@ def find_fleet_file(given: Path | None = None) -> Path:
             return place
     raise FleetFileError(
         f"no fleet file found in {', '.join(map(str, places))}",
-        hint="run 'offsetbook sandbox up' to get one, or write one and name it with --fleet",
+        hint="run 'offsetbook sandbox up' to create one, or write one and pass it with --fleet",
     )
 
 
@@ -109,13 +109,13 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
             close = get_close_matches(name, fleet, n=1)
             raise UsageError(
                 f"cluster {name!r} is not in the fleet file",
-                hint=f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(fleet)}",
+                hint=f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(fleet)}",
             )
     return [fleet[name] for name in names or fleet]
 
 
 def _file(path: Path) -> YamlFile:
-    hint = "name another with --fleet, or run 'offsetbook sandbox up' to get one"
+    hint = "pass another with --fleet, or run 'offsetbook sandbox up' to create one"
     return YamlFile(path, "fleet file", FleetFileError, hint)
 
 

@@ -88,7 +88,7 @@ def read_hold(path: Path) -> HoldRecord | None:
     except (ValueError, TypeError, KeyError, AttributeError) as exc:
         raise RecordFailed(
             f"hold file {path} is damaged: {exc}",
-            hint="what is held can be seen and resumed without it: offsetbook paused-partitions",
+            hint="list and resume holds without it: offsetbook paused-partitions",
         ) from exc
 
 
@@ -105,7 +105,7 @@ def keeping(path: Path, *, within_s: float = 0) -> Iterator[None]:
     with _lock_file(path) as descriptor:
         while not try_lock(descriptor):
             if time.monotonic() >= give_up_at:
-                raise Blocked(f"another process keeps the hold of {path}")
+                raise Blocked(f"another keeper owns the hold of {path}")
             time.sleep(TRY_EVERY_S)
         yield
 

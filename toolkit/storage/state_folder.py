@@ -83,7 +83,7 @@ def _take(descriptor: int, path: Path, what: str) -> None:
     if not taken:
         raise Blocked(
             f"{what} by {_holder(path)}",
-            hint="wait until that has ended; nothing was changed by this command",
+            hint="wait until that command has finished; nothing was changed",
         )
 
 

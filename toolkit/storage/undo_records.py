@@ -54,8 +54,10 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
     if len(chosen) != 1:
         meant = matches or get_close_matches(run_id, runs, n=3) or runs[:3]
         raise NotFound(
-            f"run {run_id!r} {'is one of several' if matches else 'has no undo record'} in {state}",
-            hint=f"one of: {', '.join(meant[:5])}" if meant else "name another folder with --state",
+            f"run {run_id!r}: {'matches several runs' if matches else 'no undo record'} in {state}",
+            hint=f"use one of: {', '.join(meant[:5])}"
+            if meant
+            else ("pass another directory with --state"),
         )
     try:
         return read_plan(state / "runs" / chosen[0] / FILE_NAME)

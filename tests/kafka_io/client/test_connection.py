@@ -128,7 +128,7 @@ def test_unknown_host(server: str) -> None:
     error = refusal(server)
 
     assert type(error) is ClusterUnreachable
-    assert f"host name {server.removesuffix(':9092')!r} is not known" in error.problem
+    assert f"unknown host name {server.removesuffix(':9092')!r}" in error.problem
 
 
 @pytest.mark.parametrize(

@@ -24,12 +24,15 @@ PARTLY = 4
     type=click.Choice(["json", "csv"]),
     default="json",
     show_default=True,
-    help="JSON keeps cluster, metadata and leader epochs; CSV is what Kafka's own tool reads.",
+    help=(
+        "json includes cluster, metadata and leader epochs; csv is the format of "
+        "kafka-consumer-groups.sh."
+    ),
 )
 @QUIET
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 def command(*, form: str, out: Path, **given: Any) -> None:
-    """Save the committed offsets of groups in any state to the file OUT."""
+    """Export the committed offsets of groups in any state to the file OUT."""
     from toolkit.cli.facts import choose_cluster, read_facts, required_groups
     from toolkit.cli.output import write_problems
     from toolkit.errors import NotFound
@@ -42,8 +45,8 @@ def command(*, form: str, out: Path, **given: Any) -> None:
     chosen, missing = select_groups(facts.groups, groups)
     if missing:
         raise NotFound(
-            f"no group has or matches the name {missing[0]!r}; nothing was written",
-            hint="'offsetbook groups list' shows the names",
+            f"no group matches {missing[0]!r}; nothing was exported",
+            hint="list the names with 'offsetbook groups list'",
         )
     saved = saved_offsets(facts, {group.group_id for group in chosen})
     if form == "json":

@@ -109,7 +109,7 @@ def ask_leaders(
         for partition in chunk:
             entry = answered.get(partition)
             if entry is None:
-                yield Told(about, partition, "the broker's answer left it out")
+                yield Told(about, partition, "missing in the broker's response")
             elif entry.error_code != NO_ERROR:
                 yield Told(about, partition, reason(entry.error_code))
             else:

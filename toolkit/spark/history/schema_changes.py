@@ -62,5 +62,5 @@ def _wider(column: str, one: DataType, other: DataType) -> DataType:
     raise RecordFailed(
         f"{column} of the history was written as {one.simpleString()} and as "
         f"{other.simpleString()}, which cannot be one column",
-        hint="give the column another name",
+        hint="rename the column",
     )

@@ -55,7 +55,7 @@ class StreakFile:
         try:
             return self._book()
         except UsageError as exc:
-            hint = "remove that file: sightings then begin anew"
+            hint = "delete that file; observations then start again"
             raise RecordFailed(exc.problem, hint=hint) from exc
 
     def write(self, taken_at: datetime, series: Mapping[tuple[str, ...], Series]) -> None:

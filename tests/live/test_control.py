@@ -63,5 +63,5 @@ def test_nobody_at_the_socket_is_said() -> None:
         path = control.path
     assert not path.parent.exists()
 
-    with pytest.raises(HoldLost, match="does not answer"):
+    with pytest.raises(HoldLost, match="does not respond"):
         ask_keeper(str(path), {"do": "status"})

@@ -120,7 +120,7 @@ def test_what_it_does_not_know_is_refused(keeper: Keeper, request_: dict[str, An
     answer = keeper.answer(request_)
 
     assert not answer["ok"]
-    assert "not known here" in answer["words"]
+    assert "unknown request" in answer["words"]
     assert {ONE, TWO} == keeper.hold.held
 
 
@@ -166,4 +166,4 @@ def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: 
 
     keeper.heard_at -= 46
 
-    assert keeper.what_is_known().startswith("most likely not held any more")
+    assert keeper.what_is_known().startswith("probably no longer held")

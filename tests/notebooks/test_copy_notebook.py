@@ -176,6 +176,6 @@ def test_a_group_that_does_not_exist_is_not_copied(mirrored: Mirrored) -> None:
 
 def test_only_two_ways_are_known(room: Room) -> None:
     """The declared type of a parameter is checked before a kernel is started."""
-    with pytest.raises(Exception, match="parameter by wants one of time, offset, not 'size'"):
+    with pytest.raises(Exception, match="parameter by must be one of time, offset, got 'size'"):
         room.run("52_copy_offsets", group="g", by="size")
     assert not Path(room.folder, "runs").exists()

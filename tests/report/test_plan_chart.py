@@ -94,7 +94,7 @@ def test_the_farthest_come_first(shown: Shown) -> None:
     show_plan_chart(plan((50, 49), (50, 0), (50, 40)), facts(*logs), most=2)
 
     assert ["orders 1 · payments", "orders 2 · payments"] == traces(shown)["current offset"]["y"]
-    assert shown[-1]["data"]["text/plain"].endswith(": 2 of 3")
+    assert shown[-1]["data"]["text/plain"].endswith(" (2 of 3)")
 
 
 def test_an_unknown_or_empty_log(shown: Shown) -> None:

@@ -39,7 +39,7 @@ def test_the_next_record_is_marked(shown: Shown) -> None:
     assert ["ob-before", "ob-next", "ob-after"] == re.findall(r'"ob-record (ob-\w+)"', html)
     assert "orders:3, committed offset 5" in html
     assert "next record" in html
-    assert "2026-03-01 10:30:00 UTC by its producer&#x27;s clock" in html
+    assert "2026-03-01 10:30:00 UTC CreateTime" in html
     assert "next record" in shown[0]["data"]["text/plain"]
 
 

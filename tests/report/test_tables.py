@@ -200,7 +200,7 @@ def test_problems(shown: Shown) -> None:
     show_problems([])
 
     assert shown[-1]["metadata"] == {}
-    assert "could be read" in html_of(shown)
+    assert "No read errors" in html_of(shown)
 
 
 def test_problems_of_any_record(shown: Shown) -> None:

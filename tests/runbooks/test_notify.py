@@ -137,9 +137,9 @@ def test_a_webhook_that_fails(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> 
     problems += told(hook)
 
     assert [
-        "answered 403 Forbidden" in problems[0],
+        "HTTP status 403 Forbidden" in problems[0],
         "Connection refused" in problems[1],
-        "no address that begins with https://" in problems[2],
+        "not a URL that begins with https://" in problems[2],
         "${env:HOOK}, which is not set" in problems[3],
     ] == [True] * 4
     assert all(

@@ -111,16 +111,16 @@ def test_the_notebook_decides_what_a_value_means(make_page: MakePage) -> None:
 WRONG = {
     "an unknown entry": ("limit: 1\n", 7, "unknown entry 'limit'; did you mean 'limits'?"),
     "an entry twice": ("title: Again\n", 7, "duplicate key 'title'"),
-    "a bool as YAML has it": ("parameters: {deep: no}\n", 7, "parameter deep wants bool"),
+    "a bool as YAML has it": ("parameters: {deep: no}\n", 7, "parameter deep must be bool"),
     "no such parameter": ("parameters:\n  dayz: 1\n", 8, "unknown parameter 'dayz'"),
     "a secret": ("parameters: {group: 'password=x'}\n", 7, "looks like a secret"),
     "the runner's own": ("parameters:\n  dry_run: false\n", 8, "dry_run is not set here"),
     "its cluster": ("parameters: {cluster: eu}\n", 7, "cluster is not set here"),
     "a parameter in depth": ("parameters: {group: {a: b}}\n", 7, "group must be one value"),
-    "limits for nothing": ("limits: {max_groups: 1}\n", 7, "this may not"),
+    "limits for nothing": ("limits: {max_groups: 1}\n", 7, "need may_change: true"),
     "clusters in a word": ("clusters: eu\n", 7, "clusters must be all, or a list of names"),
     "clusters without any": ("clusters: []\n", 7, "clusters must be all, or a list of names"),
-    "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is no parameter"),
+    "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is not a parameter"),
     "no duration": ("keep_for: long\n", 7, "'long' is not a duration"),
     "no number": ("at_once: 0\n", 7, "at_once must be a whole number from 1"),
     "an address itself": (
@@ -128,7 +128,7 @@ WRONG = {
         8,
         "webhook must be a reference",
     ),
-    "whom to tell": ("notify:\n  - {on: always}\n", 8, "either webhook or command"),
+    "whom to tell": ("notify:\n  - {on: always}\n", 8, "either `webhook` or `command`"),
     "when to tell": ("notify:\n  - {on: success, command: [a]}\n", 8, "on must be one of"),
     "not YAML": ("clusters: [\n", 7, "expected the node content"),
 }

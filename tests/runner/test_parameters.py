@@ -127,7 +127,7 @@ def test_text_of_wrong_type(notebook: Path, name: str, text: str) -> None:
     with pytest.raises(ParameterError) as refused:
         parse_parameters(read_parameters(notebook), [(name, text)], notebook="n.ipynb")
 
-    assert f"parameter {name} wants" in str(refused.value)
+    assert f"parameter {name} must be" in str(refused.value)
     assert repr(text) in str(refused.value)
 
 
@@ -144,7 +144,7 @@ def test_repeated_scalar(notebook: Path) -> None:
     """A single value that is given twice is refused: nobody can say which was meant."""
     texts = [("cluster", "eu"), ("cluster", "us")]
 
-    with pytest.raises(ParameterError, match="wants str"):
+    with pytest.raises(ParameterError, match="must be str"):
         parse_parameters(read_parameters(notebook), texts, notebook="n.ipynb")
 
 
@@ -166,7 +166,7 @@ def test_unknown_name(notebook: Path) -> None:
 )
 def test_value_of_wrong_type(notebook: Path, name: str, value: object) -> None:
     """A typed value is not bent: 1 is no bool, True no number, and a text is no list."""
-    with pytest.raises(ParameterError, match=f"parameter {name} wants"):
+    with pytest.raises(ParameterError, match=f"parameter {name} must be"):
         check_parameters(read_parameters(notebook), {name: value}, notebook="n.ipynb")
 
 

@@ -106,12 +106,12 @@ def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
+        ("", "invalid JSON"),
+        ("[" * 100_000, "invalid JSON"),
         ("[]", "no cells"),
         ('{"cells": {}}', "no cells"),
         ('{"cells": [1]}', "no cells"),
-        ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "never executed"),
+        ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "was not executed"),
     ],
 )
 def test_what_is_no_executed_notebook(tmp_path: Path, content: str, said: str) -> None:
@@ -128,7 +128,7 @@ def test_a_notebook_as_it_comes_was_never_executed(tmp_path: Path) -> None:
     """Those of the project have no outputs, and no report."""
     notebook = next(Path(__file__).parents[2].glob("notebooks/20_*.ipynb"))
 
-    with pytest.raises(UsageError, match="never executed"):
+    with pytest.raises(UsageError, match="was not executed"):
         report_of(notebook, tmp_path / "n.html")
 
 

@@ -72,7 +72,7 @@ WRONG = {
     "a flag for all": ("read_only: true\n", (4, 1), "unknown entry 'read_only'"),
     "one group": ("    protected_groups: payments\n", (4, 23), "must be a list, such as"),
     "a group that is a list": ("protected_groups: [[a]]\n", (4, 20), "each of protected_groups"),
-    "no group": ("protected_groups: [a, ]\nlimits: 5\n", (5, 9), "limits must hold"),
+    "no group": ("protected_groups: [a, ]\nlimits: 5\n", (5, 9), "limits must have"),
     "a null group": ("protected_groups: [a, ~]\n", (4, 23), "each of protected_groups"),
     "another limit": ("limits: {max_group: 1}\n", (4, 10), "did you mean 'max_groups'?"),
     "a strange limit": ("limits: {zeal: 1}\n", (4, 10), "known limits: max_groups, max_partitions"),

@@ -224,10 +224,10 @@ def test_text_is_no_longer_than_brokers_read() -> None:
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        (b"", "ends too early"),
-        (b"\0", "ends too early"),
-        (b"\0\1", "ends too early"),
-        (KEY[:-1], "ends too early"),
+        (b"", "truncated"),
+        (b"\0", "truncated"),
+        (b"\0\1", "truncated"),
+        (KEY[:-1], "truncated"),
         (KEY + b"\0", "extra bytes at the end"),
         (KEY[:-4] + b"\xff\xff\xff\xff", "negative partition"),
         (b"\0\1\xff\xff" + KEY[4:], "a missing string"),
@@ -254,7 +254,7 @@ def test_other_versions_are_unknown(version: int) -> None:
 
 @pytest.mark.parametrize("data", VALUES)
 def test_cut_and_extended_values_are_unknown(data: str) -> None:
-    """A value that ends too early, wherever it was cut, or too late, is refused."""
+    """A value that truncated, wherever it was cut, or too late, is refused."""
     whole = bytes.fromhex(data)
     for end in range(len(whole)):
         with pytest.raises(UnknownRecord):
@@ -270,7 +270,7 @@ def test_tagged_fields_of_the_future_are_passed_over() -> None:
 
     assert decode_commit_value(known + tags).topic_id == "AAECAwQFBgcICQoLDA0ODw"
     assert values_in_bulk([known + tags])[0][0].topic_id == "AAECAwQFBgcICQoLDA0ODw"
-    with pytest.raises(UnknownRecord, match="tagged field of another size"):
+    with pytest.raises(UnknownRecord, match="tagged field with a wrong size"):
         decode_commit_value(known + b"\1\0\x0f" + bytes(15))
 
 

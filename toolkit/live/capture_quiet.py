@@ -1,5 +1,6 @@
 """
-Capture partitions of a KIP-848 group so that only what their owners read stops.
+Take over partitions of a KIP-848 group so that only partitions of the same owners are interrupted
+(uniform assignor).
 
 The uniform assignor gives what is free to whoever has least. Members of ours are first loaded with
 the partitions of a topic that nobody in the group reads, to one less than the busiest member has:
@@ -43,7 +44,7 @@ def weigh(
     sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
-    Have the wanted partitions, [] where it did not come out exactly.
+    Take over the wanted partitions; return [] if the assignment was not exact.
 
     Raises NotCaptured where it cannot even be tried: what would help is said.
     """

@@ -1,5 +1,5 @@
 """
-Have a member of ours become the leader of a classic group.
+Make offsetbook's member the leader of a classic group.
 
 The leader is the first member, and when it leaves, another one. So it has to be removed, which
 loses what it has read since its last commit, unless it has let go of everything at that moment.

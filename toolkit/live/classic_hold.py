@@ -1,5 +1,6 @@
 """
-Hold partitions of a classic group: a member of ours leads it, and gives them to nobody.
+Hold partitions of a classic group: offsetbook's member is the group leader and leaves them
+unassigned.
 
 The others are told who gets what with exactly the bytes of their own protocol. What is paused, and
 a note about it, is in what our member assigns to itself, where everybody can read it. When it
@@ -209,7 +210,7 @@ class ClassicHold:
         raise HoldLost("another member is the group leader, and assigns all partitions")
 
     def _share_out(self, joined: Joined) -> Flow[dict[str, bytes]]:
-        """Return what each member gets."""
+        """Compute the assignment of all members without the held partitions."""
         member = self._leading()
         subscribers = list(self._subscribers(joined.members))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics

@@ -1,4 +1,4 @@
-"""A member of ours in a classic group: what it says, and ids that make a member lead."""
+"""Requests of offsetbook's member in a classic group, and member ids that make it the leader."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """
-Capture partitions of a KIP-848 group by flooding their topics with members of ours.
+Take over partitions of a KIP-848 group by adding one member for each partition of their topics
+(range assignor).
 
 Every partition of a topic is given a member of ours of its own; those of the wanted ones stay.
 `flood` waits until the owners hand them over, so nothing is delivered twice; `stroke` evicts them.
@@ -105,7 +106,7 @@ def stroke(
     sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
-    Evict the owners and take what they had, before they are back, with nothing in between.
+    Evict the owners and take over their partitions before they rejoin.
 
     Members of ours are there already and want nothing; the coordinator, which computes assignments
     once a second by default, is told not to wait.
@@ -157,7 +158,7 @@ def exactly(
     apart: frozenset[UUID] = frozenset(),
 ) -> dict[TopicPartition, Sentinel]:
     """
-    Return, for each wanted partition, the member that has it and no other; {} if one has none.
+    Map each wanted partition to the member that owns exactly this partition; {} if any is missing.
 
     Topics `apart` do not count: nobody reads them.
     """

@@ -1,5 +1,5 @@
 """
-What a capture has to know of a KIP-848 group beforehand, and when it is not even begun.
+Read a KIP-848 group before a capture, and refuse groups that cannot be captured.
 
 Nothing is joined here: a refusal leaves the group as it was.
 """
@@ -113,7 +113,7 @@ def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: froze
 
 
 def why_not_settled(facts: ConsumerFacts, ours: frozenset[str]) -> str:
-    """Say why the members do not all have what they are meant to have; "" where they do."""
+    """Explain why assignment and target assignment differ; "" if they match."""
     if facts.state == GroupState.STABLE:
         return ""
     if is_being_captured(facts, ours):

@@ -121,7 +121,7 @@ class Keeper:
         self.end(self.asked_to_end or RESUMED)
 
     def what_is_known(self) -> str:
-        """Say how a hold most likely stands while the brokers do not hear of it."""
+        """Describe the probable state of the hold while no broker is reachable."""
         survives_s = self.hold.survives_s
         if survives_s is not None and time.monotonic() - self.heard_at > survives_s:
             return "probably no longer held: the session timeout has passed"
@@ -262,7 +262,7 @@ def now() -> datetime:
 
 
 def main() -> None:
-    """Go on in a process of its own, which belongs to no terminal and is nobody's child."""
+    """Daemonize and run the keeper."""
     path, *options = sys.argv[1:]
     if os.fork():
         os._exit(0)

@@ -1,5 +1,5 @@
 """
-How a keeper is told things: one line of JSON to a socket that only its user can open, one back.
+Control socket of a keeper: one JSON line per request and response, accessible to its user only.
 
     {"do": "status"}
     {"do": "add", "partitions": [["orders", 1]]}      hold these too

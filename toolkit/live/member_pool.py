@@ -1,5 +1,5 @@
 """
-Members of ours in a KIP-848 group: while they capture, and while each holds one partition.
+Manage offsetbook's members in a KIP-848 group, from capture to hold.
 
 Whoever joins is first put on the list of those who have to leave, so that an interruption at any
 step leaves nobody behind.
@@ -50,11 +50,11 @@ class Sentinel:
         return StaticHeartbeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
 
     def beat(self, **said: Any) -> ConsumerHeartbeat:
-        """Say that it has what it was told to have, and whatever is new."""
+        """Send a heartbeat that acknowledges the current assignment."""
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
 
     def hear(self, answer: HeartbeatResult) -> None:
-        """Take in an answer; raises NotCaptured for an error."""
+        """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
                 "the group would exceed group.consumer.max.size: during a capture it needs one "
@@ -86,7 +86,7 @@ class Holder:
         return IdPartition(self.topic_id, self.place.partition)
 
     def is_given_more(self, answer: HeartbeatResult) -> bool:
-        """Whether it was given what it is not to hold, which nobody would read then."""
+        """Return whether the coordinator assigned it partitions that it must not hold."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
     def hear(self, answer: HeartbeatResult) -> None:
@@ -144,7 +144,8 @@ class MemberPool:
 
     def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
         """
-        Have the holders want nothing and keep what they have, and have all others leave.
+        Make the holders drop their subscription and keep their partitions; make all other members
+        leave.
 
         Return whether none of them was given anything besides, which nobody would read then.
 
@@ -172,7 +173,7 @@ class MemberPool:
         self.members.clear()
 
     def dismiss(self) -> Flow[None]:
-        """Have everybody leave and take back what else is owed, though it is interrupted again."""
+        """Make all members leave and restore changed group settings, even if interrupted again."""
         for _ in range(LEAVE_TRIES):
             try:
                 yield from self.leave()

@@ -1,4 +1,4 @@
-"""Which tasks each thread of a Kafka Streams application has, and gets while some are held."""
+"""Compute the task assignment of Kafka Streams threads with and without the held tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands on the page of a report: the notebook rearranged, and the facts of its run."""
+"""Arrange an executed notebook and its run facts into a report page."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _cell(value: Any, kind: Kind) -> str:
 
 
 def _room(text: str) -> str:
-    """Say how a text may be broken: a name is whole, and a sentence no tower of words."""
+    """Return the CSS class for line breaks: names unbroken, sentences with a minimum width."""
     if len(text) <= _PHRASE or (len(text) <= _NAME and not any(c.isspace() for c in text)):
         return ' class="whole"'
     return ' class="sentence"' if len(text) > _SENTENCE else ""

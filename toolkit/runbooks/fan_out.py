@@ -1,5 +1,5 @@
 """
-Run a runbook on several clusters side by side, each in a process of its own.
+Run a runbook on several clusters in parallel, one process per cluster.
 
 What happens to one does not touch the others. SIGINT, SIGTERM and SIGHUP are passed on, so that
 every kernel may clean up, and nothing more is begun; a second one ends them without waiting.

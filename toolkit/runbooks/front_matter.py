@@ -1,4 +1,4 @@
-"""What stands between two lines of dashes at the top of a page, read as what it must be."""
+"""Parse and validate the front matter of a runbook page."""
 
 from __future__ import annotations
 

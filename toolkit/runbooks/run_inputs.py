@@ -1,4 +1,4 @@
-"""What a runbook is asked to do: its own parameters, what was given by hand, on which clusters."""
+"""Combine runbook parameters, -p options and clusters into runs."""
 
 from __future__ import annotations
 

@@ -85,9 +85,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
     except DeadKernelError:
         reason = "the kernel died during this step; its progress is unknown"
         if interruption.timed_out:
-            reason = (
-                f"{interruption.asked_by} was exceeded, and the kernel had to be killed: {reason}"
-            )
+            reason = f"{interruption.asked_by} was exceeded, and the kernel was killed: {reason}"
         stop = Stop(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(

@@ -1,4 +1,4 @@
-"""Read the `result.json` of earlier runs, of which none is believed to be as it was written."""
+"""Read and validate the `result.json` of earlier runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Whether a broker shows every seeded problem yet, in the plain words of the protocol.
+Check over the Kafka protocol whether every seeded problem is visible.
 
 Asked with raw messages on purpose: the sandbox is what the toolkit's own reading is tested on.
 Shares the declared exception of `applications`.

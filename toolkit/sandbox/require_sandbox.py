@@ -1,4 +1,4 @@
-"""Whether a cluster is one of the sandbox, for what must never touch another one."""
+"""Verify that a cluster belongs to the sandbox."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class FleetFrames(NamedTuple):
 @dataclass(frozen=True)
 class FleetLag:
     """
-    The result: frames over one reading of the fleet.
+    Result frames of one fleet read.
 
     `partitions`: a row for each committed offset (columns: `schemas.PARTITIONS`). `groups`: a row
     for each group (`schemas.GROUP_SUMMARY`). `activity`: what each group wrote lately

@@ -1,5 +1,5 @@
 """
-Go on reading the offsets topics where the last run ended: what is kept for that, and merging.
+Resume reading `__consumer_offsets` from the last run: load, merge and save the state.
 
 Kept is, for each cluster, how far each partition was read and the newest record of each key up to
 there, in *versions*: a folder of Parquet and a file that says what must be in it, written last.

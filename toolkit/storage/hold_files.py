@@ -1,5 +1,5 @@
 """
-Hold files: what is held of a live group, by which process, and enough for another to go on.
+Hold files: the state of a hold, complete enough for a standby keeper to continue it.
 
 There is one for each group of a cluster, `holds/<cluster>/<group>.json` in the state folder. The
 process that holds the partitions, the keeper, has a lock on the file beside it for as long as it
@@ -93,7 +93,7 @@ def read_hold(path: Path) -> HoldRecord | None:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a keeper is alive that keeps the hold; who looks does not disturb who looks."""
+    """Return whether a live keeper owns the hold; safe to call concurrently."""
     with _lock_file(path) as descriptor:
         return not try_lock(descriptor, shared=True)
 

@@ -1,5 +1,5 @@
 """
-What the fleet file says about changes: for one cluster, or beside `clusters` for all of them.
+Read change policies from the fleet file: defaults and per cluster.
 
     read_only: true                     one cluster only: nothing is changed there
     protected_groups: [payments-*]      names and shell patterns; a cluster's add to those of all

@@ -1,4 +1,4 @@
-"""Where our own records live, and who is changing which cluster."""
+"""Locate the state directory and lock a cluster for changes."""
 
 from __future__ import annotations
 

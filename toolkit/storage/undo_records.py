@@ -1,5 +1,5 @@
 """
-Undo records: what every run is about to change, written before it changes anything.
+Write undo records: the offsets before a run, saved before it changes anything.
 
 A record is a plan file, `runs/<run id>/plan.json` in the state folder: its `before` is what undo
 brings back. A record is written once and never changed.

@@ -1,5 +1,5 @@
 """
-One door to a cluster's brokers: protocol requests out, responses in, errors in our own words.
+Connection to a cluster's brokers: send protocol requests and translate errors.
 
 The client's low-level sending is not public API, so it is touched in this module only.
 """

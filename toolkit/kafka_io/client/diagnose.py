@@ -1,4 +1,4 @@
-"""Why a cluster did not answer: nothing listens, TLS or another login is expected, not Kafka."""
+"""Explain why a cluster cannot be reached: no listener, TLS or login mismatch, not Kafka."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class LogLeader(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a leader said of one partition: its entry without an error, or in words why not."""
+    """A leader's response for one partition: the entry, or the error as text."""
 
     about: Any
     partition: TopicPartition

@@ -1,5 +1,5 @@
 """
-A look at the records before and after an offset, which leaves nothing behind.
+Fetch the records around an offset without committing or joining a group.
 
 Nothing joins a group and nothing is committed. What a record holds may be anything and of any
 size: of each field only the first bytes are kept, of the whole no more than some megabytes, and a

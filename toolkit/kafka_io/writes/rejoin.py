@@ -1,5 +1,5 @@
 """
-Restart the expiry clock of an idle classic group: a member of ours joins it and leaves at once.
+Reset the retention timer of an empty classic group by joining and leaving it.
 
 Such a group's offsets all expire a fixed time after it became Empty, whenever they were committed,
 and a commit from outside does not change that. Becoming Empty once more does. `toolkit.operate` is

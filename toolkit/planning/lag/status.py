@@ -165,9 +165,7 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         stuck & ~facts.silent,
         STALL,
-        lambda i: (
-            f"has committed the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}"
-        ),
+        lambda i: f"commits the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}",
     )
     yield StatusCase(
         stuck,
@@ -196,17 +194,11 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
             f"{facts.pace.consumed_per_s[i]:,.1f} consumed"
         ),
     )
-    yield StatusCase(
-        trend == FALLING_BEHIND,
-        OK,
-        "consuming; the oldest unread record is newer than the threshold",
-    )
-    yield StatusCase(
-        trend == CATCHING_UP, OK, "catching up: consumes faster than records are produced"
-    )
+    yield StatusCase(trend == FALLING_BEHIND, OK, "consuming; the unread records are recent")
+    yield StatusCase(trend == CATCHING_UP, OK, "consumes faster than records are produced")
     yield StatusCase(trend == STEADY, OK, "consumes as fast as records are produced")
     yield StatusCase(facts.moved_s <= facts.patience_s, OK, "consuming; trend unknown")
-    yield StatusCase(~facts.no_lag, OK, "the oldest unread record is newer than the threshold")
+    yield StatusCase(~facts.no_lag, OK, "the unread records are recent")
 
 
 def _empty_for(facts: StatusFacts, row: int) -> str:

@@ -1,5 +1,5 @@
 """
-One schema for rows that were written with different ones, as a table's columns change over years.
+Merge the schemas of history files written by different versions.
 
 A column that a table has got since is null in older rows; one that it has lost is still there. A
 column of which the type has changed has the wider of the two, if one holds all values of the other.

@@ -1,4 +1,4 @@
-"""JSON that people read and that programs read strictly: every mistake is named with its place."""
+"""Read JSON strictly, with the location of every error, and write it readably."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""YAML as nodes that know their line and column, so that a mistake can be pointed at."""
+"""Parse YAML into nodes with line and column for error messages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What the threads of a Kafka Streams application say to each other in a classic group.
+Subscription and assignment bytes of Kafka Streams in a classic group.
 
 Its leader tells each thread its tasks, and the partitions of these: the first task belongs to the
 first partition, sorted by topic and number, and so on, so that a task with several partitions is

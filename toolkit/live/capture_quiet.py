@@ -1,11 +1,10 @@
 """
-Take over partitions of a KIP-848 group so that only partitions of the same owners are interrupted
-(uniform assignor).
+Take over partitions of a KIP-848 group, interrupting only the same owners (uniform assignor).
 
-The uniform assignor gives what is free to whoever has least. Members of ours are first loaded with
-the partitions of a topic that nobody in the group reads, to one less than the busiest member has:
-nothing moves. Then the owners are evicted, and each of ours is given exactly one of their
-partitions.
+The uniform assignor gives free partitions to the member with the fewest. offsetbook members are
+first loaded with the partitions of a topic that no member of the group reads, to one less than the
+busiest member has: nothing moves. Then the owners are evicted, and each of ours is given exactly
+one of their partitions.
 """
 
 from __future__ import annotations

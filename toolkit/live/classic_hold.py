@@ -1,6 +1,5 @@
 """
-Hold partitions of a classic group: offsetbook's member is the group leader and leaves them
-unassigned.
+Hold partitions of a classic group: an offsetbook member leads it and leaves them unassigned.
 
 The others are told who gets what with exactly the bytes of their own protocol. What is paused, and
 a note about it, is in what our member assigns to itself, where everybody can read it. When it

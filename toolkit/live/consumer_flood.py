@@ -1,9 +1,8 @@
 """
-Take over partitions of a KIP-848 group by adding one member for each partition of their topics
-(range assignor).
+Take over partitions of a KIP-848 group with one member per partition (range assignor).
 
-Every partition of a topic is given a member of ours of its own; those of the wanted ones stay.
-`flood` waits until the owners hand them over, so nothing is delivered twice; `stroke` evicts them.
+Every partition of a topic gets its own offsetbook member; those of the wanted ones stay. `flood`
+waits until the owners revoke them, so no record is redelivered; `stroke` evicts them.
 """
 
 from __future__ import annotations

@@ -144,8 +144,7 @@ class MemberPool:
 
     def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
         """
-        Make the holders drop their subscription and keep their partitions; make all other members
-        leave.
+        Make holders drop their subscription and keep their partitions, and the others leave.
 
         Return whether none of them was given anything besides, which nobody would read then.
 

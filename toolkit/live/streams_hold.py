@@ -1,6 +1,5 @@
 """
-Hold partitions of a Kafka Streams application in a classic group by removing their tasks from its
-assignment.
+Hold partitions of a classic Kafka Streams group by removing their tasks from its assignment.
 
 What Streams tells its threads only its own leader can compute. But it can be read from the broker,
 and cut: all members are evicted while one of ours waits to join, so that ours leads; each thread

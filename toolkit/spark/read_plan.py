@@ -1,6 +1,5 @@
 """
-Decide for each `__consumer_offsets` partition whether to resume the last read or read from the
-start.
+Decide for each `__consumer_offsets` partition whether to resume the last read or start over.
 
 What was read before and what is read now make the whole only if nothing was lost in between. In a
 compacted log a record may vanish once there is a newer one of its key; and a tombstone, which is

@@ -1,6 +1,4 @@
-"""
-Find when logs reached given offsets, by ListOffsets with timestamps, in few rounds per cluster.
-"""
+"""Find when logs reached given offsets, by ListOffsets with timestamps, in few rounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-The fleet file: which clusters there are and how to reach them.
+The fleet file: clusters, connection settings and change policies.
 
     clusters:
       eu:
@@ -14,8 +14,8 @@ The fleet file: which clusters there are and how to reach them.
     state: /var/lib/offsetbook
 
 Settings have librdkafka's names. A secret is a reference to the environment or to a file, never the
-secret itself, so the file can be committed and shown. `storage/policy.py` tells what may be said of
-changes, for one cluster or, beside `clusters`, for all; `state` is the folder of our own records.
+secret itself, so the file can be committed and shown. `storage/policy.py` documents the change
+policies, per cluster or, next to `clusters`, for all; `state` is the state directory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTINGS = SECRET_SETTINGS | {
     "ssl.certificate.location",
     "ssl.key.location",
 }
-# A misspelt protocol would otherwise be spoken as plain text.
+# A misspelled protocol would otherwise mean plaintext.
 CHOICES = {
     "security.protocol": frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}),
     "sasl.mechanism": frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
@@ -96,7 +96,7 @@ def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
 
 
 def state_entry(path: Path) -> Path | None:
-    """Return the folder that the fleet file names for our own records, relative to the file."""
+    """Return the state directory of the fleet file, relative to the file."""
     file = _file(path)
     node = _entries(file).get("state")
     return path.parent / Path(file.text_of(node, "state")).expanduser() if node else None

@@ -1,4 +1,4 @@
-"""The CSV of the real `kafka-consumer-groups`: written as it does, read more strictly."""
+"""The CSV of `kafka-consumer-groups`: same output, stricter input."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Committed offsets in files: our JSON, which says all there is, and the CSV of the real tool.
+Committed offsets in files: complete JSON, and the CSV of `kafka-consumer-groups`.
 
 JSON has the cluster, the time and, per commit, leader epoch, metadata and commit time. CSV is what
 `kafka-consumer-groups --export` writes and `--from-file` reads: no header, `topic,partition,offset`

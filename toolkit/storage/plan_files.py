@@ -1,5 +1,5 @@
 """
-Plan files: a plan as JSON that a person can read and no program takes for another.
+Plan files: plans as readable JSON with a checksum.
 
     {
       "format": "offsetbook plan",
@@ -13,7 +13,7 @@ Plan files: a plan as JSON that a person can read and no program takes for anoth
           "changes": [
             {"topic": "orders", "partition": 0, "before": {...}, "after": {...}, "why": ""},
 
-A file that was changed by hand is refused: what was reviewed must be what is applied.
+An edited file is rejected: the reviewed plan must be the applied one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the audit log is all there and as it was written."""
+"""Verify the integrity of the audit log."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def is_harmless(flaw: str) -> bool:
 
 def verify(state: Path) -> list[str]:
     """
-    Return what is wrong with the log, a sentence each; nothing where it is intact.
+    Return the flaws of the log, one sentence each; empty if it is intact.
 
-    Finds lines that were changed, removed (at the end too), moved or repeated. A line that a killed
-    writer left unfinished is called torn: no entry is lost by it. Raises RecordFailed where the log
-    cannot be read.
+    Detects lines that were changed, removed (also at the end), reordered or duplicated. A line that
+    a killed writer left is incomplete: no entry is lost. Raises RecordFailed if the log cannot be
+    read.
     """
     try:
         with undisturbed(state / LOCK):

@@ -309,5 +309,5 @@ def test_wrong_usage_is_named(
 
 def test_an_unknown_run_is_named(here: Command) -> None:
     """There is no undoing a run that left no record."""
-    with pytest.raises(NotFound, match="run 'x' has no undo record"):
+    with pytest.raises(NotFound, match="run 'x': no undo record"):
         here("undo", "x")

@@ -104,7 +104,7 @@ def test_a_look(run: Run, desk: Desk, apps: Applications, idle: str) -> None:
     assert "planned" not in result.counts
     text = report(result)
     assert "group has no members; 7 d after the commit at" in text
-    assert "When committed offsets expire" in text
+    assert "Expiry timeline" in text
     assert "Nothing to do" in text
     assert HOSTILE not in text
     assert f"groups expire within {LONGER_THAN_RETENTION}" in result.summary

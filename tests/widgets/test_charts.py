@@ -154,5 +154,5 @@ def test_a_report_draws_the_timeline_itself(monkeypatch: pytest.MonkeyPatch) -> 
     found = forecast({"group": HOSTILE, **CLASSIC, **EMPTY, "empty_since": HOUR_S})
     bundle = expiry_timeline(found, now=NOW)._repr_mimebundle_()
     assert {PLOTLY, "text/html", "text/plain"} == set(bundle)
-    assert "When committed offsets expire" in bundle["text/plain"]
+    assert "Expiry timeline" in bundle["text/plain"]
     assert "<img" not in json.dumps(bundle)

@@ -54,7 +54,7 @@ def why_unreachable(cluster: Cluster) -> tuple[str, str]:
         return f"unknown host name {host!r}", "fix bootstrap.servers in the fleet file"
     except OSError as exc:
         reason = exc.strerror or str(exc) or type(exc).__name__
-        return f"connection refused ({reason})", "check the address, and that the broker is up"
+        return f"cannot connect ({reason})", "check the address, and that the broker is up"
     uses_tls = cluster.settings.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
     speaks_tls = _speaks_tls(host, port)
     if speaks_tls and not uses_tls:

@@ -1,26 +1,26 @@
 """
-Everything that can go wrong, as one short tree.
+Exception hierarchy.
 
     ToolkitError                 exit 1: it failed
     ├── UsageError               exit 2: the request itself is wrong
     │   ├── FleetFileError       the fleet file cannot be used
     │   ├── RunbookError         a runbook cannot be used
     │   └── ParameterError       a notebook parameter is unknown or of the wrong type
-    ├── ClusterUnreachable       nobody answered, or what answered does not speak Kafka
-    ├── BrokerRefused            a broker answered with an error
-    ├── NotFound                 a group or topic that was named does not exist
-    ├── Blocked                  exit 3: a guard-rail or a missing approval stops a change
-    ├── PartlyApplied            exit 4: a change ended early, and a part of it may be done
+    ├── ClusterUnreachable       no response, or not a Kafka broker
+    ├── BrokerRefused            a broker returned an error
+    ├── NotFound                 a named group or topic does not exist
+    ├── Blocked                  exit 3: a guard rail or a missing approval blocks a change
+    ├── PartlyApplied            exit 4: a change was interrupted, and may be partly done
     ├── NotCaptured              partitions of a live group could not be held; nothing is held
-    ├── HoldLost                 a hold has ended that was not meant to end
-    ├── Interrupted              somebody asked it to stop
-    ├── RecordFailed             what a change must leave behind could not be written or read
-    │   └── OutcomeNotRecorded   exit 4: the change is done, and its outcome is not in the log
-    ├── PrerequisiteMissing      a program or file that the step needs is not there
+    ├── HoldLost                 a hold ended unexpectedly
+    ├── Interrupted              the operation was interrupted
+    ├── RecordFailed             an undo record or the audit log could not be written or read
+    │   └── OutcomeNotRecorded   exit 4: the change is done, but its result is not in the log
+    ├── PrerequisiteMissing      a required program or file is missing
     ├── SandboxFailed            a sandbox broker did not start or stop
     └── RunFailed                a notebook stopped before its end
 
-A message says what was being done and to what, why it failed, and, after "Try:", what to do.
+A message names the operation and its subject, the cause, and, after "Try:", what to do.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ from typing import ClassVar
 
 
 class ToolkitError(Exception):
-    """Something failed; `str()` is one line that a person can act on."""
+    """Base class; `str()` is one line with the problem and a hint."""
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, problem: str, *, hint: str = "") -> None:
-        """Say what failed and why in `problem`; say what to try in `hint`."""
+        """`problem`: what failed and why; `hint`: what to try."""
         self.problem = " ".join(problem.split())
         self.hint = " ".join(hint.split())
         super().__init__(f"{self.problem}. Try: {self.hint}" if self.hint else self.problem)
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows of it: the sentence, and no code that nobody can act on."""
+        """Return the message only: IPython shows it instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class UsageError(ToolkitError):
-    """The request itself is wrong; nothing was started."""
+    """The request is invalid; nothing was started."""
 
     exit_code: ClassVar[int] = 2
 
 
 class FleetFileError(UsageError):
-    """The fleet file cannot be found, read or understood."""
+    """The fleet file cannot be found, read or parsed."""
 
 
 class RunbookError(UsageError):
-    """A runbook cannot be found, read or understood."""
+    """A runbook cannot be found, read or parsed."""
 
 
 class ParameterError(UsageError):
@@ -63,19 +63,19 @@ class ParameterError(UsageError):
 
 
 class ClusterUnreachable(ToolkitError):
-    """Nobody answered at the cluster's address, or what answered does not speak Kafka."""
+    """The cluster's address did not respond, or is not a Kafka broker."""
 
 
 class BrokerRefused(ToolkitError):
-    """A broker answered with an error."""
+    """A broker returned an error."""
 
 
 class NotFound(ToolkitError):
-    """A group or topic that was named does not exist."""
+    """A named group or topic does not exist."""
 
 
 class Blocked(ToolkitError):
-    """A guard-rail or a missing approval stops a change; nothing was changed."""
+    """A guard rail or a missing approval blocks a change; nothing was changed."""
 
     exit_code: ClassVar[int] = 3
 
@@ -85,11 +85,11 @@ class NotCaptured(ToolkitError):
 
 
 class HoldLost(ToolkitError):
-    """A hold has ended that was not meant to end: its partitions are read again."""
+    """A hold ended unexpectedly; its partitions are consumed again."""
 
 
 class Interrupted(ToolkitError):
-    """Somebody asked it to stop, and it has put things back in order."""
+    """The operation was interrupted and has cleaned up."""
 
 
 class RecordFailed(ToolkitError):
@@ -97,19 +97,19 @@ class RecordFailed(ToolkitError):
 
 
 class PartlyApplied(ToolkitError):
-    """A change ended early, and a part of it may be done."""
+    """A change was interrupted, and may be partly done."""
 
     exit_code: ClassVar[int] = 4
 
 
 class OutcomeNotRecorded(RecordFailed):
-    """A change was made and read back, and its outcome could not be written."""
+    """A change was made and verified, but its result could not be logged."""
 
     exit_code: ClassVar[int] = 4
 
 
 class PrerequisiteMissing(ToolkitError):
-    """A program or file that the step needs is not there."""
+    """A required program or file is missing."""
 
 
 class SandboxFailed(ToolkitError):

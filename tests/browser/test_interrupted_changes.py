@@ -173,7 +173,7 @@ def is_cut_off_with_its_kernel(screen: Screen, notebook: Open) -> None:
     assert audit.Event.INTENT is screen.last.event
 
     (found,) = settle(screen.desk.cluster, screen.desk.state).known
-    assert "the run was cut off" == found.outcome.interrupted
+    assert "the run was interrupted" == found.outcome.interrupted
     left = COUNT - BEFORE_THE_GATE
     assert {Status.DONE: BEFORE_THE_GATE, Status.NOT_TRIED: left} == screen.told()
 

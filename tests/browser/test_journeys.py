@@ -249,7 +249,7 @@ def test_a_group_is_chosen_where_none_is_named(
 
     notebook.run_from("picker.picked")
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))
-    expect(chart).to_contain_text("Records that wait, by partition")
+    expect(chart).to_contain_text("Lag by partition")
     notebook.screenshot("lag_of_one", of=chart)
     expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
     assert 0 == notebook.page.locator("img[onerror]").count()

@@ -75,7 +75,7 @@ def test_records_are_text(watched: Watched, report: Path) -> None:
     expect(cards.nth(0).locator("dt code")).to_have_text(HOSTILE)
     expect(watched.page.locator(".ob-record.ob-next")).to_contain_text("Offset 5")
     expect(cards.nth(1)).to_contain_text("00 01 02")
-    expect(cards.nth(2)).to_contain_text("cut: the first 2,000 of 9,000 bytes")
+    expect(cards.nth(2)).to_contain_text("truncated: first 2,000 of 9,000 bytes")
     expect(cards.nth(3)).to_contain_text("null")
     expect(watched.page.locator(".ob-steps")).to_contain_text(f"group = '{HOSTILE}'")
     assert 0 == watched.page.locator("main img, main a[href$=ipynb]").count()

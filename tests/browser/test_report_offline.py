@@ -158,7 +158,7 @@ def test_failed_step_on_top(watched: Watched, failed_report: Path) -> None:
     watched.open(failed_report)
     error = watched.page.locator(".ob-error")
 
-    expect(error).to_contain_text("Stopped at: Conclusion")
+    expect(error).to_contain_text("Failed at: Conclusion")
     expect(error).to_contain_text(f"RuntimeError: no answer about {HOSTILE}")
     expect(watched.page.locator(".ob-cell.ob-not-run")).to_have_count(1)
     anchor = error.get_by_role("link").get_attribute("href")

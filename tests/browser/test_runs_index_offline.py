@@ -153,9 +153,7 @@ def test_a_long_list_says_that_it_is_cut(watched: Watched, tmp_path: Path) -> No
     write_index([], tmp_path / "empty.html", of="runs")
 
     watched.open(tmp_path / "long.html")
-    expect(watched.page.locator(".ob-cut")).to_have_text(
-        "Only the newest 2,000 of 2,005 runs are listed."
-    )
+    expect(watched.page.locator(".ob-cut")).to_have_text("Showing the newest 2,000 of 2,005 runs.")
     watched.open(tmp_path / "empty.html")
     expect(watched.page.locator(".ob-summary")).to_contain_text("No notebook was run here yet")
     assert [] == watched.complaints

@@ -293,7 +293,7 @@ def test_a_tampered_audit_log_is_found(
         (["delete-offsets", "--topic", "t"], "no group is named"),
         (["apply"], "which plan?"),
         (["apply", "no-such-file.json"], "no-such-file.json"),
-        (["copy", "--group", "g", "--to", "g"], "is both ends"),
+        (["copy", "--group", "g", "--to", "g"], "source and target are both"),
         (["restore", "no-such-file.json"], "no-such-file.json"),
     ],
 )
@@ -309,5 +309,5 @@ def test_wrong_usage_is_named(
 
 def test_an_unknown_run_is_named(here: Command) -> None:
     """There is no undoing a run that left no record."""
-    with pytest.raises(NotFound, match="run 'x' has no undo record"):
+    with pytest.raises(NotFound, match="run 'x': no undo record"):
         here("undo", "x")

@@ -39,14 +39,14 @@ def test_a_second_call_deletes_what_the_first_has_seen(
     rows, words = ask("--seen-in-runs", "2")
     assert [] == rows
     assert "note: too-young: " in words
-    assert "seen left behind in 1 run since" in words
+    assert "observed as unsubscribed in 1 run since" in words
 
     rows, words = ask("--seen-in-runs", "2")
     assert [(left, 0, 3)] == [(row["topic"], row["partition"], row["before"]) for row in rows]
     assert "too-young" not in words
 
     rows, words = ask("--unsubscribed-for", "14d")
-    assert ([], True) == (rows, "asked: left behind for 14 d" in words)
+    assert ([], True) == (rows, "required: unsubscribed for 14 d" in words)
 
 
 @pytest.mark.parametrize("condition", [("--unsubscribed-for", "14d"), ("--seen-in-runs", "2")])

@@ -200,7 +200,7 @@ def test_asking_twice_is_no_mistake(desk: Desk) -> None:
 
     again = desk("pause", "--topic", desk.scope(2), "--dry-run")
     assert 0 == again.returncode
-    assert "is paused already, by " in again.stderr
+    assert "is already paused by " in again.stderr
     assert "nothing to do" in again.stderr
     desk.change("resume")
     again = desk("resume", "--topic", desk.scope(2), "--dry-run")
@@ -214,7 +214,7 @@ def test_asking_twice_is_no_mistake(desk: Desk) -> None:
         (("--topic", "TOPIC:99"), 3, "missing-partition"),
         (("--topic", "nope"), 3, "missing-partition"),
         (("--topic", "TOPIC:x"), 2, "not a partition number"),
-        ((), 2, "no topic is named"),
+        ((), 2, "no topic given"),
         (("--topic", "TOPIC:1", "--for", "30d"), 3, "hold-too-long"),
         (("--topic", "TOPIC:1", "--for", "soon"), 2, "is not a duration"),
         (("--topic", "TOPIC:1", "--group", "other"), 2, "exactly one group"),
@@ -302,7 +302,7 @@ def test_a_foreground_hold_ends_in_time(desk: Desk) -> None:
     done = desk.change("pause", "--topic", desk.scope(1), "--for", "3s")
 
     assert (0, []) == (done.returncode, desk.paused), done.stderr
-    assert "the hold has ended: the time of the hold is over" in done.stderr
+    assert "the hold has ended: the pause duration has ended" in done.stderr
     assert "end of the hold" in desk.call("audit", "list", "--output", "json").stdout
 
 

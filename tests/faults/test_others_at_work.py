@@ -59,7 +59,7 @@ def test_a_commit_between_check_and_write(
     outcome = desk.apply(plan, on_step=commit)
 
     assert "3 done, 1 refused" == outcome.in_words
-    assert "moved since it was checked" in outcome.steps[2].results[0].why
+    assert "changed since the check" in outcome.steps[2].results[0].why
     assert {orders: Position(8)} == desk.held(groups[2])[groups[2]]
 
 

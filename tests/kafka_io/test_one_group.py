@@ -18,5 +18,5 @@ def test_a_name_is_no_pattern(apps: Any) -> None:
         facts, group = read_one_group(apps.cluster, name)
         assert ([name], name) == ([g.group_id for g in facts.groups], group.group_id)
         assert [name] == [commit.group_id for commit in facts.commits]
-    with pytest.raises(NotFound, match="no group is named"):
+    with pytest.raises(NotFound, match="no group named"):
         read_one_group(apps.cluster, f"{stem}-?")

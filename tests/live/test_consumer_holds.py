@@ -255,7 +255,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: Held) -> 
 
     members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}
     group.channel.ask(leave(members[4]))
-    with pytest.raises(HoldLost, match=f"^{wanted[1].topic}-4 is not held"):
+    with pytest.raises(HoldLost, match=f"^{wanted[1].topic}-4 is no longer held"):
         run(group.hold.keep(), group.channel)
 
     assert {wanted[0]} == group.hold.held

@@ -52,7 +52,7 @@ def test_nonsense_is_refused_and_does_no_harm(control: KeeperSocket) -> None:
             connection.connect(str(control.path))
             connection.sendall(nonsense)
             connection.shutdown(socket.SHUT_WR)
-            assert b"not understood" in connection.recv(1000)
+            assert b"invalid request" in connection.recv(1000)
 
     assert ask_keeper(str(control.path), {"do": "status"})["ok"]
 
@@ -63,5 +63,5 @@ def test_nobody_at_the_socket_is_said() -> None:
         path = control.path
     assert not path.parent.exists()
 
-    with pytest.raises(HoldLost, match="does not answer"):
+    with pytest.raises(HoldLost, match="does not respond"):
         ask_keeper(str(path), {"do": "status"})

@@ -352,7 +352,7 @@ def test_standby_tasks_are_not_touched(held: Callable[..., Any]) -> None:
 def test_what_is_not_held(shared_hold: Holder) -> None:
     """What nobody reads, and what somebody else holds, is refused, and nothing is done."""
     holder, other = shared_hold, Holder(shared_hold.app, shared_hold.channel)
-    with pytest.raises(NotCaptured, match="no thread reads"):
+    with pytest.raises(NotCaptured, match="no thread is assigned"):
         run(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
     holder.capture(1)
     with pytest.raises(NotCaptured, match="another hold"):

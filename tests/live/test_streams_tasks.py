@@ -153,9 +153,9 @@ def test_the_second_of_a_name_is_a_new_one() -> None:
     ("says", "words"),
     [
         (subscription(1, version=10), "older version"),
-        (subscription(1, error=3), "end of the whole application"),
+        (subscription(1, error=3), "shutdown of the whole application"),
         (subscription(1, topics=["orders"]), "other topics"),
-        (b"\0\1", "cannot be read"),
+        (b"\0\1", "cannot be parsed"),
     ],
 )
 def test_who_cannot_be_led(says: bytes, words: str) -> None:
@@ -171,8 +171,8 @@ WHOLE = assignment(0)
     ("has", "words"),
     [
         (replace(WHOLE, tail=int32(1) + TAIL[4:]), "standby"),
-        (replace(WHOLE, tail=bytes(28)), "come to rest"),
-        (replace(WHOLE, tail=bytes(16) + int32(1) + TAIL[-8:]), "come to rest"),
+        (replace(WHOLE, tail=bytes(28)), "application is stable"),
+        (replace(WHOLE, tail=bytes(16) + int32(1) + TAIL[-8:]), "application is stable"),
         (replace(WHOLE, version=12), "version 12"),
         (replace(WHOLE, common_version=12), "older version"),
     ],
@@ -187,7 +187,7 @@ def test_who_cannot_be_told_apart() -> None:
     """Threads of one name are told apart by their instance; those of the same one are refused."""
     StreamsTasks.read([thread("a", 1, assignment(0)), thread("a", 2, assignment(1))])
 
-    with pytest.raises(NotCaptured, match="cannot be told apart"):
+    with pytest.raises(NotCaptured, match="could not be distinguished"):
         StreamsTasks.read([thread("a", 1, assignment(0)), thread("a", 1, assignment(1))])
 
 
@@ -198,9 +198,9 @@ def test_whole_tasks_only() -> None:
 
     tasks.check({order, bill})
     tasks.check(set())
-    with pytest.raises(NotCaptured, match="orders:1 is read together with bills:1"):
+    with pytest.raises(NotCaptured, match="orders:1 belongs to the same task as bills:1"):
         tasks.check({order})
-    with pytest.raises(NotCaptured, match="no thread reads orders:7"):
+    with pytest.raises(NotCaptured, match="no thread is assigned orders:7"):
         tasks.check({order, bill, TopicPartition("orders", 7)})
 
 

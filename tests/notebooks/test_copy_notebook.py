@@ -78,8 +78,8 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     assert ("done", 0, {"findings": 1, "planned": 1}) == (dry.status, dry.exit_code, dry.counts)
     assert dry.summary.startswith("Dry run: nothing was changed.")
     assert ({}, []) == (mirrored.mirror.held(group), room.desk.log)
-    assert "its next record is of 2025-10-09 08:53:24 UTC" in report(dry)
-    assert "no group has or matches this name" not in report(dry)  # it is to be made
+    assert "the next record has timestamp 2025-10-09 08:53:24 UTC" in report(dry)
+    assert "no group matches this name" not in report(dry)  # it is to be made
     assert HOSTILE not in report(dry)
 
     # What was approved is this plan, whatever the source commits meanwhile.
@@ -176,6 +176,6 @@ def test_a_group_that_does_not_exist_is_not_copied(mirrored: Mirrored) -> None:
 
 def test_only_two_ways_are_known(room: Room) -> None:
     """The declared type of a parameter is checked before a kernel is started."""
-    with pytest.raises(Exception, match="parameter by wants one of time, offset, not 'size'"):
+    with pytest.raises(Exception, match="parameter by must be one of time, offset, got 'size'"):
         room.run("52_copy_offsets", group="g", by="size")
     assert not Path(room.folder, "runs").exists()

@@ -103,8 +103,8 @@ def test_a_look(run: Run, desk: Desk, apps: Applications, idle: str) -> None:
     assert result.counts["findings"] >= 3
     assert "planned" not in result.counts
     text = report(result)
-    assert "nobody is in the group; 7 d after the commit of" in text
-    assert "When committed offsets expire" in text
+    assert "group has no members; 7 d after the commit at" in text
+    assert "Expiry timeline" in text
     assert "Fingerprint" not in text
     assert HOSTILE not in text
     assert f"groups expire within {LONGER_THAN_RETENTION}" in result.summary

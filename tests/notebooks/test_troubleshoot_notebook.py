@@ -23,7 +23,7 @@ from toolkit.sandbox.seed import POISON, POISON_OFFSET
 
 NOTEBOOK = next(Path(__file__).parents[2].glob("notebooks/90_*.ipynb"))
 SCOPE = f"{POISON.topic}:{POISON.partition}"
-DRAWN = "Records that wait, by partition"
+DRAWN = "Lag by partition"
 PATIENCE = timedelta(seconds=20)  # longer than a busy machine keeps a consumer from its commits
 Troubleshoot = Callable[..., tuple[RunResult, str]]
 
@@ -109,7 +109,7 @@ def test_a_group_that_is_not_there(troubleshoot: Troubleshoot) -> None:
 
     assert "failed" == result.status
     assert result.error
-    assert "no group is named 'fraud-*'" in result.error.reason
+    assert "no group named 'fraud-*'" in result.error.reason
     assert "offsetbook groups list" in result.error.reason
     assert "fraud-check" in report
 

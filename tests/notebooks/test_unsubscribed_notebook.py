@@ -113,14 +113,14 @@ def test_a_dry_run_keeps_what_it_saw_and_the_young_stay_out_of_the_plan(
     young = leftover.run(unsubscribed=True, unsubscribed_for="14d", seen_in_runs=2)
 
     assert ("done", {"findings": 1, "planned": 0}) == (young.status, young.counts)
-    assert "asked: left behind for 14 d, in 2 runs" in report(young)
+    assert "required: unsubscribed for 14 d, in 2 runs" in report(young)
     assert leftover.name not in report(young)  # it is escaped
     assert 1 == leftover.seen
 
     seen = leftover.run(unsubscribed=True, seen_in_runs=2)
 
     assert ("done", {"findings": 0, "planned": 1}) == (seen.status, seen.counts)
-    assert "seen left behind in 2 runs since" in report(seen)
+    assert "observed as unsubscribed in 2 runs since" in report(seen)
     assert ({leftover.left, leftover.read}, 2) == (leftover.committed, leftover.seen)
 
 

@@ -77,7 +77,7 @@ def test_no_plan_is_made_over_it(
     with about_to_commit(apps, group, orders[1]):
         findings = make(desk, group).findings
 
-    why = f"its committed offset could not be read: {FIRST_COMMIT}"
+    why = f"committed offset could not be read: {FIRST_COMMIT}"
     finding = Finding("unreadable", Severity.BLOCK, why, group, *orders[1])
     assert [finding] == [found for found in findings if found.severity is Severity.BLOCK]
     assert apps.eventually(lambda: orders[1] in desk.held(group)[group])

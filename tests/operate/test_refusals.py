@@ -58,7 +58,9 @@ def test_a_live_group(
     refusal = desk.refusal(desk.reset(payments))
 
     assert isinstance(refusal, Blocked)
-    assert f"group-live ({payments}): it is Stable; members: {payments}-client" in refusal.problem
+    assert (
+        f"group-live ({payments}): group is Stable; members: {payments}-client"
+    ) in refusal.problem
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])

@@ -144,7 +144,7 @@ EXAMPLES = {
     ),
     "group-live": Example(
         case(now=facts(READER)),
-        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
+        "group is Stable; members: app @ /10.0.0.1. Pause these partitions, or use "
         "'offsetbook move'",
         case(DELETION, facts(live("g", member("bills")))),
         ("g", None, None),
@@ -179,7 +179,7 @@ EXAMPLES = {
     ),
     "pending-transaction": Example(
         case(now=facts(commits=(replace(commit(), pending=True),))),
-        "an open transaction is about to commit here",
+        "an open transaction has a pending offset commit for this partition",
         case(now=facts(commits=(commit(), replace(commit(at=OTHERS), pending=True)))),
         ("g", "orders", 0),
     ),
@@ -254,25 +254,25 @@ EXAMPLES = {
     ),
     "group-kind": Example(
         holding(live("g", type=GroupType.UNKNOWN)),
-        "it is a type of group this version does not know",
+        "group type is not supported by this version",
         holding(live("g", type=GroupType.CONSUMER)),
         ("g", None, None),
     ),
     "group-empty": Example(
         holding(IDLE),
-        "it has no members, so nothing reads it: reset it as it is",
+        "group is empty: reset it without a pause",
         holding(READER),
         ("g", None, None),
     ),
     "not-stable": Example(
         holding(replace(READER, state=GroupState.ASSIGNING)),
-        "it is Assigning: wait until it is Stable",
+        "group is Assigning: wait until it is Stable",
         holding(READER),
         ("g", None, None),
     ),
     "custom-protocol": Example(
         holding(replace(READER, protocol_type="connect")),
-        "its members speak the protocol 'connect', not a consumer's",
+        "protocol type is 'connect', not 'consumer'",
         holding(replace(READER, assignor="range")),
         ("g", None, None),
     ),
@@ -284,9 +284,8 @@ EXAMPLES = {
     ),
     "streams-share": Example(
         hold(held.group(type=GroupType.STREAMS)),
-        "it speaks the Streams protocol (KIP-1071): a member that holds would be given 1 of 4 "
-        "tasks. Move its offsets with 'offsetbook move', which needs no hold, or stop the "
-        "application",
+        "Streams groups (KIP-1071) cannot be paused per partition: the keeper would be "
+        "assigned 1 of 4 tasks. Use 'offsetbook move', or stop the application",
         hold(held.group()),
         ("g", None, None),
     ),
@@ -298,46 +297,46 @@ EXAMPLES = {
     ),
     "nothing-assigned": Example(
         hold(held.group(held.reader("a", 1, 2, 3))),
-        "no member is reading orders:0 now: there is nothing to pause",
+        "orders:0 is not assigned to any member now: there is nothing to pause",
         hold(held.group(held.reader("a", 0))),
         ("g", None, None),
     ),
     "no-committed-offset": Example(
         hold(held.group(), replace(held.facts(held.group()), commits=()), prefer=Prefer.QUIET),
-        "nothing is committed for orders:0-1: whoever is evicted starts there where its "
-        "auto.offset.reset says",
+        "no committed offset for orders:0-1: an evicted member starts according to "
+        "auto.offset.reset",
         hold(held.group(), replace(held.facts(held.group()), commits=())),
         ("g", None, None),
     ),
     "hold-too-long": Example(
         hold(held.group(), hold_for=30 * DAY),
-        "a hold of a KIP-848 group can last 24 d 20 h at most",
+        "a pause of a KIP-848 group can last at most 24 d 20 h",
         hold(held.group(), hold_for=24 * DAY),
         ("g", None, None),
     ),
     "retention": Example(
         hold(held.group(held.holder(1)), beside=HoldFacts(HoldSettings(retention=DAY))),
-        "should all readers leave, its offsets expire after 1 d, hold or not",
+        "if all consumers leave, the group's offsets expire after 1 d, even during the pause",
         hold(held.group(), beside=HoldFacts(HoldSettings(retention=DAY))),
         ("g", None, None),
     ),
     "group-size": Example(
         hold(held.group(), beside=HoldFacts(HoldSettings(max_size=6))),
-        "7 members are needed for a moment; the group may have 6",
+        "needs 7 members temporarily; the group's maximum size is 6",
         hold(held.group(), beside=HoldFacts(HoldSettings(max_size=7))),
         ("g", None, None),
     ),
     "another-hold": Example(
         hold(held.classic(*HELD_BY_ALICE), beside=HoldFacts(by=("bob", "desk"))),
-        "alice @ desk since 2026-03-01 12:00:00 UTC holds orders:1: ask for it there, or resume "
-        "that first",
+        "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:1. Pause "
+        "these partitions from there as well, or resume that pause first",
         hold(held.classic(*HELD_BY_ALICE), beside=HoldFacts(by=held.ALICE)),
         ("g", None, None),
     ),
     "other-end": Example(
         hold(held.group(*HELD_FOR_AN_HOUR)),
-        "orders:1 is held already, and that ends at 2026-03-01 13:00:00 UTC: what is added ends "
-        "with it. Pause for as long, or resume that first",
+        "orders:1 is already paused, which ends at 2026-03-01 13:00:00 UTC; added "
+        "partitions end with it. Use the same duration, or resume first",
         hold(held.group(*HELD_FOR_AN_HOUR), for_move=True),
         ("g", None, None),
     ),
@@ -349,7 +348,7 @@ EXAMPLES = {
     ),
     "empty-too-briefly": Example(
         standing(empty_since(30), empty_for_days=31),
-        "unused for 30.0 days by its own record; empty_for_days is 31",
+        "unused for 30.0 days by group metadata record; empty_for_days is 31",
         standing(empty_since(30), empty_for_days=30),
         ("g", None, None),
     ),

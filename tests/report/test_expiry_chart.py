@@ -18,8 +18,8 @@ HOSTILE = "<a href='http://evil.invalid'>orders</a>"
 ESCAPED = "&lt;a href='http://evil.invalid'&gt;orders&lt;/a&gt;"
 EXPIRES, BOUND, AT_RISK = (
     "expires",
-    "expires by then, or before",
-    "would go if the group stopped",
+    "expires (estimate, see confidence)",
+    "expires if the group stops now",
 )
 HOUR_S = 3600
 LONG = {"retention_s": 24 * HOUR_S, "check_interval_s": 600}
@@ -98,7 +98,7 @@ def test_the_first_groups_are_shown_and_the_rest_counted(shown: Shown) -> None:
 
     layout = figure(shown)["layout"]
     assert ["g4 · eu", "g3 · eu"] == layout["yaxis"]["categoryarray"]
-    assert layout["title"]["text"].endswith(": the first 2 of 5 groups")
+    assert layout["title"]["text"].endswith(" (first 2 of 5 groups)")
     assert 2 == len(marks(shown)[EXPIRES])
 
 

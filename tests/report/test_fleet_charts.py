@@ -40,7 +40,7 @@ def test_groups_are_counted_by_cluster_and_word(shown: Shown) -> None:
     assert {
         "OK": {"eu": 2, "us": 0},
         "ERR": {"eu": 1, "us": 0},
-        "cannot be said": {"eu": 0, "us": 1},
+        "unknown": {"eu": 0, "us": 1},
     } == drawn
 
 
@@ -71,7 +71,7 @@ def test_ages_are_counted_up_to_their_ends(shown: Shown) -> None:
 
     (trace,) = figure(shown)["data"]
     assert {
-        "nothing to read": 1,
+        "caught up": 1,
         "under 1 s": 1,
         "under 10 s": 1,
         "under 1 min": 1,

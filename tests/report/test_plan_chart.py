@@ -52,9 +52,9 @@ def test_places_are_within_the_log(shown: Shown) -> None:
 
     there = traces(shown)
     assert {"orders 0 · payments": 0.5, "orders 1 · payments": 0.25} == dict(
-        zip(there["committed now"]["y"], there["committed now"]["x"], strict=True)
+        zip(there["current offset"]["y"], there["current offset"]["x"], strict=True)
     )
-    assert ([0], [0.5]) == (there["goes back"]["x"], there["goes forward"]["x"])
+    assert ([0], [0.5]) == (there["moves back"]["x"], there["moves forward"]["x"])
     assert [1, 1] == there["the log"]["x"]
 
 
@@ -64,7 +64,7 @@ def test_an_offset_outside_of_the_log_is_outside_of_its_bar(shown: Shown) -> Non
 
     there = traces(shown)
     assert ([0], [0.5], [0.5]) == (
-        there["committed now"]["x"],
+        there["current offset"]["x"],
         there["the log"]["base"],
         there["the log"]["x"],
     )
@@ -74,8 +74,8 @@ def test_an_offset_outside_of_the_log_is_outside_of_its_bar(shown: Shown) -> Non
     ("move", "name"),
     [
         ((7, None), "removed"),
-        ((None, 7), "committed for the first time"),
-        ((7, 7), "stays where it is"),
+        ((None, 7), "first commit"),
+        ((7, 7), "unchanged"),
     ],
 )
 def test_every_kind_has_its_name(
@@ -93,8 +93,8 @@ def test_the_farthest_come_first(shown: Shown) -> None:
 
     show_plan_chart(plan((50, 49), (50, 0), (50, 40)), facts(*logs), most=2)
 
-    assert ["orders 1 · payments", "orders 2 · payments"] == traces(shown)["committed now"]["y"]
-    assert shown[-1]["data"]["text/plain"].endswith(": 2 of 3")
+    assert ["orders 1 · payments", "orders 2 · payments"] == traces(shown)["current offset"]["y"]
+    assert shown[-1]["data"]["text/plain"].endswith(" (2 of 3)")
 
 
 def test_an_unknown_or_empty_log(shown: Shown) -> None:
@@ -103,7 +103,7 @@ def test_an_unknown_or_empty_log(shown: Shown) -> None:
     assert [] == shown
 
     show_plan_chart(plan((5, 5)), facts(LogOffsets(5, 5)))
-    assert [0] == traces(shown)["committed now"]["x"]
+    assert [0] == traces(shown)["current offset"]["x"]
 
 
 def test_names_are_text(shown: Shown) -> None:

@@ -38,9 +38,9 @@ def test_the_next_record_is_marked(shown: Shown) -> None:
 
     assert ["ob-before", "ob-next", "ob-after"] == re.findall(r'"ob-record (ob-\w+)"', html)
     assert "orders:3, committed offset 5" in html
-    assert "what the group reads next" in html
-    assert "2026-03-01 10:30:00 UTC by its producer&#x27;s clock" in html
-    assert "what the group reads next" in shown[0]["data"]["text/plain"]
+    assert "next record" in html
+    assert "2026-03-01 10:30:00 UTC CreateTime" in html
+    assert "next record" in shown[0]["data"]["text/plain"]
 
 
 def test_content_is_text_and_nothing_else(shown: Shown) -> None:
@@ -73,7 +73,7 @@ def test_what_is_cut_or_left_out_says_so(shown: Shown) -> None:
     )
     html = html_of(shown)
 
-    assert "cut: the first 2,000 of 9,000 bytes" in html
+    assert "truncated: first 2,000 of 9,000 bytes" in html
     assert "7 more headers" in html
     assert "2 more partitions are not shown" in html
 

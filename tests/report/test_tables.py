@@ -194,13 +194,13 @@ def test_problems(shown: Shown) -> None:
     show_problems([Problem("offsets", "not authorised", group_id=HOSTILE)])
 
     assert shown[-1]["metadata"] == {"offsetbook_role": "problems"}
-    assert "1 thing could not be read" in html_of(shown)
+    assert "1 read error" in html_of(shown)
     assert cells(html_of(shown)) == ["offsets", "not authorised", in_html(HOSTILE)]
 
     show_problems([])
 
     assert shown[-1]["metadata"] == {}
-    assert "could be read" in html_of(shown)
+    assert "No read errors" in html_of(shown)
 
 
 def test_problems_of_any_record(shown: Shown) -> None:

@@ -137,12 +137,14 @@ def test_a_webhook_that_fails(inbox: Inbox, monkeypatch: pytest.MonkeyPatch) -> 
     problems += told(hook)
 
     assert [
-        "answered 403 Forbidden" in problems[0],
+        "HTTP status 403 Forbidden" in problems[0],
         "Connection refused" in problems[1],
-        "no address that begins with https://" in problems[2],
+        "not a URL that begins with https://" in problems[2],
         "${env:HOOK}, which is not set" in problems[3],
     ] == [True] * 4
-    assert all(problem.startswith("notice by webhook ${env:HOOK} failed:") for problem in problems)
+    assert all(
+        problem.startswith("notification via webhook ${env:HOOK} failed:") for problem in problems
+    )
     assert "hunter2" not in "".join(problems)
 
 
@@ -165,7 +167,7 @@ def test_a_command_that_fails() -> None:
         NotifyRule("always", command=("/no/such/program",)),
     )
 
-    assert ["notice by command sh failed: exit 7: no mail"] == problems[:1]
+    assert ["notification via command sh failed: exit 7: no mail"] == problems[:1]
     assert "No such file" in problems[1]
 
 

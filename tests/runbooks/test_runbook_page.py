@@ -110,17 +110,17 @@ def test_the_notebook_decides_what_a_value_means(make_page: MakePage) -> None:
 
 WRONG = {
     "an unknown entry": ("limit: 1\n", 7, "unknown entry 'limit'; did you mean 'limits'?"),
-    "an entry twice": ("title: Again\n", 7, "'title' is there twice"),
-    "a bool as YAML has it": ("parameters: {deep: no}\n", 7, "parameter deep wants bool"),
-    "no such parameter": ("parameters:\n  dayz: 1\n", 8, "has no parameter 'dayz'"),
+    "an entry twice": ("title: Again\n", 7, "duplicate key 'title'"),
+    "a bool as YAML has it": ("parameters: {deep: no}\n", 7, "parameter deep must be bool"),
+    "no such parameter": ("parameters:\n  dayz: 1\n", 8, "unknown parameter 'dayz'"),
     "a secret": ("parameters: {group: 'password=x'}\n", 7, "looks like a secret"),
     "the runner's own": ("parameters:\n  dry_run: false\n", 8, "dry_run is not set here"),
     "its cluster": ("parameters: {cluster: eu}\n", 7, "cluster is not set here"),
     "a parameter in depth": ("parameters: {group: {a: b}}\n", 7, "group must be one value"),
-    "limits for nothing": ("limits: {max_groups: 1}\n", 7, "this may not"),
+    "limits for nothing": ("limits: {max_groups: 1}\n", 7, "need may_change: true"),
     "clusters in a word": ("clusters: eu\n", 7, "clusters must be all, or a list of names"),
     "clusters without any": ("clusters: []\n", 7, "clusters must be all, or a list of names"),
-    "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is no parameter"),
+    "to give what is not": ("must_give: [dry_run]\n", 7, "'dry_run' is not a parameter"),
     "no duration": ("keep_for: long\n", 7, "'long' is not a duration"),
     "no number": ("at_once: 0\n", 7, "at_once must be a whole number from 1"),
     "an address itself": (
@@ -128,7 +128,7 @@ WRONG = {
         8,
         "webhook must be a reference",
     ),
-    "whom to tell": ("notify:\n  - {on: always}\n", 8, "either webhook or command"),
+    "whom to tell": ("notify:\n  - {on: always}\n", 8, "either `webhook` or `command`"),
     "when to tell": ("notify:\n  - {on: success, command: [a]}\n", 8, "on must be one of"),
     "not YAML": ("clusters: [\n", 7, "expected the node content"),
 }
@@ -150,12 +150,12 @@ def test_what_is_wrong_is_pointed_at(make_page: MakePage, what: str) -> None:
 @pytest.mark.parametrize(
     ("front", "says"),
     [
-        (FRONT.replace("title: Try\n", ""), "does not say: title"),
-        (FRONT.replace("false", "true"), "what may change needs limits"),
+        (FRONT.replace("title: Try\n", ""), "lacks: title"),
+        (FRONT.replace("false", "true"), "may_change: true needs limits"),
         (FRONT.replace("false", "no"), "may_change must be one of: true, false"),
-        (FRONT.replace("{notebook}", "99_nothing"), "No notebook is named '99_nothing'"),
+        (FRONT.replace("{notebook}", "99_nothing"), "no notebook named '99_nothing'"),
         (changing().replace("max_groups: 1, ", ""), "needs a limit for max_groups"),
-        ("", "does not say: title, when, back_out, notebook, may_change"),
+        ("", "lacks: title, when, back_out, notebook, may_change"),
     ],
 )
 def test_what_a_page_must_say(make_page: MakePage, front: str, says: str) -> None:
@@ -216,7 +216,7 @@ def test_who_starts_it_cannot_widen_it(make_page: MakePage, name: str) -> None:
     """What the page has approved is not for the command line to change, only what it left open."""
     page = read_runbook(make_page("parameters: {days: 30}\n", front=changing()))
 
-    with pytest.raises(UsageError, match=f"{name} is not given by -p"):
+    with pytest.raises(UsageError, match=f"{name} cannot be set with -p"):
         values(page, (name, "1"))
     assert "pay" == values(page, ("group", "pay"))["group"]
 
@@ -232,7 +232,7 @@ def test_what_must_be_given(make_page: MakePage) -> None:
     """A runbook for one case is not run without saying which."""
     page = read_runbook(make_page("must_give: [group, days]\n"))
 
-    with pytest.raises(UsageError, match="must be given: days") as caught:
+    with pytest.raises(UsageError, match="is missing parameters: days") as caught:
         values(page, ("group", "a"))
     assert "-p days=..." in (caught.value.hint or "")
     assert {"dry_run": True, "group": "a", "days": 3} == values(page, ("group", "a"), ("days", "3"))
@@ -260,7 +260,7 @@ def test_a_run_for_each_cluster(make_page: MakePage, tmp_path: Path) -> None:
     assert [("us",)] == clusters(everywhere, fleet, "us")
     assert [("eu",), ("us",)] == clusters(somewhere, fleet)
     assert [("ap",)] == clusters(anywhere, fleet, "ap")
-    with pytest.raises(UsageError, match="is not for every cluster"):
+    with pytest.raises(UsageError, match="needs a cluster"):
         clusters(anywhere, fleet)
     with pytest.raises(UsageError, match="is not for cluster 'ap'"):
         clusters(somewhere, fleet, "ap")

@@ -63,9 +63,9 @@ def test_the_newest_run_comes_first(tmp_path: Path) -> None:
         ({"counts": {}, "status": "blocked"}, "nothing"),
         ({"counts": {}, "status": "done"}, "nothing"),
         ({"counts": {}, "parameters": {}}, "nothing"),
-        ({"counts": {}, "status": "kernel-died"}, "not known"),
-        ({"counts": {}, "status": "failed"}, "not known"),
-        ({"counts": {}, "status": "failed", "parameters": {}}, "nothing told"),
+        ({"counts": {}, "status": "kernel-died"}, "unknown"),
+        ({"counts": {}, "status": "failed"}, "unknown"),
+        ({"counts": {}, "status": "failed", "parameters": {}}, "no details"),
     ],
 )
 def test_whether_something_was_changed(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -91,10 +91,10 @@ def test_a_failed_run_says_where_and_why(tmp_path: Path) -> None:
         ("\udcff", "is not JSON"),
         ("[]", "is not an object"),
         ("{}", "notebook is missing"),
-        (json.dumps({**RESULT, "started": "2026-03-01T12:00:00"}), "started is missing or not"),
-        (json.dumps({**RESULT, "counts": {"changed": "3"}}), "counts is missing or not"),
-        (json.dumps({**RESULT, "clusters": [1]}), "clusters is missing or not"),
-        (json.dumps({**RESULT, "error": {"reason": 1}}), "error is missing or not"),
+        (json.dumps({**RESULT, "started": "2026-03-01T12:00:00"}), "started is missing or invalid"),
+        (json.dumps({**RESULT, "counts": {"changed": "3"}}), "counts is missing or invalid"),
+        (json.dumps({**RESULT, "clusters": [1]}), "clusters is missing or invalid"),
+        (json.dumps({**RESULT, "error": {"reason": 1}}), "error is missing or invalid"),
     ],
 )
 def test_a_broken_result_is_a_row_that_says_so(tmp_path: Path, text: str, said: str) -> None:
@@ -127,7 +127,7 @@ def test_a_run_without_a_result_is_listed(tmp_path: Path) -> None:
     (row,) = past_runs(tmp_path)
 
     assert ("killed", "20_find", "no result") == (row.folder, row.notebook, row.status)
-    assert "there is no result.json" in row.summary
+    assert "no result.json: the run is still in progress" in row.summary
 
 
 @pytest.mark.parametrize("report", ["../../etc/passwd", "/etc/passwd", "gone.html", "", None])
@@ -190,7 +190,7 @@ def test_writers_at_once_leave_one_whole_page(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_a_wrong_request(tmp_path: Path) -> None:
     """It is not made, and no empty list pretends that nothing ran."""
-    with pytest.raises(UsageError, match="cannot be written into"):
+    with pytest.raises(UsageError, match="cannot be written to"):
         refresh_index(tmp_path / "nope")
     assert not (tmp_path / "nope").exists()
 

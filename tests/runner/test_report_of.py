@@ -48,7 +48,7 @@ def test_a_notebook_that_papermill_ran(make_notebook: MakeNotebook, tmp_path: Pa
     assert "ran" == status
     top = top_of(tmp_path / "n.html")
     assert f"cluster {HOSTILE} most 3" in top
-    assert "Every step ran" in top
+    assert "All cells ran" in top
     assert re.search(r"Started \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC Took [\d.]+ m?s", top)
 
 
@@ -60,7 +60,7 @@ def test_a_failed_notebook_has_its_failing_step_on_top(
     status = report_of(by_papermill(notebook, tmp_path), tmp_path / "n.html")
 
     assert "failed" == status
-    assert f"Failed Stopped at: Apply OSError: {HOSTILE} Go to the step" in top_of(
+    assert f"Failed Failed at: Apply OSError: {HOSTILE} Go to the failed cell" in top_of(
         tmp_path / "n.html"
     )
     assert HOSTILE not in (tmp_path / "n.html").read_text("utf-8")
@@ -77,7 +77,7 @@ def test_a_half_run_notebook_says_how_far_it_came(
     status = report_of(path, tmp_path / "n.html")
 
     assert "unfinished" == status
-    assert "Not run to the end Stopped at: Apply this step was not run" in top_of(
+    assert "Stopped before the last cell Failed at: Apply this cell was not run" in top_of(
         tmp_path / "n.html"
     )
 
@@ -106,12 +106,12 @@ def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("", "is not JSON"),
-        ("[" * 100_000, "is not JSON"),
+        ("", "invalid JSON"),
+        ("[" * 100_000, "invalid JSON"),
         ("[]", "no cells"),
         ('{"cells": {}}', "no cells"),
         ('{"cells": [1]}', "no cells"),
-        ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "never executed"),
+        ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "was not executed"),
     ],
 )
 def test_what_is_no_executed_notebook(tmp_path: Path, content: str, said: str) -> None:
@@ -128,7 +128,7 @@ def test_a_notebook_as_it_comes_was_never_executed(tmp_path: Path) -> None:
     """Those of the project have no outputs, and no report."""
     notebook = next(Path(__file__).parents[2].glob("notebooks/20_*.ipynb"))
 
-    with pytest.raises(UsageError, match="never executed"):
+    with pytest.raises(UsageError, match="was not executed"):
         report_of(notebook, tmp_path / "n.html")
 
 
@@ -137,7 +137,7 @@ def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_pat
     executed = by_papermill(make_notebook("# Look", "1"), tmp_path)
     before = executed.read_text()
 
-    with pytest.raises(UsageError, match="there is no such file"):
+    with pytest.raises(UsageError, match="file not found"):
         report_of(tmp_path / "nope.ipynb", tmp_path / "n.html")
     with pytest.raises(UsageError, match=r"cannot be written to .*no-folder"):
         report_of(executed, tmp_path / "no-folder" / "n.html")

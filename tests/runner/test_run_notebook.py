@@ -423,7 +423,7 @@ def test_a_kernel_that_does_not_heed_a_time_limit(
     result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
     assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
-    assert "the time limit of a step, 1 s, was over, and the kernel had to be killed" in (
+    assert "the time limit of a step, 1 s, was exceeded, and the kernel was killed" in (
         result.error.reason
     )
 

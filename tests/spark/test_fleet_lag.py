@@ -89,14 +89,14 @@ def test_the_numbers_are_those_of_a_snapshot_also_beside_a_cluster_that_is_down(
     assert "beyond log end" in set(quiet.rows(found.partitions, columns)["position"])
     assert {quiet.cluster.name} == set(found.groups["cluster"])
     assert ["nowhere"] == list(found.problems["cluster"])
-    assert "nobody listens" in found.problems["problem"].iloc[0]
+    assert "cannot connect" in found.problems["problem"].iloc[0]
 
 
 def test_a_fleet_of_which_nothing_can_be_read_is_an_error(session: SparkSession) -> None:
     """A report without any cluster is not a report of no lag."""
     with (
         job.fleet_lag(session, [NOWHERE]) as result,
-        pytest.raises(ClusterUnreachable, match="nobody listens"),
+        pytest.raises(ClusterUnreachable, match="cannot connect"),
     ):
         result.to_pandas()
 

@@ -497,7 +497,7 @@ def largest(folder: Path) -> Path:
         (turn_a_bit, "what was kept of former readings"),
         (lose, "not what was written"),
         (double, "not what was written"),
-        (garble, "not understood"),
+        (garble, "is invalid"),
         (age, "another format"),
     ],
 )

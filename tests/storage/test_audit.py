@@ -279,10 +279,10 @@ def test_swapped_and_repeated_lines_are_named(tmp_path: Path) -> None:
     log.write_bytes(one + three + two + four)
     assert [
         "1 of the entries 2 to 2 are missing before line 2",
-        "line 3 holds entry 2 again or out of its order",
+        "line 3: entry 2 is duplicated or out of order",
     ] == audit.verify(tmp_path)
     log.write_bytes(one + two + two + three + four)
-    assert ["line 3 holds entry 2 again or out of its order"] == audit.verify(tmp_path)
+    assert ["line 3: entry 2 is duplicated or out of order"] == audit.verify(tmp_path)
     log.write_bytes(one + two.replace(b"INC-7", b"INC-8") + three + four)
     assert ["line 2 was changed"] == audit.verify(tmp_path)
 
@@ -294,13 +294,13 @@ def test_a_resealed_line_is_found(tmp_path: Path) -> None:
     log = tmp_path / "audit.jsonl"
 
     log.write_bytes(lines[0] + other[1] + lines[2])
-    assert ["line 3 does not follow the line before it: one of them was replaced"] == audit.verify(
-        tmp_path
-    )
+    assert [
+        "line 3: hash does not match the previous line; one of the two was replaced"
+    ] == audit.verify(tmp_path)
     log.write_bytes(lines[0] + lines[1] + other[2])
     assert [
-        "line 3 does not follow the line before it: one of them was replaced",
-        "audit.head does not lead to the last line: one of them was replaced",
+        "line 3: hash does not match the previous line; one of the two was replaced",
+        "audit.head does not match the last line; one of the two was replaced",
     ] == audit.verify(tmp_path)
 
 
@@ -323,7 +323,7 @@ def test_a_torn_line_is_no_tampering(tmp_path: Path, cut: int) -> None:
     whole = b"".join(lines[:2])
     (tmp_path / "audit.jsonl").write_bytes(whole + lines[2][:-cut])
     (tmp_path / "audit.head").write_bytes(head)
-    torn = ["line 3 is torn: its writer was stopped; no entry is lost by it"] if cut > 1 else []
+    torn = ["line 3 is incomplete: its writer was killed; no entry is lost"] if cut > 1 else []
 
     assert torn == audit.verify(tmp_path)
     written(tmp_path, "c", "d")
@@ -352,7 +352,7 @@ def test_a_changed_head_is_found(tmp_path: Path) -> None:
     text = head.read_text()
 
     head.write_text(text.replace(str(size), str(size - 1)))
-    assert ["audit.head does not lead to the last line: one of them was replaced"] == (
+    assert ["audit.head does not match the last line; one of the two was replaced"] == (
         audit.verify(tmp_path)
     )
     head.write_text(text + " ")
@@ -370,7 +370,7 @@ def test_a_full_disk_stops_an_entry(tmp_path: Path) -> None:
     ) as caught:
         audit.append(tmp_path, INTENT)
 
-    assert "make room" in caught.value.hint
+    assert "free disk space" in caught.value.hint
     assert [] == list((tmp_path / "audit.reserves").iterdir())
 
 

@@ -58,7 +58,7 @@ def test_one_keeper_at_a_time(tmp_path: Path) -> None:
 
     with keeping(path):
         assert is_kept(path)
-        with pytest.raises(Blocked, match="another process keeps"), keeping(path):
+        with pytest.raises(Blocked, match="another keeper owns"), keeping(path):
             pass
 
     assert not is_kept(path)

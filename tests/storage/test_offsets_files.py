@@ -179,8 +179,8 @@ WRONG_CSV = {
     "an underscore": (b"t,0,1_0\n", "line 1 has '1_0' for its offset"),
     "other digits": ("t,0,٣\n".encode(), "for its offset, which is not a whole number"),
     "a thousand digits": (b"t,0," + b"1" * 5000 + b"\n", "which is not a whole number"),
-    "no topic": (b" ,0,5\n", "line 1 names no topic"),
-    "twice": (b"t,0,5\nt,1,5\n t,00,6\n", "line 3 has t:0 again, which line 1 has"),
+    "no topic": (b" ,0,5\n", "line 1 has no topic"),
+    "twice": (b"t,0,5\nt,1,5\n t,00,6\n", "line 3 repeats t:0 from line 1"),
     "blank line": (b"t,0,5\n\nt,1,5\n", "line 2 is blank"),
     "header": (b"TOPIC,PARTITION,OFFSET\nt,0,5\n", "line 1 looks like a header"),
     "long header": (b"group,topic,partition,offset\ng,t,0,5\n", "line 1 looks like a header"),
@@ -203,7 +203,7 @@ def test_wrong_csv_names_the_line(path: Path, what: str) -> None:
         read_offsets(path)
 
     assert str(path) in str(caught.value)
-    assert "nothing was done" in caught.value.hint
+    assert "nothing was changed" in caught.value.hint
 
 
 @given(st.binary() | st.text("{}\"',0123\nt \r", max_size=20).map(str.encode))
@@ -223,10 +223,10 @@ def test_any_file_at_all(path: Path, content: bytes) -> None:
 
 
 WRONG_JSON = {
-    "another format": (("offsets 1", "offsets 2"), "is not of the form 'offsetbook offsets 1'"),
+    "another format": (("offsets 1", "offsets 2"), "does not have format 'offsetbook offsets 1'"),
     "a negative offset": (('"offset": 50', '"offset": -1'), r"groups\[0\]\.offsets\[0\]\.offset"),
-    "a partition twice": (('"partition": 10', '"partition": 0'), r"\[1\]: orders:0 is there twice"),
-    "a group twice": (('"empty"', '"a b,c"'), r"groups\[1\]: group 'a b,c' is there twice"),
+    "a partition twice": (('"partition": 10', '"partition": 0'), r"\[1\]: duplicate orders:0"),
+    "a group twice": (('"empty"', '"a b,c"'), r"groups\[1\]: duplicate group 'a b,c'"),
     "another type": (('"simple"', '"odd"'), r"groups\[1\]\.type must be one of classic"),
     "no time": (('"taken_at": "2026', '"taken_at": "20x6'), "taken_at must be a time"),
     "a comma too few": (('"eu",', '"eu"'), "line 4, column 3: not JSON"),

@@ -213,10 +213,10 @@ def test_an_edited_file_is_refused(path: Path, what: str) -> None:
 WRONG = {
     "not JSON": (('"version": 1,', '"version": 1'), r"line 4, column 3: not JSON"),
     "another format": (("offsetbook plan", "shopping list"), "is not a plan file"),
-    "another version": (('"version": 1', '"version": 2'), "is of version 2; .* reads version 1"),
+    "another version": (('"version": 1', '"version": 2'), "has version 2; .* reads version 1"),
     "a field too few": (('"needs": "",', ""), r"plan\.steps\[0\] lacks 'needs'"),
     "a field too many": (('"needs"', '"colour": 1, "needs"'), "an unknown field 'colour'"),
-    "a field twice": (('"needs"', '"needs": "", "needs"'), "'needs' is there twice"),
+    "a field twice": (('"needs"', '"needs": "", "needs"'), "duplicate key 'needs'"),
     "a negative offset": (
         ('"offset": 40', '"offset": -1'),
         r"plan\.steps\[0\]\.changes\[0\]\.after\.offset must be a whole number from 0 .* not -1",
@@ -231,7 +231,7 @@ WRONG = {
     "no list": (('"allows": ["new-group", "new-topics"]', '"allows": "all"'), "a list of texts"),
     "a topic twice": (
         ('{"topic": "orders", "id"', '{"topic": "orders", "id": ""}, {"topic": "orders", "id"'),
-        r"plan\.topic_ids\[1\]: topic 'orders' is there twice",
+        r"plan\.topic_ids\[1\]: duplicate topic 'orders'",
     ),
     "null for a text": (
         ('"why": ""', '"why": null'),

@@ -72,17 +72,17 @@ WRONG = {
     "a flag for all": ("read_only: true\n", (4, 1), "unknown entry 'read_only'"),
     "one group": ("    protected_groups: payments\n", (4, 23), "must be a list, such as"),
     "a group that is a list": ("protected_groups: [[a]]\n", (4, 20), "each of protected_groups"),
-    "no group": ("protected_groups: [a, ]\nlimits: 5\n", (5, 9), "limits must hold"),
+    "no group": ("protected_groups: [a, ]\nlimits: 5\n", (5, 9), "limits must have"),
     "a null group": ("protected_groups: [a, ~]\n", (4, 23), "each of protected_groups"),
     "another limit": ("limits: {max_group: 1}\n", (4, 10), "did you mean 'max_groups'?"),
-    "a strange limit": ("limits: {zeal: 1}\n", (4, 10), "known are max_groups, max_partitions"),
+    "a strange limit": ("limits: {zeal: 1}\n", (4, 10), "known limits: max_groups, max_partitions"),
     "a negative limit": ("limits: {max_groups: -1}\n", (4, 22), "a whole number from 0"),
     "a fraction": ("limits: {max_groups: 1.5}\n", (4, 22), "a whole number from 0"),
     "an octal": ("limits: {max_groups: 010}\n", (4, 22), "a whole number from 0"),
     "a quoted number": ('limits: {max_groups: "1"}\n', (4, 22), "a whole number from 0"),
     "a word": ("limits: {max_groups: many}\n", (4, 22), "a whole number from 0"),
     "no number": ("limits: {max_groups: }\n", (4, 21), "max_groups must be one value"),
-    "a limit twice": ("limits: {max_groups: 1, max_groups: 2}\n", (4, 25), "is there twice"),
+    "a limit twice": ("limits: {max_groups: 1, max_groups: 2}\n", (4, 25), "duplicate key"),
 }
 
 

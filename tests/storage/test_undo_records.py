@@ -47,10 +47,13 @@ def test_undo_records_come_back_by_the_beginning_of_their_name(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("20260301T120000Z-", "is one of several in .* one of: 20260301T120000Z-ab22, 20260301T12"),
-        ("20260301T120000Z-aa12", "has no undo record in .* one of: 20260301T120000Z-aa11"),
-        ("", "has no undo record"),
-        ("../runs/20260301T120000Z-aa11", "has no undo record"),
+        (
+            "20260301T120000Z-",
+            "matches several runs in .* one of: 20260301T120000Z-ab22, 20260301T12",
+        ),
+        ("20260301T120000Z-aa12", "no undo record in .* one of: 20260301T120000Z-aa11"),
+        ("", "no undo record"),
+        ("../runs/20260301T120000Z-aa11", "no undo record"),
     ],
 )
 def test_a_run_that_is_not_there_names_those_that_are(
@@ -67,7 +70,7 @@ def test_a_run_that_is_not_there_names_those_that_are(
 def test_without_any_run(tmp_path: Path) -> None:
     """Where nothing was recorded yet, the list is empty and a name leads to another folder."""
     assert [] == list_runs(tmp_path)
-    with pytest.raises(NotFound, match="name another folder"):
+    with pytest.raises(NotFound, match="pass another directory"):
         read_undo_record(tmp_path, "20260301")
 
 

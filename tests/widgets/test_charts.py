@@ -82,7 +82,7 @@ def test_a_report_draws_the_figure_itself(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
     bundle = lag_chart(LAGS)._repr_mimebundle_()
     assert {PLOTLY, "text/html", "text/plain"} == set(bundle)
-    assert "Lag of the 1 groups" in bundle["text/plain"]
+    assert "Groups with the largest lag (top 1)" in bundle["text/plain"]
 
 
 def test_a_bar_a_partition_of_one_group() -> None:
@@ -95,11 +95,9 @@ def test_a_bar_a_partition_of_one_group() -> None:
         *figure["layout"]["yaxis"]["categoryarray"]
     ]
     assert [["1,234"], ["7", "7"]] == [trace["text"] for trace in figure["data"]]
-    assert ["&lt;img src=x onerror=alert(1)&gt;", "nobody reads it now"] == [
-        *figure["data"][1]["customdata"]
-    ]
+    assert ["&lt;img src=x onerror=alert(1)&gt;", "no owner"] == [*figure["data"][1]["customdata"]]
     title = figure["layout"]["title"]["text"]
-    assert "Records that wait, by partition; of 1 more it is not known" == title
+    assert "Lag by partition; 1 unknown" == title
     assert "<img" not in json.dumps(chart.output.outputs)
 
 
@@ -129,7 +127,7 @@ def test_when_the_offsets_of_one_group_expire() -> None:
     chart.choice.set_state({"value": HOSTILE})
     assert labels[2:] == drawn(chart)["layout"]["yaxis"]["categoryarray"]
     chart.choice.value = "live"
-    assert ["would go if the group stopped"] == [t["name"] for t in drawn(chart)["data"]]
+    assert ["expires if the group stops now"] == [t["name"] for t in drawn(chart)["data"]]
     chart.choice.value = "nobody"
     assert {} == drawn(chart)
     assert "nobody: No committed offset expires" in json.dumps(chart.output.outputs)
@@ -156,5 +154,5 @@ def test_a_report_draws_the_timeline_itself(monkeypatch: pytest.MonkeyPatch) -> 
     found = forecast({"group": HOSTILE, **CLASSIC, **EMPTY, "empty_since": HOUR_S})
     bundle = expiry_timeline(found, now=NOW)._repr_mimebundle_()
     assert {PLOTLY, "text/html", "text/plain"} == set(bundle)
-    assert "When committed offsets expire" in bundle["text/plain"]
+    assert "Expiry timeline" in bundle["text/plain"]
     assert "<img" not in json.dumps(bundle)

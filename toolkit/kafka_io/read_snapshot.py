@@ -79,7 +79,7 @@ def snapshot_over(
     taken_at = datetime.now(UTC)
     listed, problems = list_groups(connection)
     chosen, missing = select_groups(listed, groups)
-    why = "no group has or matches this name"
+    why = "no group matches this name"
     problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
     commits, refused = _commits(connection, chosen, on_progress)
     described, undescribed = _describe(connection, chosen, on_progress)

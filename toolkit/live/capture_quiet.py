@@ -1,10 +1,10 @@
 """
-Capture partitions of a KIP-848 group so that only what their owners read stops.
+Take over partitions of a KIP-848 group, interrupting only the same owners (uniform assignor).
 
-The uniform assignor gives what is free to whoever has least. Members of ours are first loaded with
-the partitions of a topic that nobody in the group reads, to one less than the busiest member has:
-nothing moves. Then the owners are evicted, and each of ours is given exactly one of their
-partitions.
+The uniform assignor gives free partitions to the member with the fewest. offsetbook members are
+first loaded with the partitions of a topic that no member of the group reads, to one less than the
+busiest member has: nothing moves. Then the owners are evicted, and each of ours is given exactly
+one of their partitions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def weigh(
     sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
-    Have the wanted partitions, [] where it did not come out exactly.
+    Take over the wanted partitions; return [] if the assignment was not exact.
 
     Raises NotCaptured where it cannot even be tried: what would help is said.
     """
@@ -64,7 +64,7 @@ def weigh(
 def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopic]:
     if sight.assignor != UNIFORM:
         raise NotCaptured(
-            f"only the assignor {UNIFORM} can be used quietly, and the group's is {sight.assignor}",
+            f"quiet capture needs assignor {UNIFORM}, but the group uses {sight.assignor}",
             hint="the lossless way",
         )
     # What counts is what members are meant to have, also of partitions that are held already.
@@ -78,8 +78,8 @@ def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTop
         if name not in sight.read_topics and members >= needed and not rest:
             return WeightTopic(members, each, name, topic)
     raise NotCaptured(
-        f"there is no topic of {needed * each} partitions that nobody in the group reads",
-        hint="create one, which may stay empty, or the lossless way",
+        f"there is no topic with {needed * each} partitions that no member of the group reads",
+        hint="create one (it may stay empty), or use the lossless mode",
     )
 
 

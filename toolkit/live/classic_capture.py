@@ -1,5 +1,5 @@
 """
-Have a member of ours become the leader of a classic group.
+Make offsetbook's member the leader of a classic group.
 
 The leader is the first member, and when it leaves, another one. So it has to be removed, which
 loses what it has read since its last commit, unless it has let go of everything at that moment.
@@ -87,10 +87,13 @@ def _waiting(member: SentinelMember, ours: Collection[str]) -> Flow[list[str]]:
     ids = [one.member_id for one in listed.members]
     if listed.state != REBALANCING or member.member_id not in ids:
         raise NotCaptured(
-            f"the group did not wait for our member: it is {listed.state}", hint="try again"
+            f"capture failed: the group went to {listed.state} before offsetbook could join",
+            hint=("run the command again"),
         )
     if any(one.client_id == HOLDER and one.member_id not in ours for one in listed.members):
-        raise NotCaptured("somebody else is capturing partitions of the group", hint="try again")
+        raise NotCaptured(
+            "another hold of the group is being captured", hint=("run the command again")
+        )
     return ids
 
 
@@ -98,7 +101,10 @@ def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> Flow[Joined]
     """End the rebalance that `member` waits in; ask for the answer that it got, unheard."""
     _, joined = yield Together((Leave((blocker.member_id,)), member.join()))
     if joined.error:
-        raise NotCaptured(f"our member was refused: {reason(joined.error)}", hint="try again")
+        raise NotCaptured(
+            f"the coordinator rejected the join: {reason(joined.error)}",
+            hint=("run the command again"),
+        )
     found: Joined = joined
     return found
 
@@ -116,7 +122,10 @@ def _join_quietly(member: SentinelMember) -> Flow[GroupLeader]:
     while code == REBALANCE_IN_PROGRESS:
         joined: Joined = yield member.join_quietly()
         if joined.error:
-            raise NotCaptured(f"our member was refused: {reason(joined.error)}", hint="try again")
+            raise NotCaptured(
+                f"the coordinator rejected the join: {reason(joined.error)}",
+                hint=("run the command again"),
+            )
         member.generation = joined.generation
         code = (yield member.sync({})).error
     return GroupLeader(joined.leader, (yield Wait(0)))
@@ -178,15 +187,15 @@ def check_capturable(group: ClassicFacts) -> None:
         raise NotCaptured(f"the group cannot be described: {group.why}")
     if group.state != "Stable" or group.protocol_type != "consumer":
         raise NotCaptured(
-            f"the group is {group.state or 'not there'}, of protocol type {group.protocol_type!r}: "
-            "only consumers that are Stable can be held",
+            f"the group is {group.state or 'missing'}, protocol type {group.protocol_type!r}: "
+            "only Stable consumer groups can be held",
             hint="wait until it is Stable",
         )
     if holders := [one for one in group.members if one.client_id == HOLDER]:
         raise NotCaptured(
-            f"another hold is there, of {holders[0].host.lstrip('/')}",
-            hint="have that one hold these partitions too, or resume what it holds",
+            f"another hold exists, from {holders[0].host.lstrip('/')}",
+            hint="pause these partitions from there as well, or resume that hold",
         )
     for one in group.members:
         if read_subscription(one.subscription) is None:
-            raise NotCaptured(f"the subscription of member {one.member_id} cannot be read")
+            raise NotCaptured(f"the subscription of member {one.member_id} cannot be parsed")

@@ -1,5 +1,5 @@
 """
-Hold partitions of a classic group: a member of ours leads it, and gives them to nobody.
+Hold partitions of a classic group: an offsetbook member leads it and leaves them unassigned.
 
 The others are told who gets what with exactly the bytes of their own protocol. What is paused, and
 a note about it, is in what our member assigns to itself, where everybody can read it. When it
@@ -36,8 +36,8 @@ from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
 
 FORGOTTEN = (
-    "the group no longer knows the member that held its partitions: somebody resumed them, or "
-    "nothing was heard of it for its session timeout"
+    "hold lost: its member is no longer in the group. Either the partitions were resumed, or the "
+    "keeper missed its session timeout"
 )
 SESSION_TIMEOUT_S = 45.0
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
@@ -88,7 +88,7 @@ class ClassicHold:
                 yield Leave(tuple(ours))
             if ours and isinstance(exc, HoldLost):
                 raise NotCaptured(
-                    f"the group was not held: {exc.problem}", hint="try again"
+                    f"capture failed: {exc.problem}", hint="run the command again"
                 ) from exc
             raise
 
@@ -100,7 +100,9 @@ class ClassicHold:
             self._member = None
             raise HoldLost(FORGOTTEN)
         if answer.error not in {NO_ERROR, *COME_AGAIN}:
-            raise BrokerRefused(f"the heartbeat of a hold was refused: {reason(answer.error)}")
+            raise BrokerRefused(
+                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error)}"
+            )
         grown = due = False
         if answer.error == NO_ERROR and not self._changed:
             now = yield Wait(0)
@@ -155,7 +157,7 @@ class ClassicHold:
 
     def _leading(self) -> SentinelMember:
         if self._member is None:
-            raise HoldLost("nothing is held any more")
+            raise HoldLost("nothing is paused any more")
         return self._member
 
     def _become_leader(self, ours: list[str]) -> Flow[Joined]:
@@ -195,7 +197,7 @@ class ClassicHold:
             self._member = None
             raise HoldLost(FORGOTTEN)
         if code != NO_ERROR:
-            raise HoldLost(f"leading the group has ended: {reason(code)}")
+            raise HoldLost(f"no longer group leader: {reason(code)}")
         self._changed = False
 
     def _check_leads(self, joined: Joined) -> Flow[None]:
@@ -204,10 +206,10 @@ class ClassicHold:
             return
         self._member = None
         yield Leave((joined.member_id,))
-        raise HoldLost("another member leads the group, and gives out all its partitions")
+        raise HoldLost("another member is the group leader, and assigns all partitions")
 
     def _share_out(self, joined: Joined) -> Flow[dict[str, bytes]]:
-        """Return what each member gets."""
+        """Compute the assignment of all members without the held partitions."""
         member = self._leading()
         subscribers = list(self._subscribers(joined.members))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
@@ -261,7 +263,7 @@ class ClassicHold:
         counts = {name: topic.partitions for name, topic in found.topics.items()}
         for name, why in found.unread.items():
             if name not in self._counts:
-                raise NotCaptured(f"topic {name} cannot be read: {why}: its partitions would stop")
+                raise NotCaptured(f"topic {name} cannot be read: {why}; its partitions would stop")
             counts[name] = self._counts[name]
         # One that is deleted keeps its count too: its readers find that out by themselves.
         return {name: counts.get(name, self._counts.get(name, 0)) for name in names}
@@ -273,7 +275,7 @@ class ClassicHold:
         while self._unreleased:
             if now > give_up_at:
                 raise NotCaptured(
-                    "members do not let go of "
+                    "members do not revoke "
                     + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
                 )
             now = yield Wait(BEAT_S)

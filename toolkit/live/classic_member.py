@@ -1,4 +1,4 @@
-"""A member of ours in a classic group: what it says, and ids that make a member lead."""
+"""Requests of offsetbook's member in a classic group, and member ids that make it the leader."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def draw_ids(member: SentinelMember, ours: list[str], count: int) -> Flow[list[s
         if answer.error == NO_ERROR:  # a broker that asks for no id took us for a member
             ours.append(answer.member_id)
         if answer.error != MEMBER_ID_REQUIRED:
-            raise NotCaptured(f"the group takes no new member: {reason(answer.error)}")
+            raise NotCaptured(f"the coordinator rejected a new member: {reason(answer.error)}")
     return drawn
 
 

@@ -1,8 +1,8 @@
 """
-Capture partitions of a KIP-848 group by flooding their topics with members of ours.
+Take over partitions of a KIP-848 group with one member per partition (range assignor).
 
-Every partition of a topic is given a member of ours of its own; those of the wanted ones stay.
-`flood` waits until the owners hand them over, so nothing is delivered twice; `stroke` evicts them.
+Every partition of a topic gets its own offsetbook member; those of the wanted ones stay. `flood`
+waits until the owners revoke them, so no record is redelivered; `stroke` evicts them.
 """
 
 from __future__ import annotations
@@ -90,17 +90,22 @@ def _give_up_if_needed(
     ours = frozenset(crew.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
     if is_being_captured(facts, ours, below=min(ours)):
-        raise NotCaptured("another hold of the group is being captured", hint="again in a minute")
+        raise NotCaptured(
+            "another hold of the group is being captured",
+            hint=("run the command again in a minute"),
+        )
     if late:
         names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
-        raise NotCaptured(f"{names} was not handed over in time{still_with(facts, missing)}")
+        raise NotCaptured(
+            f"{names}: not revoked by the current owner in time{still_with(facts, missing)}"
+        )
 
 
 def stroke(
     sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
-    Evict the owners and take what they had, before they are back, with nothing in between.
+    Evict the owners and take over their partitions before they rejoin.
 
     Members of ours are there already and want nothing; the coordinator, which computes assignments
     once a second by default, is told not to wait.
@@ -117,12 +122,14 @@ def stroke(
     give_up_at = (yield Wait(0)) + patience_s
     while not (found := exactly(sight, wanted, crew.members.values())):
         if (yield Wait(BEAT_S)) >= give_up_at:
-            raise NotCaptured("the partitions of the evicted members went to others")
+            raise NotCaptured(
+                "the partitions of the evicted members were assigned to other members"
+            )
         yield from crew.beat(crew.members.values())
     while crew.owed:
         changed: ConfigChanged = yield crew.owed[0]
         if changed.error:
-            raise NotCaptured(f"{ASSIGNMENT_INTERVAL_MS} was not set back: {changed.why}")
+            raise NotCaptured(f"{ASSIGNMENT_INTERVAL_MS} was not restored: {changed.why}")
         crew.owed.pop(0)
     return holders_of(sight, found)
 
@@ -133,7 +140,7 @@ def _no_interval(crew: MemberPool) -> Flow[None]:
     if found.error:
         raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
     if name not in found.values:
-        raise NotCaptured(f"this cluster has no {name}", hint="another way to capture")
+        raise NotCaptured(f"this cluster has no {name}", hint="use another --prefer")
     if found.values[name] == "0":
         return
     crew.owed.append(ChangeConfig(name, found.own.get(name)))
@@ -150,7 +157,7 @@ def exactly(
     apart: frozenset[UUID] = frozenset(),
 ) -> dict[TopicPartition, Sentinel]:
     """
-    Return, for each wanted partition, the member that has it and no other; {} if one has none.
+    Map each wanted partition to the member that owns exactly this partition; {} if any is missing.
 
     Topics `apart` do not count: nobody reads them.
     """

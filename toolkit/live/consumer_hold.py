@@ -103,7 +103,7 @@ class ConsumerHold:
                 self._published = self._published or text
                 return holders
             yield from crew.leave()
-        raise NotCaptured("other members came between", hint="again")
+        raise NotCaptured("other members interfered", hint="again")
 
     def _look(self, wanted: frozenset[TopicPartition], crew: MemberPool) -> Flow[GroupView]:
         yield from crew.beat(())
@@ -135,8 +135,8 @@ class ConsumerHold:
             with suppress(ToolkitError):  # one that is only out of step would be waited for
                 yield from together([leave(member_id) for member_id in lost.values()])
             raise HoldLost(
-                f"{_names(lost)} is not held any more: somebody resumed it, or the brokers heard "
-                "nothing of this hold for too long"
+                f"{_names(lost)} is no longer held: either it was resumed, or the keeper missed "
+                "its session timeout"
             )
         if refused:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")

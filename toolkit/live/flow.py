@@ -1,5 +1,5 @@
 """
-What a recipe is: a generator that yields its next request and receives the answer.
+Define recipes: generators that yield requests and receive responses.
 
 So a recipe reads from top to bottom, is tested without a broker by handing it answers, and can be
 interrupted at every single step. `run` is the one place where its requests are really sent.
@@ -25,7 +25,7 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A request that is left waiting on a connection of its own; there is no answer."""
+    """A request sent on a separate connection whose response is not read."""
 
     request: MemberRequest
 

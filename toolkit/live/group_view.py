@@ -1,5 +1,5 @@
 """
-What a capture has to know of a KIP-848 group beforehand, and when it is not even begun.
+Read a KIP-848 group before a capture, and refuse groups that cannot be captured.
 
 Nothing is joined here: a refusal leaves the group as it was.
 """
@@ -77,7 +77,7 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupV
     sight = GroupView(facts.assignor, facts.members, topics)
     unread = [name for name in names if name not in sight.read_topics]
     if unread:
-        raise NotCaptured(f"no member of the group reads topic {', '.join(unread)}")
+        raise NotCaptured(f"no member of the group subscribes to topic {', '.join(unread)}")
     return sight
 
 
@@ -91,29 +91,29 @@ def _settled_facts(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> F
             return facts
         if (yield Wait(LOOK_EVERY_S)) >= give_up_at:
             raise NotCaptured(
-                f"the group does not come to rest: {changing}",
-                hint="again when its state is Stable",
+                f"the group does not become Stable: {changing}",
+                hint="run the command again when it is Stable",
             )
 
 
 def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: frozenset[str]) -> None:
     if facts.error == GROUP_ID_NOT_FOUND:
-        raise NotCaptured("there is no such group of the consumer protocol (KIP-848)")
+        raise NotCaptured("there is no KIP-848 group with this name")
     if facts.error:
         raise NotCaptured(f"the group cannot be described: {facts.why}")
     if all(member.client_id == HOLDER for member in facts.members):
-        raise NotCaptured("the group has no member that reads")
+        raise NotCaptured("the group has no consuming member")
     for member in facts.members:
         taken = held_by(member) & wanted
         if taken and member.member_id not in ours:
             names = ", ".join(f"{topic}-{number}" for topic, number in sorted(taken))
             raise NotCaptured(
-                f"{names} is held already, from {member.host}", hint="resume it there first"
+                f"{names} is already held, from {member.host}", hint="resume it there first"
             )
 
 
 def why_not_settled(facts: ConsumerFacts, ours: frozenset[str]) -> str:
-    """Say why the members do not all have what they are meant to have; "" where they do."""
+    """Explain why assignment and target assignment differ; "" if they match."""
     if facts.state == GroupState.STABLE:
         return ""
     if is_being_captured(facts, ours):

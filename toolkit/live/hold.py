@@ -1,4 +1,4 @@
-"""What every hold can do, and which recipe a group needs."""
+"""Common interface of holds, and the choice of the hold type for a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Record in the audit log that a hold ended which nobody resumed by a command."""
+"""Record in the audit log that a hold ended without a resume command."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 The process that holds partitions: `python -m toolkit.live.keeper HOLD_FILE [--standby]`.
 
 It captures them, says to the broker that the hold goes on, follows the group and its coordinator,
-and ends when it is told to, when the time of the hold is over, or when somebody else has let the
+and ends when it is told to, when the pause duration has ended, or when somebody else has let the
 partitions go; it never takes back what somebody else resumed. Whoever starts it has the other end
 of its standard input: until a line comes from there, the end of that process is the end of the
 hold. With `--standby` it waits until the keeper before it is gone, and takes the hold over.
@@ -44,7 +44,7 @@ log = logging.getLogger("keeper")
 
 LOOKED_AT_FOR_S = 10.0  # somebody may be looking whether there is a keeper
 RESUMED = "resumed"  # by somebody who told the keeper to
-TIME_OVER = "the time of the hold is over"
+TIME_OVER = "the pause duration has ended"
 
 
 class Keeper:
@@ -121,11 +121,11 @@ class Keeper:
         self.end(self.asked_to_end or RESUMED)
 
     def what_is_known(self) -> str:
-        """Say how a hold most likely stands while the brokers do not hear of it."""
+        """Describe the probable state of the hold while no broker is reachable."""
         survives_s = self.hold.survives_s
         if survives_s is not None and time.monotonic() - self.heard_at > survives_s:
-            return "most likely not held any more, for it was not heard of for too long"
-        return "held, as far as is known"
+            return "probably no longer held: the session timeout has passed"
+        return "held, as far as known"
 
     def wait(self, seconds: float) -> None:
         """Wait for the time of the next heartbeat, and do what is asked for meanwhile."""
@@ -139,7 +139,7 @@ class Keeper:
 
     @property
     def is_over(self) -> bool:
-        """Whether the time of the hold is over; what is still being captured is captured first."""
+        """Whether the pause duration has ended; what is still being captured is captured first."""
         until = self.record.note.until
         return bool(until and until < now() and self.record.status is HoldStatus.HELD)
 
@@ -153,9 +153,11 @@ class Keeper:
             self.wakeful.recv(100)
         if self.starter in found and self.starter is not None:
             if os.read(self.starter, 100):
-                log.info("going on alone")
+                log.info("detached from the starter")
             else:
-                self.asked_to_end = self.asked_to_end or "whoever started the hold is gone"
+                self.asked_to_end = self.asked_to_end or (
+                    "the process that started the hold has exited"
+                )
             self.starter = None
         return found
 
@@ -181,7 +183,7 @@ class Keeper:
                 case "release":
                     self.let_go(some)
                 case other:
-                    return {"ok": False, "words": f"{other!r} is not known here"}
+                    return {"ok": False, "words": f"unknown request {other!r}"}
         except Interrupted:
             raise
         except ToolkitError as exc:
@@ -209,7 +211,10 @@ class Keeper:
             if self.hold.held:
                 self.do(self.hold.release(self.hold.held))
         except ToolkitError as exc:
-            words = f"{words}; it could not leave the group, which forgets it by itself: {exc}"
+            words = (
+                f"{words}; could not leave the group, so its members leave at the session "
+                f"timeout: {exc}"
+            )
         self.note_end(words)
 
     def note_end(self, words: str) -> None:
@@ -257,7 +262,7 @@ def now() -> datetime:
 
 
 def main() -> None:
-    """Go on in a process of its own, which belongs to no terminal and is nobody's child."""
+    """Daemonize and run the keeper."""
     path, *options = sys.argv[1:]
     if os.fork():
         os._exit(0)

@@ -1,5 +1,5 @@
 """
-How a keeper is told things: one line of JSON to a socket that only its user can open, one back.
+Control socket of a keeper: one JSON line per request and response, accessible to its user only.
 
     {"do": "status"}
     {"do": "add", "partitions": [["orders", 1]]}      hold these too
@@ -50,7 +50,7 @@ class KeeperSocket:
             self._listener.bind(str(self.path))
             self._listener.listen()
         except OSError as exc:
-            raise PrerequisiteMissing(f"a keeper's socket cannot be made: {exc}") from exc
+            raise PrerequisiteMissing(f"cannot create the keeper's socket: {exc}") from exc
 
     def __enter__(self) -> Self:
         """Return the control itself."""
@@ -81,7 +81,7 @@ class KeeperSocket:
                 request = json.loads(line)
                 heard = answer(request) if isinstance(request, dict) else _refusal("not an object")
             except ValueError as exc:
-                heard = _refusal(f"not understood: {exc}")
+                heard = _refusal(f"invalid request: {exc}")
             connection.sendall(json.dumps(heard).encode() + b"\n")
 
 
@@ -90,7 +90,7 @@ def ask_keeper(
 ) -> KeeperReply:
     """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
     if not path:
-        raise HoldLost("the process that holds the partitions is only starting", hint="again")
+        raise HoldLost("the keeper is still starting", hint="again")
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(within_s)
@@ -101,8 +101,8 @@ def ask_keeper(
                 return answer
     except (OSError, ValueError) as exc:
         raise HoldLost(
-            f"the process that holds the partitions does not answer: {exc}",
-            hint="see what is held with: offsetbook paused-partitions",
+            f"the keeper does not respond: {exc}",
+            hint="list held partitions with: offsetbook paused-partitions",
         ) from exc
 
 

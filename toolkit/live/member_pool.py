@@ -1,5 +1,5 @@
 """
-Members of ours in a KIP-848 group: while they capture, and while each holds one partition.
+Manage offsetbook's members in a KIP-848 group, from capture to hold.
 
 Whoever joins is first put on the list of those who have to leave, so that an interruption at any
 step leaves nobody behind.
@@ -50,19 +50,18 @@ class Sentinel:
         return StaticHeartbeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
 
     def beat(self, **said: Any) -> ConsumerHeartbeat:
-        """Say that it has what it was told to have, and whatever is new."""
+        """Send a heartbeat that acknowledges the current assignment."""
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
 
     def hear(self, answer: HeartbeatResult) -> None:
-        """Take in an answer; raises NotCaptured for an error."""
+        """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
-                "the group may not have so many members (group.consumer.max.size): "
-                "while partitions are captured it needs a further one for every partition of "
-                "their topics"
+                "the group would exceed group.consumer.max.size: during a capture it needs one "
+                "more member for every partition of the topics"
             )
         if answer.error:
-            raise NotCaptured(f"a member of ours was refused: {answer.why}")
+            raise NotCaptured(f"the coordinator rejected an offsetbook member: {answer.why}")
         self.epoch = answer.epoch
         if answer.assigned is not None:
             self.owned = answer.assigned
@@ -87,7 +86,7 @@ class Holder:
         return IdPartition(self.topic_id, self.place.partition)
 
     def is_given_more(self, answer: HeartbeatResult) -> bool:
-        """Whether it was given what it is not to hold, which nobody would read then."""
+        """Return whether the coordinator assigned it partitions that it must not hold."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
     def hear(self, answer: HeartbeatResult) -> None:
@@ -145,7 +144,7 @@ class MemberPool:
 
     def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
         """
-        Have the holders want nothing and keep what they have, and have all others leave.
+        Make holders drop their subscription and keep their partitions, and the others leave.
 
         Return whether none of them was given anything besides, which nobody would read then.
 
@@ -173,7 +172,7 @@ class MemberPool:
         self.members.clear()
 
     def dismiss(self) -> Flow[None]:
-        """Have everybody leave and take back what else is owed, though it is interrupted again."""
+        """Make all members leave and restore changed group settings, even if interrupted again."""
         for _ in range(LEAVE_TRIES):
             try:
                 yield from self.leave()
@@ -193,9 +192,10 @@ class MemberPool:
         words = []
         if self.members:
             words.append(
-                f"{len(self.members)} members of ours may be in the group until their session ends"
+                f"{len(self.members)} offsetbook members may stay in the group until the session "
+                "timeout"
             )
-        words += [f"{one.name} of the group may not be what it was" for one in self.owed]
+        words += [f"{one.name} of the group may not be restored" for one in self.owed]
         return "; ".join(words)
 
 

@@ -1,5 +1,5 @@
 """
-Hold partitions of a Kafka Streams application in a classic group, by cutting its own assignment.
+Hold partitions of a classic Kafka Streams group by removing their tasks from its assignment.
 
 What Streams tells its threads only its own leader can compute. But it can be read from the broker,
 and cut: all members are evicted while one of ours waits to join, so that ours leads; each thread
@@ -47,8 +47,8 @@ LISTED_WITHIN_S = 5.0
 BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
 LOOK_EVERY_S = 0.01
 FORGOTTEN = (
-    "the group no longer knows the member that held its partitions: somebody resumed them, or "
-    "nothing was heard of it for its session timeout"
+    "hold lost: its member is no longer in the group. Either the partitions were resumed, or the "
+    "keeper missed its session timeout"
 )
 COME_AGAIN = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
 
@@ -101,7 +101,9 @@ class StreamsHold:
         if answer.error == UNKNOWN_MEMBER_ID:
             raise self._lost()
         if answer.error not in {NO_ERROR, *COME_AGAIN}:
-            raise BrokerRefused(f"the heartbeat of a hold was refused: {reason(answer.error)}")
+            raise BrokerRefused(
+                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error)}"
+            )
         if self._changed or answer.error in COME_AGAIN:
             yield from self._rebalance()
 
@@ -144,7 +146,7 @@ class StreamsHold:
 
     def _leading(self) -> StreamsTasks:
         if not self._member_id or self._tasks is None:
-            raise HoldLost("nothing is held any more")
+            raise HoldLost("nothing is paused any more")
         return self._tasks
 
     def _become_leader(self, wanted: frozenset[TopicPartition], ours: list[str]) -> Flow[Joined]:
@@ -159,7 +161,7 @@ class StreamsHold:
         ours += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != MEMBER_ID_REQUIRED:
-                raise NotCaptured(f"the group takes no new member: {reason(one.error)}")
+                raise NotCaptured(f"the coordinator rejected a new member: {reason(one.error)}")
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second of ours joins, or is gone.
@@ -185,7 +187,7 @@ class StreamsHold:
             group: ClassicFacts = yield DescribeClassic()
             listed = {one.member_id for one in group.members}
         if self._member_id not in listed:
-            raise NotCaptured("the group did not take our member", hint="try again")
+            raise NotCaptured("offsetbook could not join the group", hint="run the command again")
 
     def _join(self, session_timeout_s: float | None = None) -> Join:
         protocols = ((PROTOCOL, self._subscription),)
@@ -204,7 +206,7 @@ class StreamsHold:
             if code == NO_ERROR:
                 code = yield from self._lead(answer)
         if code != NO_ERROR:
-            raise HoldLost(f"leading the group failed: {reason(code)}")
+            raise HoldLost(f"could not assign as group leader: {reason(code)}")
         self._changed = False
 
     def _lead(self, joined: Joined) -> Flow[int]:
@@ -214,7 +216,7 @@ class StreamsHold:
             shares = self._share_out(joined)
         except CannotLead as exc:
             yield Leave((self._member_id,))
-            raise self._lost(f"the application was left to itself: {exc}") from exc
+            raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
         # Nobody but us is given this; where a thread has its tasks, ours has a note for everybody.
         shares[self._member_id] = assignment_with_note(write_note(self.note, self.held))
         synced = yield Sync(self._member_id, self._generation, PROTOCOL, shares)
@@ -222,7 +224,7 @@ class StreamsHold:
 
     def _share_out(self, joined: Joined) -> dict[str, bytes]:
         if not joined.leads:
-            raise CannotLead("another member leads the group, and gives out all its tasks")
+            raise CannotLead("another member is the group leader, and assigns all tasks")
         others = {one: data for one, data in joined.members.items() if one != self._member_id}
         self._unreleased = self.held & owned(others)
         return self._leading().share_out(others, held=self.held, keep_absent=self._comes_back)
@@ -238,7 +240,7 @@ class StreamsHold:
             yield from self.keep()
         if late := self._unreleased | (tasks.has(tasks.absent) & self.held):
             words = ", ".join(f"{topic}:{number}" for topic, number in sorted(late))
-            raise NotCaptured(f"a thread does not let go of {words} within {BACK_WITHIN_S:g} s")
+            raise NotCaptured(f"a thread does not revoke {words} within {BACK_WITHIN_S:g} s")
         self._changed = bool(tasks.absent)  # then what they had goes to others
         self._comes_back = False
 
@@ -254,12 +256,12 @@ def _check_capturable(group: ClassicFacts) -> None:
         raise NotCaptured(f"the group cannot be described: {group.why}")
     if (group.state, group.protocol_type, group.protocol) != ("Stable", "consumer", PROTOCOL):
         raise NotCaptured(
-            f"the group is {group.state or 'not there'}, its protocol {group.protocol!r}: only "
-            "Kafka Streams that is Stable can be held so",
+            f"the group is {group.state or 'missing'}, protocol {group.protocol!r}: only Stable "
+            "Kafka Streams groups can be held",
             hint="wait until it is Stable",
         )
     if holders := [one for one in group.members if one.client_id == HOLDER]:
         raise NotCaptured(
-            f"another hold is there, of {holders[0].host.lstrip('/')}",
-            hint="have that one hold these partitions too, or resume what it holds",
+            f"another hold exists, from {holders[0].host.lstrip('/')}",
+            hint="pause these partitions from there as well, or resume that hold",
         )

@@ -1,4 +1,4 @@
-"""Which tasks each thread of a Kafka Streams application has, and gets while some are held."""
+"""Compute the task assignment of Kafka Streams threads with and without the held tasks."""
 
 from __future__ import annotations
 
@@ -49,35 +49,37 @@ class StreamsTasks:
                 subscription = read_streams_subscription(one.subscription)
                 assignment = StreamsAssignment.read(one.assignment)
             except Unreadable as exc:
-                raise NotCaptured(f"what member {one.member_id} has cannot be read: {exc}") from exc
+                raise NotCaptured(
+                    f"the assignment of member {one.member_id} cannot be parsed: {exc}"
+                ) from exc
             if why := _why_not(subscription, assignment):
                 raise NotCaptured(f"member {one.member_id} {why}")
             thread = _thread(one.member_id, subscription)
             if thread in threads:
                 raise NotCaptured(
-                    f"two members are called {thread.name}, so that they cannot be told apart when "
-                    "they come back",
+                    f"two members are named {thread.name} and could not be distinguished after "
+                    "they rejoin",
                     hint="give each instance a client.id of its own",
                 )
             threads[thread] = assignment
             topics.add(subscription.topics)
         if len(topics) != 1:
-            raise NotCaptured("its instances do not read the same topics: they are not of one kind")
+            raise NotCaptured("its instances do not subscribe to the same topics")
         return cls(topics.pop(), threads)
 
     def check(self, held: Collection[TopicPartition]) -> None:
         """Raise NotCaptured unless some partitions are whole tasks of the application."""
         found = {pair.partition for one in self.threads.values() for pair in one.pairs}
         if unread := sorted(set(held) - found):
-            raise NotCaptured(f"no thread reads {_listed(unread)}")
+            raise NotCaptured(f"no thread is assigned {_listed(unread)}")
         for one in self.threads.values():
             for task in {pair.task for pair in one.pairs if pair.partition in held}:
                 whole = {pair.partition for pair in one.pairs if pair.task == task}
                 if more := sorted(whole - set(held)):
                     raise NotCaptured(
-                        f"{_listed(sorted(whole - set(more)))} is read together with "
-                        f"{_listed(more)}, by one task",
-                        hint="name them together",
+                        f"{_listed(sorted(whole - set(more)))} belongs to the same task as "
+                        f"{_listed(more)}",
+                        hint="pause them together",
                     )
 
     def share_out(
@@ -124,7 +126,7 @@ class StreamsTasks:
             if why := _why_not(subscription, had):
                 raise CannotLead(f"member {member_id} {why}")
             if subscription.topics != self.topics:
-                raise CannotLead(f"member {member_id} reads other topics than before")
+                raise CannotLead(f"member {member_id} subscribes to other topics than before")
             found[member_id] = thread
         return found
 
@@ -156,13 +158,13 @@ class StreamsTasks:
 def _why_not(subscription: StreamsSubscription, assignment: StreamsAssignment) -> str:
     """Say why a thread cannot be given a part of an assignment; "" where it can."""
     if subscription.error:
-        return "asks for the end of the whole application"
+        return "requests the shutdown of the whole application"
     if not subscription.takes(assignment):
-        return "is of an older version of Kafka Streams than the others"
+        return "uses an older version of Kafka Streams than the others"
     if assignment.standbys:
-        return "keeps standby tasks, which are not moved while others are held"
+        return "has standby tasks, which are not moved during a hold"
     if assignment.error or not assignment.is_final:
-        return "is about to be given other tasks: wait until the application has come to rest"
+        return "is about to be assigned other tasks: wait until the application is stable"
     return ""
 
 
@@ -175,7 +177,7 @@ def _read(member_id: str, data: bytes) -> StreamsSubscription:
     try:
         return read_streams_subscription(data)
     except Unreadable as exc:
-        raise CannotLead(f"what member {member_id} says cannot be read: {exc}") from exc
+        raise CannotLead(f"the subscription of member {member_id} cannot be parsed: {exc}") from exc
 
 
 def _thread(member_id: str, subscription: StreamsSubscription) -> Thread:

@@ -1,9 +1,9 @@
 """
-The facts about a cluster, as frozen records.
+Facts about a cluster, as frozen dataclasses.
 
 Kafka's -1, -2 and "" for "nothing" become `None` or an enum member before they get here, and times
-are aware UTC datetimes. Every name (group, topic, client id, metadata) came from a cluster and is
-hostile until escaped.
+are aware UTC datetimes. Every name (group, topic, client id, metadata) comes from a cluster and is
+untrusted: escape it.
 """
 
 from toolkit.model.cluster import Cluster, Policy

@@ -1,4 +1,4 @@
-"""A cluster: how to connect, and what may be changed there."""
+"""A cluster: connection settings and change policy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What may be changed on a cluster, and how much at once without an override."""
+    """Change policy of a cluster, and limits per run without an override."""
 
     read_only: bool = False
     protected_groups: tuple[str, ...] = ()  # names and shell patterns
@@ -20,7 +20,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """One entry of the fleet file: a name, how to connect, and what may be changed."""
+    """One entry of the fleet file: name, connection settings and change policy."""
 
     name: str
     bootstrap_servers: str

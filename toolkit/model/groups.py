@@ -12,7 +12,7 @@ from toolkit.model.offsets import TopicPartition
 
 
 class GroupType(StrEnum):
-    """What kind of group it is, which decides how it may be changed and when its offsets expire."""
+    """Group type, which decides how a group may be changed and when its offsets expire."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"  # KIP-848
@@ -39,10 +39,10 @@ class GroupState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """
-    What a member wants to read, which is not what it has been assigned.
+    The subscription of a member, as opposed to its assignment.
 
-    `topics` holds the names the member sent and those its pattern matches. Where the subscription
-    could not be read, `unreadable` says why and `topics` is not to be relied on.
+    `topics` holds the names the member sent and those its pattern matches. If the subscription
+    could not be read, `unreadable` has the reason and `topics` is not reliable.
     """
 
     topics: frozenset[str] = frozenset()
@@ -50,34 +50,34 @@ class Subscription:
     unreadable: str = ""
 
 
-# What is said of a classic member whose bytes its coordinator cannot understand either.
+# Reason for a classic member whose subscription bytes the coordinator cannot parse either.
 UNPARSED = "the member's subscription could not be parsed"
-HOLDER = "offsetbook-hold"  # the client id of members of ours that hold partitions back
+HOLDER = "offsetbook-hold"  # client id of offsetbook members that hold partitions
 
 
 class Prefer(StrEnum):
-    """What matters most while partitions of a KIP-848 group are captured."""
+    """Capture mode for KIP-848 groups."""
 
-    LOSSLESS = "lossless"  # no record twice; all partitions of a topic stop for a while
-    QUIET = "quiet"  # only the partitions of the owner stop; it repeats what it has not committed
-    FAST = "fast"  # captured within a second; the owner repeats what it has not committed
+    LOSSLESS = "lossless"  # no redelivery; all partitions of a topic stop briefly
+    QUIET = "quiet"  # only the owner's partitions stop; its uncommitted records are redelivered
+    FAST = "fast"  # captured within a second; the owner's uncommitted records are redelivered
 
 
 @dataclass(frozen=True, slots=True)
 class HoldNote:
-    """What a hold says about itself at the broker, to whoever describes the group."""
+    """The note of a hold, stored at the broker and shown by group descriptions."""
 
     who: str = ""
     host: str = ""
     since: datetime | None = None
     until: datetime | None = None
     reason: str = ""
-    survives_s: float | None = None  # how long it lasts when the process behind it is gone
+    survives_s: float | None = None  # how long it lasts without its keeper
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One live member of a group; `holds` is what it keeps from all the others, where it does."""
+    """One active member of a group; `holds` are the partitions it holds, if it is a sentinel."""
 
     member_id: str
     client_id: str
@@ -92,18 +92,18 @@ class Member:
 
     @property
     def is_holder(self) -> bool:
-        """Whether it is one of ours, which holds partitions back and reads nothing."""
+        """Whether it is an offsetbook member, which holds partitions and consumes nothing."""
         return self.client_id == HOLDER
 
     @property
     def in_words(self) -> str:
-        """The member as its people know it: its client id and host."""
+        """Client id and host of the member."""
         return f"{self.client_id} @ {self.host}"
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One group of any type, as its coordinator described it."""
+    """One group of any type, as described by its coordinator."""
 
     group_id: str
     type: GroupType
@@ -113,8 +113,8 @@ class Group:
     coordinator_id: int | None = None
     epoch: int | None = None  # group epoch of KIP-848, streams and share groups
     members: tuple[Member, ...] = ()
-    described: bool = True  # False: the state is from the listing, members are not known
-    empty_since: datetime | None = None  # only the offsets topic tells; None where not read
+    described: bool = True  # False: the state is from the listing, members are unknown
+    empty_since: datetime | None = None  # only from __consumer_offsets; None if not read
 
     @property
     def is_of_consumers(self) -> bool:
@@ -124,31 +124,31 @@ class Group:
 
     @property
     def is_live(self) -> bool:
-        """Whether the coordinator takes it for more than a store of offsets: not Empty or Dead."""
+        """Whether the group is live: its state is neither Empty nor Dead."""
         return self.state not in {GroupState.EMPTY, GroupState.DEAD}
 
     @property
     def paused(self) -> Mapping[TopicPartition, Member]:
-        """The partitions that are held back from its members, each with its holder."""
+        """The paused partitions, each with its holder."""
         return {partition: member for member in self.members for partition in member.holds}
 
     @property
     def readers(self) -> tuple[Member, ...]:
-        """Its members without those that hold partitions back."""
+        """The members without those that hold partitions."""
         return tuple(member for member in self.members if not member.is_holder)
 
     @property
     def subscribed_topics(self) -> frozenset[str]:
-        """All topics that any member subscribes to, as far as they are readable."""
+        """All topics that a member subscribes to, as far as known."""
         return frozenset().union(*(m.subscription.topics for m in self.members))
 
     @property
     def unreadable_subscription(self) -> str:
-        """Why the subscription is not fully known; "" when it is."""
+        """Why the subscription is not fully known; "" if it is."""
         if not self.described:
             return "the group could not be described"
         if self.is_live and not self.members:
-            return "no member is known yet: the group is forming"
+            return "no members known yet: the group is forming"
         return next(
             (m.subscription.unreadable for m in self.members if m.subscription.unreadable), ""
         )
@@ -156,10 +156,10 @@ class Group:
 
 def select_groups(groups: Iterable[Group], wanted: Sequence[str]) -> tuple[list[Group], list[str]]:
     """
-    Return the groups that have or match one of the wanted names, and the names that none has.
+    Return the groups that match one of the names, and the names without a match.
 
-    Each is a name and a shell pattern at once, so that a group that somebody calls `*` does not
-    stand in the way of all others; `[*]` matches just that name. None means all.
+    Each name is also a shell pattern; `[*]` matches only a group named `*`. No names means all
+    groups.
     """
     by_name = {group.group_id: group for group in groups}
     if not wanted:

@@ -1,4 +1,4 @@
-"""Partitions, committed offsets, and where logs begin and end."""
+"""Partitions, committed offsets, and log offsets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class TopicPartition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One committed offset: the next record that the group would read."""
+    """One committed offset: the next record the group will read."""
 
     group_id: str
     topic: str
@@ -24,12 +24,12 @@ class Commit:
     offset: int
     leader_epoch: int | None = None
     metadata: str = ""
-    committed_at: datetime | None = None  # only the offsets topic tells, not the Admin protocol
-    pending: bool = False  # an open transaction is about to change it
+    committed_at: datetime | None = None  # only from __consumer_offsets, not the Admin API
+    pending: bool = False  # an open transaction has a pending commit
 
 
 class EpochEnd(NamedTuple):
-    """Where the records that one leader epoch wrote end in a log."""
+    """End offset of one leader epoch in a log."""
 
     leader_epoch: int
     end_offset: int
@@ -37,15 +37,15 @@ class EpochEnd(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogOffsets:
-    """Where one partition's log begins and ends; `None` where the broker could not say."""
+    """Log start and log end offset of one partition; `None` if unknown."""
 
     log_start: int | None
     log_end: int | None
     last_stable: int | None = None  # below log_end while a transaction is open
-    epochs: tuple[EpochEnd, ...] = ()  # the newest ones, oldest first; () where not asked for
+    epochs: tuple[EpochEnd, ...] = ()  # the latest ones, oldest first; () if not requested
 
     def holds(self, offset: int) -> bool:
-        """Whether there is a record at an offset, or one was there that compaction removed."""
+        """Whether an offset is within the log, including compacted records."""
         start, end = self.log_start, self.log_end
         return start is not None and end is not None and start <= offset < end
 

@@ -1,4 +1,4 @@
-"""How many of something there are, as people write it."""
+"""Format counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One record as it lies in a log: raw bytes, of which nothing is believed."""
+"""One log record as unvalidated raw bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.model import TopicPartition
 
 
 class Excerpt(NamedTuple):
-    """Bytes, or where there were too many the first of them, and how many there are in all."""
+    """Bytes, truncated if there are too many, and the total size."""
 
     start: bytes
     size_bytes: int
@@ -25,12 +25,12 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record; None in the place of key or value is Kafka's null (a tombstone's value)."""
+    """One record; None as key or value is Kafka's null (a tombstone's value)."""
 
     partition: TopicPartition
     offset: int
-    at: datetime | None  # None: it has no time, or one that no calendar has
-    at_append: bool  # the broker set the time; otherwise whoever produced the record did
+    at: datetime | None  # None: no timestamp, or one out of range
+    at_append: bool  # LogAppendTime; otherwise CreateTime
     key: Excerpt | None
     value: Excerpt | None
     headers: tuple[Header, ...] = ()

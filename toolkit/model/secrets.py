@@ -1,7 +1,7 @@
 """
-How a secret stands in what people write: as a reference, `${env:NAME}` or `${file:PATH}`.
+Resolve secret references: `${env:NAME}` and `${file:PATH}`.
 
-It is resolved when it is needed, so no record, log line or process list ever has it.
+They are resolved when needed, so no record, log line or process list contains a secret.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SECRET_VALUE = re.compile(
 
 
 def looks_secret(text: str) -> bool:
-    """Whether a text seems to hold a secret itself: a key, a login in an address, `password=`."""
+    """Return whether a text seems to contain a secret: a key, a login in a URL, `password=`."""
     return _SECRET_VALUE.search(text) is not None
 
 
 def resolved(text: str) -> str:
-    """Return a text with its references looked up; LookupError names one that is missing."""
+    """Return a text with its references resolved; raises LookupError for a missing one."""
     return REFERENCE.sub(_look_up, text)
 
 

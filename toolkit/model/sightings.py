@@ -1,4 +1,4 @@
-"""What our own readings have seen, again and again."""
+"""Repeated observations of earlier runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """An unbroken series of readings that all found the same."""
+    """A series of consecutive readings with the same finding."""
 
-    since: datetime  # the first of them
-    seen: int  # how many there were
+    since: datetime  # time of the first reading
+    seen: int  # number of readings
     last: datetime

@@ -1,4 +1,4 @@
-"""The facts about one cluster, and what could not be read."""
+"""The facts about one cluster, and its read errors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from datetime import datetime
 from toolkit.model.groups import Group
 from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartition
 
-UNREAD_OFFSETS_TOPIC = "commit times"  # what a problem is about when that topic was not read
-HELD_PARTITIONS = "held partitions"  # what a problem is about when a hold is hidden
-NO_SUCH_GROUP = "group"  # what a problem is about when a group was named that does not exist
+UNREAD_OFFSETS_TOPIC = "commit times"  # `Problem.what` if `__consumer_offsets` was not read
+HELD_PARTITIONS = "held partitions"  # `Problem.what` if a hold is hidden
+NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that could not be read: what, and why. It takes the place of the missing rows."""
+    """A read error: what could not be read and why, in place of the missing rows."""
 
     what: str
     why: str
@@ -41,16 +41,15 @@ class Snapshot:
     commits: tuple[Commit, ...]
     logs: Mapping[TopicPartition, LogOffsets]
     problems: tuple[Problem, ...] = ()
-    # Where logs stood at an instant, where that was asked for: None for a partition in which no
-    # record is as young as that.
+    # Offsets at an instant, if requested: None for a partition without a record at or after it.
     at: datetime | None = None
     at_time: Mapping[TopicPartition, TimedOffset | None] = field(default_factory=dict)
-    # By the name of a topic, what tells it from an earlier one of that name; only plans need it.
+    # Topic ids by name, which change if a topic is re-created; only for plans.
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def why_unlisted(self) -> str:
-        """Why a group that is not in it may exist all the same; "" where all could be listed."""
+        """Why a missing group may still exist; "" if all groups could be listed."""
         return next(
             (
                 f"{problem.what}: {problem.why}"

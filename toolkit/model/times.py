@@ -1,9 +1,9 @@
 """
-Read times and durations as people write them, without guessing.
+Parse and format times and durations.
 
-A time is `2026-03-01`, `2026-03-01 10:00`, `2026-03-01T10:00:00.000+02:00` or the like; the real
-tool takes only the longest of these. Without a zone it is UTC, which is said. A duration is as in
-ISO 8601, `P1D` or `PT12H30M`, or short, `90m`, `2h30m`, `30d`.
+A time is `2026-03-01`, `2026-03-01 10:00`, `2026-03-01T10:00:00.000+02:00` or similar; Kafka's tool
+accepts only the longest form. Without an offset it is UTC, which is shown. A duration is ISO 8601,
+`P1D` or `PT12H30M`, or short, `90m`, `2h30m`, `30d`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIME = re.compile(
 ZONE_NAME = re.compile(r"[\d.]\s*\[?[A-Za-z]{2,}[A-Za-z_/+-]*\]?$")
 TIME_GRAMMAR = "write 2026-03-01 10:00+02:00, or with Z for UTC"
 
-# Eight digits of each unit together are still within a timedelta's reach.
+# Eight digits of each unit are within the range of timedelta.
 UNITS = ("weeks", "days", "hours", "minutes", "seconds")
 ISO = re.compile(
     r"P(?:(\d{1,8})W)?(?:(\d{1,8})D)?(?:T(?=\d)(?:(\d{1,8})H)?(?:(\d{1,8})M)?(?:(\d{1,8})S)?)?",
@@ -40,31 +40,30 @@ LONGEST = timedelta(days=36_500)
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A time as an aware UTC datetime, and as it was written."""
+    """A time as an aware UTC datetime, and as given."""
 
     at: datetime
     written: str
     has_zone: bool
 
     def __str__(self) -> str:
-        """Return both, so that nobody has to work out the zone: `10:00+02:00 = 08:00 UTC`."""
+        """Return both forms: `10:00+02:00 = 08:00 UTC`."""
         note = "" if self.has_zone else " (no zone given, so UTC)"
         return f"{self.written}{note} = {self.at.replace(tzinfo=None).isoformat(' ')} UTC"
 
 
 def parse_time(text: str) -> Instant:
     """
-    Read a time; without a zone it is UTC. Raises UsageError where it is none.
+    Parse a time; without an offset it is UTC. Raises UsageError if invalid.
 
-    Names of zones are refused: `CET` or `Europe/Paris` need a table of rules, and twice a year
-    stand for two instants.
+    Zone names are rejected: `CET` or `Europe/Paris` are ambiguous for one hour every year.
     """
     written = text.strip()
     match = TIME.fullmatch(written)
     if not match:
         if ZONE_NAME.search(written):
-            hint = "give the zone as an offset, such as +01:00, or Z for UTC"
-            raise UsageError(f"{text!r} names a time zone, which is not read", hint=hint)
+            hint = "use an offset such as +01:00, or Z for UTC"
+            raise UsageError(f"time zone names are not supported: {text!r}", hint=hint)
         raise UsageError(f"{text!r} is not a time", hint=TIME_GRAMMAR)
     try:
         local = datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}")
@@ -79,28 +78,30 @@ def _zone(written: str | None) -> timezone:
         return UTC
     digits = written[1:].replace(":", "").ljust(4, "0")
     hours, minutes = int(digits[:2]), int(digits[2:])
-    # No place on Earth is further from UTC, so more is a slip.
+    # No place is further from UTC, so more is an error.
     if hours > 18 or minutes > 59:
-        raise ValueError(f"no zone is {written} from UTC")
+        raise ValueError(f"invalid UTC offset {written}")
     away = timedelta(hours=hours, minutes=minutes)
     return timezone(-away if written.startswith("-") else away)
 
 
 def parse_duration(text: str) -> timedelta:
     """
-    Read a duration longer than nothing. Raises UsageError where it is none.
+    Parse a positive duration. Raises UsageError if invalid.
 
-    Months and years are refused because they have no fixed length.
+    Months and years are rejected because they have no fixed length.
     """
     written = text.strip()
     if re.search(r"^[+-]|[PT][+-]|[+-]\d", written):
-        hint = "write how long ago, without a sign"
+        hint = "use a positive duration, such as P1D"
         raise UsageError(f"the duration {text!r} has a sign", hint=hint)
     match = ISO.fullmatch(written) or SHORT.fullmatch(written)
     if not match or not any(match.groups()):
         if MONTHS_OR_YEARS.fullmatch(written):
-            hint = "they have no fixed length: write days, such as P30D or 30d"
-            raise UsageError(f"the duration {text!r} has months or years", hint=hint)
+            hint = "use days, such as P30D or 30d"
+            raise UsageError(
+                f"duration {text!r} uses months or years, which have no fixed length", hint=hint
+            )
         raise UsageError(f"{text!r} is not a duration", hint=DURATION_GRAMMAR)
     amounts = (int(part or 0) for part in match.groups())
     length = timedelta(**dict(zip(UNITS, amounts, strict=True)))
@@ -113,7 +114,7 @@ def parse_duration(text: str) -> timedelta:
 
 def format_duration(length: timedelta | float) -> str:
     """
-    Write a duration, or a number of seconds, for people: `45 s`, `1 h 30 min`, `3 d 4 h`.
+    Format a duration, or a number of seconds: `45 s`, `1 h 30 min`, `3 d 4 h`.
 
     The two largest units; below ten seconds one decimal, below one second milliseconds.
     """
@@ -128,12 +129,12 @@ def format_duration(length: timedelta | float) -> str:
 
 
 def short_duration(length: timedelta) -> str:
-    """Write a duration, to the second, so that `parse_duration` reads it: 2h30m."""
+    """Format a duration, to the second, for `parse_duration`: 2h30m."""
     return "".join(_units(max(1, length.total_seconds()), ("d", "h", "m", "s"), ""))
 
 
 def _units(size_s: float, names: Sequence[str], between: str) -> list[str]:
-    """Return a duration in units, the largest first; "" for one of which it has none."""
+    """Return a duration in units, largest first."""
     seconds, parts = round(size_s), list[str]()
     for name, unit_s in zip(names, (86_400, 3600, 60, 1), strict=True):
         count, seconds = divmod(seconds, unit_s)

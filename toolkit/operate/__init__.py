@@ -1,1 +1,1 @@
-"""The only code that changes a cluster: `apply_plan`; and what became of runs that were cut off."""
+"""The only code that changes a cluster: apply plans, and reconcile interrupted runs."""

@@ -1,4 +1,4 @@
-"""What is known of a group before a hold is planned: its settings, and how fast it is read."""
+"""Read what a hold plan needs besides the snapshot: group settings and consumption rates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolkit.model import Cluster, Group, GroupType, Prefer
 from toolkit.planning.holds.hold_context import EAGER, HoldFacts, HoldSettings
 from toolkit.storage.operator import Operator
 
-APART_S = 2.0  # two looks tell how fast records come
+APART_S = 2.0  # two samples give the production rate
 MS = 1000
 
 
@@ -26,10 +26,9 @@ def read_background(
     on_progress: OnProgress = lambda _: None,
 ) -> HoldFacts:
     """
-    Read what is to be known of one group beside the facts, which are to be read after this.
+    Read the settings and an earlier sample of one group, before its snapshot is read.
 
-    Where records may come twice, it waits for two seconds, so that the facts tell how many. Raises
-    ClusterUnreachable where nobody answers.
+    If records may be redelivered, waits two seconds between the samples. Raises ClusterUnreachable.
     """
     earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
     known = next((found for found in earlier.groups if found.group_id == group), None)
@@ -48,7 +47,7 @@ def read_hold_facts(connection: Connection, name: str, group: Group | None) -> H
 
 
 def settings_of(group: Group | None, read: Mapping[str, str]) -> HoldSettings:
-    """Return what settings, by Kafka's names, say about holding a group's partitions."""
+    """Return the hold settings from Kafka's configuration."""
     is_consumer = group is not None and group.type is GroupType.CONSUMER
 
     def number(*names: str) -> int | None:
@@ -56,7 +55,7 @@ def settings_of(group: Group | None, read: Mapping[str, str]) -> HoldSettings:
 
     minutes = number("offsets.retention.minutes")
     retention = None if minutes is None else timedelta(minutes=minutes)
-    if not is_consumer:  # a classic member chooses its time-outs itself
+    if not is_consumer:  # a classic member sets its own timeouts
         return HoldSettings(max_size=number("group.max.size"), retention=retention)
     beat = number("consumer.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms")
     session = number("consumer.session.timeout.ms", "group.consumer.session.timeout.ms")
@@ -69,7 +68,7 @@ def settings_of(group: Group | None, read: Mapping[str, str]) -> HoldSettings:
 
 
 def _may_repeat(group: Group, prefer: str) -> bool:
-    """Whether a capture evicts somebody, who then reads again what was not committed."""
+    """Return whether a capture evicts members, whose uncommitted records are redelivered."""
     if group.type is GroupType.CLASSIC:
         return group.assignor not in EAGER
     return group.type is GroupType.CONSUMER and prefer != Prefer.LOSSLESS

@@ -1,4 +1,4 @@
-"""What earlier runs left behind of the groups of a plan: a part that is done, and nobody looked."""
+"""Check earlier runs on the plan's groups: partly applied and interrupted ones."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from toolkit.plan import Intent, Plan, Status
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
-CUT_OFF_RUN = "cut-off-run"  # the rule by which a plan is stopped until that was looked at
+CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
 
 
 def is_finishing(plan: Plan, runs: list[audit.AuditEntry]) -> bool:
-    """Whether the last run that changed these groups was of this plan, and did a part of it."""
+    """Return whether the last run on these groups applied a part of this plan."""
     if len(runs) != 1 or runs[0].fingerprint != plan.fingerprint:
         return False
     steps = runs[0].steps
-    # A group without offsets has no change that could be done when it is deleted.
+    # Deleting a group without offsets has no changes.
     statuses = {step.status for step in steps} | {c.status for step in steps for c in step.changes}
     return Status.DONE in statuses and any(step.status is not Status.DONE for step in steps)
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.AuditEntry]:
-    """Return the last runs that changed the plan's groups, as far as they may matter to it."""
+    """Return the relevant last runs that changed the plan's groups."""
     return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
 
 
 def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[Unseen]) -> None:
-    """Raise Blocked where a run was cut off and cannot be seen that was about the same groups."""
+    """Raise Blocked if the effect of an interrupted run on the same groups is unknown."""
     for intent, why in unseen:
         if {step.group_id for step in intent.steps} & set(plan.group_ids):
             raise Blocked(
-                f"run {intent.run.run_id} was cut off, and what it did to these groups cannot be "
-                f"seen now: {why}",
-                hint="try again when every broker is up",
+                f"run {intent.run.run_id} was interrupted, and its effect on these groups cannot "
+                f"be determined now: {why}",
+                hint="run the command again when all brokers are up",
             )
 
 
@@ -44,10 +44,10 @@ def refuse_after_a_cut_off_run(
     plan: Plan, runs: list[audit.AuditEntry], approval: Approval
 ) -> None:
     """
-    Raise Blocked where a run ended early that has changed groups of the plan.
+    Raise Blocked if an interrupted run has changed groups of the plan.
 
-    A command that is simply run again would take what is there for what was always there: it would
-    shift twice what was shifted already.
+    Running the same command again would start from the changed offsets, for example shift them
+    twice.
     """
     if plan.intent is Intent.UNDO or CUT_OFF_RUN in approval.overrides:
         return
@@ -56,9 +56,9 @@ def refuse_after_a_cut_off_run(
         if ended_early and run.fingerprint != plan.fingerprint:
             name = run.run.run_id
             raise Blocked(
-                f"run {name} ({run.request}) ended early and has changed groups which this plan "
-                "is about to change again; nothing was changed",
+                f"interrupted run {name} ({run.request}) has already changed groups of this plan; "
+                "nothing was changed",
                 hint=f"undo it with 'offsetbook undo {name}', finish it with 'offsetbook apply "
-                f"--run {name} --approve {run.fingerprint} --reason TEXT', or go on from what is "
-                f"there now with --override {CUT_OFF_RUN}",
+                f"--run {name} --approve {run.fingerprint} --reason TEXT', or continue from "
+                f"the current state with --override {CUT_OFF_RUN}",
             )

@@ -1,4 +1,4 @@
-"""Whether a rescue restarted the expiry clocks: read back from the log, not believed."""
+"""Verify from `__consumer_offsets` that a rescue reset the retention timers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def with_clocks_checked(
     outcomes: Sequence[StepOutcome], *, before: Snapshot, after: Snapshot
 ) -> tuple[StepOutcome, ...]:
     """
-    Take those steps for failed whose clocks did not move between two snapshots.
+    Mark steps as failed whose retention timers did not change between two snapshots.
 
-    A classic Empty group's offsets expire by when it became Empty, all others by when each was
-    committed (KIP-211, and as measured on Kafka 4.3).
+    Retention counts from the time a classic group became Empty, else from each commit (KIP-211,
+    measured on Kafka 4.3).
     """
     committed = _commit_times(before), _commit_times(after)
     emptied = _empty_since(before), _empty_since(after)
@@ -46,12 +46,12 @@ def with_clocks_checked(
 
 def _stood_still(before: datetime | None, after: datetime | None) -> str:
     if after is None:
-        return "its expiry clock could not be read back from the log"
+        return "its retention timestamp could not be read from __consumer_offsets"
     if before is None:
-        return "its expiry clock was not known before, so that nothing can be said of it"
+        return "not verifiable: its retention timestamp was unknown before"
     if after > before:
         return ""
-    return f"its expiry clock in the log stood still at {before:%Y-%m-%d %H:%M:%S} UTC"
+    return f"its retention timestamp did not change: {before:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _failed(result: Result, why: str) -> Result:

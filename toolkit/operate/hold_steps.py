@@ -1,8 +1,8 @@
 """
-Carry out the steps that hold partitions of a live group back, and those that let them go.
+Apply the hold and release steps of a plan.
 
-The partitions are held by a process of their own, see `toolkit.live.keeper`; what is believed is
-what the broker shows of the group afterwards.
+A keeper process holds the partitions, see `toolkit.live.keeper`; results are verified from the
+broker's group description.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ from toolkit.storage.hold_files import (
 )
 
 HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
-SEEN_WITHIN_S = 15.0  # a classic group shows what is held only when it is Stable again
-RELEASE_S = 15.0  # a keeper that is asked to let go is at most busy with one rebalance
+SEEN_WITHIN_S = 15.0  # a classic group shows holds only when it is Stable again
+RELEASE_S = 15.0  # a keeper releases after at most one rebalance
 LOOK_EVERY_S = 0.1
 LEAVE_EPOCH = -1
-KILLED = "its process ended before it held anything"
+KILLED = "the keeper process ended before it had paused anything"
 
 Paused = Mapping[TopicPartition, Member]
 
 
 class Holds:
-    """Takes the steps of one plan."""
+    """Applies the steps of one plan."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Holds:
         state: Path,
         stopped: Callable[[], str],
     ) -> None:
-        """Prepare to hold and let go as the case's plan says."""
+        """Prepare the hold and release steps of the case's plan."""
         self.case = case
         self.cluster = cluster
         self.run = run
@@ -80,9 +80,9 @@ class Holds:
         self, on_step: OnStep, ties: list[KeeperHandle]
     ) -> tuple[tuple[StepOutcome, ...], str]:
         """
-        Return what became of every step, and why it ended early ("" where it did not).
+        Return the result of every step, and why it was interrupted ("" if it was not).
 
-        `ties` gets the keepers that were started.
+        `ties` receives the handles of started keepers.
         """
         self.ties = ties
         outcomes: list[StepOutcome] = []
@@ -95,7 +95,7 @@ class Holds:
         return tuple(outcomes), self.stopped()
 
     def take(self, step: Step) -> StepOutcome:
-        """Carry one step out, and look at the group for what became of it."""
+        """Apply one step and verify it from the group description."""
         wanted = frozenset(change.partition for change in step.changes)
         before: Paused = {}
         why = ""
@@ -111,7 +111,7 @@ class Holds:
         try:
             after = self.wait_for(step.group_id, wanted, held=holds and not why)
         except ToolkitError as exc:
-            unseen = f"{why or 'it was done'}; it could not be read back: {exc}"
+            unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
             return _outcome(step, dict.fromkeys(wanted, (Status.FAILED, unseen)), unseen)
         results = {
             partition: _became(
@@ -122,7 +122,7 @@ class Holds:
         return _outcome(step, results, why)
 
     def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
-        """Have a keeper hold partitions: the one that is there, or a new one."""
+        """Hold partitions with the existing keeper or a new one."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
         kept, record = is_kept(path), read_hold(path)
         if not kept:
@@ -143,7 +143,7 @@ class Holds:
                 raise NotCaptured(answer["words"])
 
     def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
-        """Make members leave that a keeper left which was killed: the group waits for them."""
+        """Remove the members of a killed keeper: the group waits for them."""
         if is_kept(path):
             return
         left = {member.member_id for member in self.holders(step.group_id)} - {*there}
@@ -154,13 +154,13 @@ class Holds:
             write_hold(path, replace(record, status=HoldStatus.ENDED, words=KILLED))
 
     def holders(self, group_id: str) -> list[Member]:
-        """Return the members of ours in a group, of whatever hold; they are seen in every state."""
+        """Return all offsetbook members of a group; they are visible in every state."""
         with Connection(self.cluster) as connection:
             found = describe_groups(connection, [self.case.groups[group_id]], topics=frozenset)
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
     def is_left_behind(self, record: HoldRecord) -> bool:
-        """Whether a keeper that is gone has left members that still hold something."""
+        """Return whether members of a dead keeper still hold partitions."""
         return bool(self.paused(record.group_id).keys() & frozenset(record.held))
 
     def record(self, step: Step, wanted: Collection[TopicPartition]) -> HoldRecord:
@@ -188,22 +188,20 @@ class Holds:
         )
 
     def let_go(self, step: Step, held: Paused) -> None:
-        """Have partitions let go by our keeper, and by making the members of others leave."""
+        """Release partitions through the keeper, and by removing members of other holds."""
         wanted = frozenset(change.partition for change in step.changes)
         told = self.tell_keeper(step, wanted)
         holders = {member for partition, member in held.items() if partition not in told}
         if more := {p for member in holders for p in member.holds} - wanted:
             names = " ".join(map(str, scopes_of(more)))
-            raise BrokerRefused(
-                f"whoever holds it holds {names} too, and can only let all of it go"
-            )
+            raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
         if holders:
             self.make_leave(step, {member.member_id for member in holders})
 
     def tell_keeper(
         self, step: Step, wanted: frozenset[TopicPartition]
     ) -> frozenset[TopicPartition]:
-        """Have our keeper let go what it holds of what is wanted, and return that."""
+        """Release the wanted partitions of the user's keeper, and return them."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
         try:
             record = read_hold(path)
@@ -214,14 +212,14 @@ class Holds:
                 record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=RELEASE_S
             )
         except (HoldLost, RecordFailed):
-            # It hangs, or cannot be found: its members are made to leave, which it then sees.
+            # It hangs, or cannot be found: remove its members, which it detects.
             return frozenset()
         if not answer["ok"]:
             raise BrokerRefused(answer["words"])
         return ours
 
     def make_leave(self, step: Step, holders: Collection[str]) -> None:
-        """Make holders leave whose keeper is gone or somebody else's; coordinators let anybody."""
+        """Remove holders of a dead or another user's keeper; coordinators allow it."""
         with GroupChannel(self.cluster, step.group_id) as channel:
             if step.type is GroupType.CONSUMER:
                 beats = [ConsumerHeartbeat(member_id, LEAVE_EPOCH) for member_id in sorted(holders)]
@@ -230,17 +228,17 @@ class Holds:
                 left = channel.ask(Leave(tuple(sorted(holders))))
                 refused = [str(code) for code in (left.error, *left.members.values()) if code]
         if refused:
-            raise BrokerRefused(f"letting partitions of {step.group_id} go: {refused[0]}")
+            raise BrokerRefused(f"releasing partitions of {step.group_id}: {refused[0]}")
 
     def paused(self, group_id: str) -> Paused:
-        """Return what the broker shows as held in a group, once it can be seen."""
+        """Return the held partitions of a group, once they can be read."""
         return self.wait_for(group_id, (), held=True)
 
     def wait_for(self, group_id: str, wanted: Collection[TopicPartition], *, held: bool) -> Paused:
         """
-        Return what is held once that is all that is wanted, or after a while in any case.
+        Return the held partitions once all wanted ones are held, or after a timeout.
 
-        Raises BrokerRefused where it cannot be seen for so long.
+        Raises BrokerRefused if they cannot be read until then.
         """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
         with Connection(self.cluster) as connection:
@@ -256,7 +254,7 @@ class Holds:
 
 
 def read_paused(connection: Connection, group: Group) -> Paused | Problem:
-    """Return what the broker shows as held in a group, or why that cannot be seen now."""
+    """Return the held partitions of a group, or why they cannot be read now."""
     found = list(describe_groups(connection, [group], topics=frozenset))
     problems = [one for one in found if isinstance(one, Problem)]
     groups = [one for one in found if isinstance(one, Group)]
@@ -264,12 +262,14 @@ def read_paused(connection: Connection, group: Group) -> Paused | Problem:
 
 
 def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[Status, str]:
-    """Return what became of one partition: was it held, is it, should it be, what went wrong."""
+    """Return the result of one partition: held before, held now, wanted, and the error."""
     if is_ == meant and not (meant and why):
         return Status.DONE, ""
     if is_ == was and why:
         return Status.REFUSED, why
-    return Status.FAILED, f"{why or 'it was done'}; it is {'' if is_ else 'not '}held"
+    return Status.FAILED, (
+        f"{why or 'request accepted'}; the partition is {'' if is_ else 'not '}held"
+    )
 
 
 def _outcome(

@@ -1,4 +1,4 @@
-"""Hold Ctrl-C, a polite kill and a lost terminal back until what is begun is recorded."""
+"""Defer SIGINT, SIGTERM and SIGHUP until the current step is recorded."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from types import FrameType
 
 HELD_BACK = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-# What says, outside of the main thread, why to stop; "" while nobody asked for that.
+# Returns, outside the main thread, why to stop; "" if not requested.
 _asked: ContextVar[Callable[[], str]] = ContextVar("asked", default=str)
 
 
 @contextmanager
 def stopped_by(asked: Callable[[], str]) -> Iterator[None]:
-    """Let what is begun in this thread be stopped by what `asked` says, between two steps."""
+    """Let `asked` stop the work of this thread between two steps."""
     before = _asked.set(asked)
     try:
         yield
@@ -28,17 +28,17 @@ def stopped_by(asked: Callable[[], str]) -> Iterator[None]:
 @contextmanager
 def held_back() -> Iterator[Callable[[], str]]:
     """
-    Yield a function that says which signal has come; "" while none has.
+    Yield a function that returns the received signal; "" if none.
 
-    A second signal of the same kind does what it did before, for whoever will not wait. Outside of
-    the main thread Python delivers no signals and nothing is held back: `stopped_by` stops that.
+    A second signal of the same kind has its default effect. Outside the main thread Python delivers
+    no signals: use `stopped_by`.
     """
     came: list[str] = []
     if threading.current_thread() is not threading.main_thread():
         yield _asked.get()
         return
     handlers = {number: signal.getsignal(number) for number in HELD_BACK}
-    # One that is ignored stays so (nohup), and one that is not Python's cannot be put back.
+    # An ignored signal stays ignored (nohup); a non-Python handler cannot be restored.
     before = {n: h for n, h in handlers.items() if h not in {signal.SIG_IGN, None}}
 
     def note(number: int, _frame: FrameType | None) -> None:

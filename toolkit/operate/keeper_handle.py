@@ -1,4 +1,4 @@
-"""The starter's side of a hold: start a keeper, wait until it holds, and let it go on alone."""
+"""Start a keeper process, wait until the hold is active, and detach from it."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
 @dataclass(slots=True)
 class KeeperHandle:
     """
-    What ties a keeper to its starter: when the starter ends, so does the hold.
+    Pipe to a keeper: the hold ends when the starter exits, unless it is detached.
 
-    `let_go` makes the keeper go on alone, `cut` ends the hold.
+    `let_go` detaches the keeper, `cut` ends the hold.
     """
 
     end: int
 
     def let_go(self) -> None:
-        """Let the keeper go on alone."""
+        """Detach the keeper."""
         if self.end >= 0:
-            with suppress(BrokenPipeError):  # it has ended by itself
+            with suppress(BrokenPipeError):  # it has already ended
                 os.write(self.end, b"\n")
             self.cut()
 
     def cut(self) -> None:
-        """Tell the keeper that its starter is gone, unless it goes on alone."""
+        """Signal the keeper that its starter is gone, unless it is detached."""
         if self.end >= 0:
             os.close(self.end)
             self.end = -1
 
     @property
     def is_loose(self) -> bool:
-        """Whether the keeper is gone."""
+        """Return whether the keeper has ended."""
         poll = select.poll()
         poll.register(self.end, 0)
         return bool(poll.poll(0))
@@ -52,9 +52,9 @@ class KeeperHandle:
 
 def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     """
-    Write a hold file and start the process that carries it out, whose log is beside the file.
+    Write a hold file and start its keeper, whose log is next to the file.
 
-    Raises RecordFailed where the files cannot be written.
+    Raises RecordFailed if the files cannot be written.
     """
     write_hold(path, record)
     log = path.with_suffix(".log")
@@ -63,19 +63,19 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
         theirs, ours = os.pipe()
         with log.open("ab") as output:
             subprocess.run(
-                # -P: nothing that lies in the folder where somebody happens to be is imported.
+                # -P: do not import modules from the working directory.
                 [sys.executable, "-P", "-m", "toolkit.live.keeper", str(path)],
                 stdin=theirs,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
-                check=True,  # it forks and leaves the keeper behind, which is nobody's child
+                check=True,  # it forks and leaves the keeper as a daemon
             )
         tie, ours = KeeperHandle(ours), None
     except OSError as exc:
         raise not_written(log, exc) from exc
     except subprocess.CalledProcessError as exc:
-        raise RecordFailed(f"the keeper did not start; its log is {log}") from exc
+        raise RecordFailed(f"the keeper did not start; see its log {log}") from exc
     finally:
         for end in (ours, theirs):
             if end is not None:
@@ -85,10 +85,9 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
 
 def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -> HoldRecord:
     """
-    Return the record of a hold once everything is held.
+    Return the record of a hold once all partitions are held.
 
-    Raises NotCaptured, with nothing held, where that could not be done or `stopped` says why not
-    to go on.
+    Raises NotCaptured, with nothing held, if that failed or `stopped` returns a reason.
     """
     while True:
         is_loose = tie.is_loose
@@ -101,9 +100,9 @@ def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -
         if is_loose:
             tie.cut()
             raise NotCaptured(
-                f"the process that was to hold the partitions has ended{_last_words(path)}",
-                hint=f"its log is {path.with_suffix('.log')}; what it left in the group goes by "
-                "itself when its session times out",
+                f"the keeper process has ended{_last_words(path)}",
+                hint=f"see its log {path.with_suffix('.log')}; its members leave the group at the "
+                "session timeout",
             )
         if why := stopped():
             tie.cut()
@@ -113,10 +112,10 @@ def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -
 
 
 def follow(path: Path) -> Iterator[HoldRecord]:
-    """Yield the record of a hold whenever it has changed, until the hold has ended."""
+    """Yield the record of a hold on every change, until it has ended."""
     last = None
     while True:
-        # In this order: a keeper writes how the hold ended before it lets go of its lock.
+        # In this order: a keeper writes the end of the hold before it releases its lock.
         kept, record = is_kept(path), read_hold(path)
         if record and record != last:
             last = record
@@ -127,7 +126,7 @@ def follow(path: Path) -> Iterator[HoldRecord]:
 
 
 def _last_words(path: Path) -> str:
-    """Return the last line of a keeper's log, to go behind what it is said about."""
+    """Return the last line of a keeper's log, as a suffix of a message."""
     with suppress(OSError, UnicodeDecodeError):
         lines = path.with_suffix(".log").read_text("utf-8").splitlines()
         return f": {lines[-1]}" if lines else ""
@@ -135,6 +134,6 @@ def _last_words(path: Path) -> str:
 
 
 def _wait_for_the_end(path: Path) -> None:
-    """Wait until a keeper that was cut off has put the group in order."""
+    """Wait until a keeper that was cut off has cleaned up the group."""
     while is_kept(path):
         time.sleep(LOOK_EVERY_S)

@@ -1,4 +1,4 @@
-"""What earlier looks saw, as far as a standing approval is to be judged by it."""
+"""Load the sightings that the limits of a standing approval need."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.storage.sightings import empty_groups, unsubscribed_topics
 
 
 def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> EarlierSightings:
-    """Return the sightings that limits ask for; raises RecordFailed where they cannot be read."""
+    """Return the sightings that limits need; raises RecordFailed."""
     if limits is None:
         return EarlierSightings()
     by_age = limits.empty_for_days is not None

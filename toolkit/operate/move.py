@@ -1,10 +1,10 @@
 """
-Move the committed offsets of a live group: hold its partitions, move, read back, let go.
+Move the committed offsets of a live group: hold its partitions, move, verify, release.
 
-Each of the three is an ordinary plan, applied and recorded like any other. Because the partitions
-are really taken from their owners, every client loads its position anew. The hold is tied to this
-process: however it ends, the partitions are let go. What cannot be held is moved by evicting its
-owners, see `toolkit.operate.move_unheld`.
+Each step is an ordinary plan, applied and logged like any other. Because the partitions are revoked
+from their owners, every client fetches its new position. The hold ends with this process.
+Partitions that cannot be held are moved by evicting their owners, see
+`toolkit.operate.move_unheld`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from toolkit.planning.guardrails.registry import blocking, overridable
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.scope import scopes_of
 
-LONGEST = timedelta(minutes=15)  # a move takes seconds; what hangs must not hold for ever
+LONGEST = timedelta(minutes=15)  # a move takes seconds; a hanging one must not hold forever
 
 
 def move(
@@ -41,19 +41,19 @@ def move(
     on_step: OnStep = lambda _: None,
 ) -> Applied:
     """
-    Carry out a plan to move offsets of one live group, and return what became of all of it.
+    Apply a plan that moves offsets of one live group, and return the result.
 
-    What was approved has the numbers of a moment ago; the plan with those that are there once the
-    partitions stand still is judged by the same rules. Partitions that were paused before stay so.
-    Raises what `apply_plan` raises, with nothing moved.
+    The approved plan has earlier offsets; the plan with the offsets once the partitions are held is
+    checked by the same rules. Partitions that were already paused stay paused. Raises what
+    `apply_plan` raises, with nothing moved.
     """
     check_approval(planned.plan, approval)
     mover = _Mover(planned, cluster, approval, state, on_step)
     pause = mover.plan_pause()
     with ExitStack() as afterwards:
         if pause and pause.steps:
-            # Whatever goes wrong from here on, the partitions are let go: by a plan that is
-            # recorded, and if that cannot be done, because the keeper is cut off.
+            # On any error from here on, the partitions are released: by a logged plan or, if that
+            # fails, by cutting off the keeper.
             afterwards.callback(mover.cut)
             afterwards.callback(mover.let_go)
             if not mover.apply(pause).is_done:
@@ -64,13 +64,13 @@ def move(
         elif stopping := blocking(exact.findings, approval.overrides):
             raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
         elif not mover.outcomes:
-            raise Blocked("nothing was moved: the offsets are where they were to go by now")
+            raise Blocked("nothing to move: the offsets are already at the target")
     return Applied(mover.outcome, [], tuple(mover.interrupted))
 
 
 @dataclass
 class _Mover:
-    """Applies the parts of one move, and knows what became of them."""
+    """Applies the parts of one move, and collects their results."""
 
     planned: PlannedMove
     cluster: Cluster
@@ -94,7 +94,7 @@ class _Mover:
         return [str(scope) for scope in scopes_of(c.partition for _, c in self.plan.changes)]
 
     def plan_pause(self) -> Plan | None:
-        """Return a plan to hold what is to be moved; None where it cannot be held."""
+        """Return a plan that holds the partitions to move; None if they cannot be held."""
         prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
         terms = HoldTerms(hold_for=LONGEST, prefer=prefer, for_move=True)
         facts = self.facts()
@@ -133,7 +133,7 @@ class _Mover:
 
     @property
     def outcome(self) -> Outcome:
-        """All of it as one; it is undone by undoing what was moved."""
+        """The combined result; undo it by undoing the move."""
         moved = next((o for o in self.outcomes if _has_moved(o)), self.outcomes[-1])
         return replace(
             moved,

@@ -1,10 +1,10 @@
 """
-Move offsets of a live group whose partitions cannot be held: that of a Streams protocol.
+Move offsets of a live streams group (KIP-1071), whose partitions cannot be held.
 
-The new offsets are in an open transaction while the owners are evicted. They come back, ask for
-their offsets, and wait until the transaction ends; when it is not committed they go on where they
-were. A client that does not ask but goes on where it was writes over the move: that ends it while
-the transaction is open, and afterwards what owners commit next is watched for it.
+The new offsets are in an open transaction while the owners are evicted. The owners rejoin, fetch
+their offsets, and wait until the transaction ends; if it aborts they continue at their old offsets.
+A client that keeps its position overwrites the move: this aborts an open transaction, and
+afterwards the owners' next commits are monitored for it.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from toolkit.plan import Position, Result, Status, Step, StepOutcome
 BACK_WITHIN_S = 20.0
 WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
 LOOK_EVERY_S = 0.1
-# Nobody reads faster: what is committed beyond that was not read from the new offset on.
+# No client reads faster: a commit beyond that did not start at the new offset.
 MOST_PER_S = 200_000.0
-EVICTED = "its owners were evicted, and go on where they were"
+EVICTED = "the owners were evicted and continue at their previous offsets"
 
 Offsets = Mapping[TopicPartition, int]
 
 
 @dataclass
 class _Move:
-    """One move, as far as it has come."""
+    """State of one move."""
 
     connection: Connection
     channel: GroupChannel
     step: Step
     stopped: Callable[[], str]
     evicted: frozenset[str] = frozenset()  # member ids
-    waited: bool = False  # whether new owners were seen to wait for what is moved
-    before: Offsets = field(default_factory=dict)  # once no owner could commit any more
+    waited: bool = False  # whether new owners were seen waiting for the new offsets
+    before: Offsets = field(default_factory=dict)  # once no old owner could commit
     committed_at: float | None = None
 
     @property
@@ -65,10 +65,10 @@ def move_unheld(
     watch_s: float = WATCH_S,
 ) -> StepOutcome:
     """
-    Move what a step says, all of it or nothing, and return what became of it.
+    Move the offsets of a step atomically, and return the result.
 
-    `watch_s` is how long the owners' next commits are waited for; a Ctrl-C, which `stopped` tells,
-    ends that, and before the transaction is committed it ends the move, with nothing moved.
+    `watch_s` is how long to wait for the owners' next commits; `stopped` (Ctrl-C) ends the wait,
+    or, before the transaction is committed, the move with nothing moved.
     """
     with GroupChannel(connection.cluster, step.group_id) as channel:
         move = _Move(connection, channel, step, stopped)
@@ -81,10 +81,12 @@ def move_unheld(
             GroupWriter(connection).wait_for_the_end_of(step.group_id, move.after)
             found = _positions(move)
         except ToolkitError as exc:
-            return _outcome(move, Status.FAILED, f"{why or 'it was done'}; not read back: {exc}")
+            return _outcome(
+                move, Status.FAILED, f"{why or 'request accepted'}; could not be verified: {exc}"
+            )
         if why and any(found.get(one) != place for one, place in move.after.items()):
             return _not_done(move, why, found)
-        # What was read back is either what it was moved to, or what was committed since.
+        # The read-back is either the target or a later commit.
         wrong, unseen = _watch(move, watch_s)
         return _done(move, found, wrong, unseen)
 
@@ -94,7 +96,7 @@ def _commit(move: _Move) -> None:
     with OffsetsTransaction(move.connection, move.step.group_id) as transaction:
         transaction.add(move.after)
         _evict(move)
-        # Newer in the log than the last that an owner wrote, which would count otherwise.
+        # Later in the log than the owners' last commit, which would win otherwise.
         transaction.add(move.after)
         _until_back(move)
         move.committed_at = time.monotonic()
@@ -107,18 +109,18 @@ def _evict(move: _Move) -> None:
     owners = [m.member_id for m in facts.members if (m.reads | m.is_to_read) & moved]
     move.evicted = frozenset(owners)
     answers = move.channel.ask_together([LeaveStreams(one) for one in owners])
-    # What is not known any more has left by itself.
+    # An unknown member has already left.
     for answer in answers:
         if answer.error not in {NO_ERROR, UNKNOWN_MEMBER_ID}:
-            raise BrokerRefused(f"evicting the owners of what is moved: {answer.why}")
+            raise BrokerRefused(f"evicting the owners of the moved partitions: {answer.why}")
     move.before = _offsets(move)
 
 
 def _until_back(move: _Move) -> None:
     """
-    Wait until all that is moved has owners again; raises where one does not wait for us.
+    Wait until all moved partitions have owners again; raises if one does not wait.
 
-    A former owner reads on until it joins again, so all of them are waited for, too.
+    A former owner continues until it rejoins, so wait for all of them, too.
     """
     give_up_at = time.monotonic() + BACK_WITHIN_S
     while move.evicted and time.monotonic() < give_up_at:
@@ -128,8 +130,8 @@ def _until_back(move: _Move) -> None:
         for one in move.after:
             if found.get(one) != move.before.get(one):
                 raise BrokerRefused(
-                    f"whoever reads {one.topic}:{one.partition} goes on where it was, and commits "
-                    f"{found.get(one)}, instead of waiting for the offset that is moved"
+                    f"the consumer of {one.topic}:{one.partition} committed {found.get(one)} from "
+                    "its old position instead of fetching the new offset"
                 )
         there = {m.member_id: m.reads for m in _describe(move).members if m.epoch > 0}
         move.waited = frozenset().union(*there.values()) >= move.after.keys()
@@ -139,7 +141,7 @@ def _until_back(move: _Move) -> None:
 
 
 def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]:
-    """Return which moved offsets were written over, and what is to be said of the others."""
+    """Return which moved offsets were overwritten, and the note on the others."""
     started = move.committed_at or time.monotonic()
     waiting = set(move.after)
     wrong: dict[TopicPartition, str] = {}
@@ -159,27 +161,29 @@ def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]
                 continue
             waiting.discard(one)
             before = move.before.get(one)
-            # Of who was not seen to wait nothing is known that would speak for it.
+            # Without a waiting owner there is no evidence that it uses the new offset.
             elapsed = time.monotonic() - started if move.waited else 0
             if is_written_over(target.offset, before, offset, elapsed):
                 wrong[one] = (
-                    f"it was moved to {target.offset}, and then written over with {offset} by a "
-                    f"client that seems to go on from {before}, where it was"
+                    f"moved to {target.offset}, then overwritten with {offset} by a client that "
+                    f"continued from its old position {before}"
                 )
         if waiting:
             time.sleep(LOOK_EVERY_S)
     if not waiting:
         return wrong, ""
     names = ", ".join(f"{topic}:{number}" for topic, number in sorted(waiting))
-    return wrong, f"moved; nobody committed for {names} since, {why}"
+    return wrong, (
+        f"moved; no commit on {names} {why}, so it is not confirmed that the consumer uses the "
+        "new offset"
+    )
 
 
 def is_written_over(target: int, before: int | None, found: int | None, elapsed_s: float) -> bool:
     """
-    Whether a commit shows that its client did not start at the offset that was moved to.
+    Return whether a commit shows that its client did not start at the new offset.
 
-    It does when it is lower, or when it is where the client was before the move, or beyond, and
-    nobody could have read so much since.
+    True if it is lower, or at or beyond the old position and too far to have been read since.
     """
     if found is None or found < target:
         return True
@@ -207,13 +211,13 @@ def _positions(move: _Move) -> dict[TopicPartition, Position]:
 
 
 def _not_done(move: _Move, why: str, found: Mapping[TopicPartition, Position]) -> StepOutcome:
-    """Return that nothing was moved, or, once it was asked for, that this is not known."""
+    """Return that nothing was moved or, after the commit request, that this is unknown."""
     words = f"{why}; nothing was moved"
     if move.evicted:
         words += f": {EVICTED}"
     status = Status.REFUSED
     if move.committed_at is not None:
-        status, words = Status.FAILED, f"{why}; whether it was moved is not known"
+        status, words = Status.FAILED, f"{why}; unknown whether it was moved"
     return _outcome(move, status, words, found)
 
 

@@ -1,8 +1,8 @@
 """
-Find holds whose keeper is gone without a word: killed, or on a machine that went down.
+Find holds whose keeper crashed without recording the end of the hold.
 
-Until the session of its members is over the broker still withholds what they held, and another
-keeper can go on with it; then it lets go, which nobody has recorded yet.
+Until the session timeout the broker still withholds the partitions, and another keeper can take
+over; then it releases them, which is not yet recorded.
 """
 
 from __future__ import annotations
@@ -31,32 +31,38 @@ from toolkit.storage.hold_files import (
     write_hold,
 )
 
-ENDED_ALONE = "its keeper was gone, and the broker let its partitions go when its session was over"
+ENDED_ALONE = "its keeper had died; the broker released the partitions at the session timeout"
 
 
 class OrphanedHold(NamedTuple):
-    """A hold without a keeper, and what of it the broker still withholds."""
+    """A hold without a keeper, and its partitions that the broker still withholds."""
 
     record: HoldRecord
     still_held: frozenset[TopicPartition]
 
     @property
     def in_words(self) -> str:
-        """Which hold it is and what became of it, with names as the cluster has them."""
+        """The hold and its state as text, with unescaped names."""
         record = self.record
         what = " ".join(map(str, scopes_of(self.still_held or record.held)))
         begun = f"the hold of run {record.run_id} on {record.group_id}, {what},"
         if self.still_held:
-            return f"{begun} has lost its process: pause the same again to go on, or resume it"
-        return f"{begun} has ended: its process was gone, and its partitions are read again"
+            return (
+                f"{begun} has lost its keeper process. To keep the pause, pause the same "
+                "partitions again; otherwise resume them"
+            )
+        return (
+            f"{begun} has ended: its keeper process had died, and the group has resumed the "
+            "partitions"
+        )
 
 
 def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     """
-    Return the holds on a cluster that were left behind; one that is over is recorded and told once.
+    Return the orphaned holds on a cluster; one that has ended is logged and returned once.
 
-    The cluster is known by its id, whatever it was called when the hold began. A hold that cannot
-    be seen now is left for later. Raises ClusterUnreachable.
+    The cluster is identified by its id, not its name. A hold that cannot be read now is left for
+    later. Raises ClusterUnreachable.
     """
     left = dict(_without_a_keeper(state))
     if not left:
@@ -87,7 +93,7 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
 
 def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
     for path in list_holds(state):
-        with suppress(RecordFailed):  # the broker does not mind a damaged file
+        with suppress(RecordFailed):  # a damaged file does not affect the broker
             record = None if is_kept(path) else read_hold(path)
             if record and record.status is HoldStatus.HELD:
                 yield path, record
@@ -96,12 +102,12 @@ def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
 def _settle(path: Path, record: HoldRecord, connection: Connection) -> Iterator[OrphanedHold]:
     paused = _paused(connection, record.group_id)
     if isinstance(paused, Problem):
-        return  # that is for later, when it can be seen
+        return  # later, when it can be read
     held = paused & frozenset(record.held)
     if not held:
         with keeping(path):
             if read_hold(path) != record:
-                return  # somebody else was faster
+                return  # another process was faster
             record_end(path, record, ENDED_ALONE, datetime.now(UTC))
             ended = replace(record, status=HoldStatus.ENDED, words=ENDED_ALONE, held=())
             write_hold(path, ended)

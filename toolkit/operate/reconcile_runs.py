@@ -1,8 +1,8 @@
 """
-Say what a run did that was cut off: killed, or on a machine that went down.
+Determine what an interrupted run did, by comparing its intent in the audit log with the cluster.
 
-Its intent is in the audit log, with all that it was about to change, and no outcome. Each change is
-compared with the cluster, and what is found goes into the audit log.
+Its intent is in the audit log with all planned changes, without an outcome. Each change is compared
+with the cluster, and the result is logged.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 
 
 class CutOff(NamedTuple):
-    """A run that was cut off, and what it turned out to have done."""
+    """An interrupted run, and what it did."""
 
     intent: audit.AuditEntry
     outcome: Outcome
 
 
 class ReconciledRuns(NamedTuple):
-    """The runs of which it is known now what they did, and those of which it cannot be seen."""
+    """The reconciled runs, and those whose effect cannot be determined now."""
 
     known: list[CutOff]
     unseen: list[Unseen]
 
 
 class Unseen(NamedTuple):
-    """A run that was cut off, and why it cannot be seen now what it did."""
+    """An interrupted run, and why its effect cannot be determined now."""
 
     intent: audit.AuditEntry
     why: str
@@ -50,10 +50,10 @@ class Unseen(NamedTuple):
 
 def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
     """
-    Return what every run on a cluster did that was cut off; what is known is told only once.
+    Return what every interrupted run on a cluster did; each is reported once.
 
-    A run that is still going on is not one of them. The cluster is known by its id, whatever it was
-    called when the run began. Raises ClusterUnreachable and RecordFailed.
+    Runs in progress are excluded. The cluster is identified by its id, not its name. Raises
+    ClusterUnreachable and RecordFailed.
     """
     ids = {entry.cluster_id for entry in audit.unfinished(state)}
     if not ids:
@@ -63,18 +63,18 @@ def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
     if cluster_id in ids:
         with suppress(Blocked), locked(state, cluster_id, Operator.here().who):
             return settle_under_lock(cluster, cluster_id, state)
-    return ReconciledRuns([], [])  # none of this cluster, or whoever holds the lock is at it
+    return ReconciledRuns([], [])  # none on this cluster, or the lock holder is doing it
 
 
 def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> ReconciledRuns:
-    """Settle the runs on the cluster whose lock the caller holds."""
+    """Reconcile the runs on the cluster whose lock the caller holds."""
     intents = [entry for entry in audit.unfinished(state) if entry.cluster_id == cluster_id]
     settled = ReconciledRuns([], [])
     if not intents:
         return settled
     with Connection(cluster) as connection:
         if connection.cluster_id != cluster_id:
-            return settled  # another cluster has the name now, which says nothing about these runs
+            return settled  # another cluster has the name now, unrelated to these runs
         for intent in intents:
             outcome = _compare(intent, connection)
             if isinstance(outcome, str):
@@ -87,7 +87,7 @@ def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Reconci
 
 
 def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
-    """Return what a run did, or why that cannot be seen now."""
+    """Return what a run did, or why that cannot be determined now."""
     # In this order: a broker that has just started lists no group before it has read what they
     # committed, while a coordinator that is asked for that says that it is still reading.
     commits, problems = read_commits(connection, [step.group_id for step in intent.steps])
@@ -116,12 +116,12 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
             else _step(step, held, is_there=step.group_id in exists)
             for step in intent.steps
         ),
-        interrupted="the run was cut off",
+        interrupted="the run was interrupted",
     )
 
 
 def _tells_by_absence(step: audit.AuditStep) -> bool:
-    """Whether only the list of groups tells that a step was done."""
+    """Return whether only the group list shows that a step was done."""
     return step.action is Action.DELETE_GROUP and not step.changes
 
 
@@ -135,18 +135,20 @@ def _step(
         status = Status.NOT_TRIED if is_there else Status.DONE
     if step.action is Action.REJOIN:
         status = Status.NOT_TRIED
-    why = "done in part" if status is Status.FAILED else ""
+    why = "partly done" if status is Status.FAILED else ""
     return StepOutcome(step.group_id, step.action, status, why, results)
 
 
 def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> StepOutcome:
-    """Say of each partition that was to be held, or let go, whether it is."""
+    """Return for each partition to hold or release whether it is held."""
     wanted = step.action is Action.HOLD
     results = tuple(
         Result(change.partition, Status.DONE)
         if (change.partition in paused) == wanted
         else Result(
-            change.partition, Status.NOT_TRIED, "it is not held" if wanted else "it is held"
+            change.partition,
+            Status.NOT_TRIED,
+            "the partition is not held" if wanted else ("the partition is held"),
         )
         for change in step.changes
     )
@@ -156,10 +158,10 @@ def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> Ste
 
 
 def _result(change: audit.AuditChange, found: Position | None) -> Result:
-    if change.before == change.after:  # a rescue, which is harmless to repeat
+    if change.before == change.after:  # a rescue, which can be repeated safely
         return Result(change.partition, Status.NOT_TRIED, "not known", found)
     if found == change.after:
         return Result(change.partition, Status.DONE, "", found)
     if found == change.before:
-        return Result(change.partition, Status.NOT_TRIED, "it is as it was", found)
-    return Result(change.partition, Status.FAILED, "it was changed by somebody else since", found)
+        return Result(change.partition, Status.NOT_TRIED, "unchanged", found)
+    return Result(change.partition, Status.FAILED, "changed by another client since", found)

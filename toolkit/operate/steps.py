@@ -1,4 +1,4 @@
-"""Carry out the steps of a plan one by one, and believe nothing that was not read back."""
+"""Apply the steps of a plan one by one and verify each by reading it back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.operate.move_unheld import move_unheld
 from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 
-Held = Mapping[TopicPartition, Position]  # what a group has committed
+Held = Mapping[TopicPartition, Position]  # the committed offsets of a group
 OnStep = Callable[[StepOutcome], None]
 
 LARGEST_BATCH = 64
@@ -25,11 +25,11 @@ def carry_out(
     case: CheckContext, cluster: Cluster, *, stopped: Callable[[], str], on_step: OnStep
 ) -> tuple[tuple[StepOutcome, ...], str]:
     """
-    Return what became of every step, and why it ended early ("" where it did not).
+    Return the result of every step, and why it was interrupted ("" if it was not).
 
-    A group that refuses costs its own steps. Once a broker does not answer, or `stopped` says so,
-    the remaining steps are not tried. Where the case is to finish an earlier run, changes that have
-    been made are taken for done.
+    An error of a group affects only its own steps. If a broker does not respond, or `stopped`
+    returns a reason, the remaining steps are not tried. If the case finishes an earlier run,
+    changes that are already in place count as done.
     """
     plan = case.plan
     outcomes: list[StepOutcome] = []
@@ -52,10 +52,10 @@ def carry_out(
 
 def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
     """
-    Cut steps into batches that are checked and read back together: 1, 2, 4 and so on.
+    Split steps into batches of 1, 2, 4, ... that are checked and verified together.
 
-    The first step goes alone, so that what is wrong with all of them shows at one. A step that
-    needs another one begins a batch, because it must have been read back by then.
+    The first step is applied alone, so that a common error affects only one. A step that needs
+    another one starts a batch, because that one must have been verified.
     """
     batch: list[Step] = []
     size = 1
@@ -70,7 +70,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
 
 
 class _Worker:
-    """Takes the steps of one plan over one connection."""
+    """Applies the steps of one plan over one connection."""
 
     def __init__(
         self, connection: Connection, case: CheckContext, stopped: Callable[[], str]
@@ -80,12 +80,12 @@ class _Worker:
         self.case = case
         self.finishing = case.finishing
         self.stopped = stopped
-        self.pending: set[tuple[str, TopicPartition]] = set()  # noticed only while applying
+        self.pending: set[tuple[str, TopicPartition]] = set()  # detected while applying
         self.ended = ""  # why no further step is tried
-        self.unfinished: set[str] = set()  # groups of which a step was not done
+        self.unfinished: set[str] = set()  # groups with a step that was not done
 
     def take(self, steps: Sequence[Step]) -> list[StepOutcome]:
-        """Look at what the groups hold, carry the steps out, and look again."""
+        """Read the groups' offsets, apply the steps, and read them again."""
         before = self._held(steps)
         if all(isinstance(held, str) for held in before.values()):
             self.ended = self.ended or str(next(iter(before.values())))
@@ -104,27 +104,32 @@ class _Worker:
         return outcomes
 
     def _answer(self, step: Step, before: Mapping[str, Held | str]) -> WriteResult | StepOutcome:
-        """Send a step's request and return its answer, or why it was not sent."""
+        """Send a step's request and return the response, or why it was not sent."""
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
         if self.ended or (step.needs and step.needs in self.unfinished):
-            return not_tried(step, self.ended or f"{step.needs} was not done")
+            return not_tried(
+                step,
+                self.ended or (f"skipped, because the step for group {step.needs} was not done"),
+            )
         if isinstance(held, str):
-            return not_tried(step, f"what it committed could not be read: {held}")
+            return not_tried(step, f"its committed offsets could not be read: {held}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:
-            # Its members read on and commit, so where it starts from is not what it was checked at.
+            # Its members continue to commit, so its offsets differ from the checked ones.
             return move_unheld(self.connection, step, stopped=self.stopped)
         if moved := _moved(step, held, finishing=self.finishing):
             return _refused(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):
             return _refused(
-                step, "an open transaction is about to commit here since it was checked"
+                step,
+                "an open transaction has a pending offset commit for this partition since "
+                "the check",
             )
         todo = [c for c in step.changes if not (self.finishing and _is_made(c, held))]
         return self._write(step, todo) if todo or not step.changes else WriteResult()
 
     def _write(self, step: Step, changes: Sequence[Change]) -> WriteResult:
-        """Send the step's request; an answer that never came is an answer to be read back."""
+        """Send the step's request; a missing response is resolved by the read-back."""
         try:
             match step.action:
                 case Action.COMMIT:
@@ -147,7 +152,7 @@ class _Worker:
             return WriteResult(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
 
     def _held(self, steps: Sequence[Step]) -> dict[str, Held | str]:
-        """Return what each group has committed, or why that could not be read."""
+        """Return the committed offsets of each group, or why they could not be read."""
         ids = [step.group_id for step in steps]
         if not steps:
             return {}
@@ -165,13 +170,13 @@ class _Worker:
         return {group_id: unread.get(group_id, held[group_id]) for group_id in ids}
 
     def _note_pending(self, commit: Commit, partition: TopicPartition) -> None:
-        """Remember what a transaction is about to commit, if that was not seen and overridden."""
+        """Record new pending transactional commits that were not overridden."""
         known = self.case.commits.get((commit.group_id, partition))
         if commit.pending and not (known and known.pending):
             self.pending.add((commit.group_id, partition))
 
     def _there(self, steps: Sequence[Step]) -> set[str]:
-        """Return which of the groups that were to be deleted are still there, or may be."""
+        """Return the groups to delete that still exist, or may exist."""
         deleted = {step.group_id for step in steps if step.action is Action.DELETE_GROUP}
         if not deleted:
             return set()
@@ -190,21 +195,21 @@ class _Worker:
         for group in list_groups(self.connection)[0]:
             if group.group_id == group_id:
                 return group
-        raise BrokerRefused(f"group {group_id} is not there any more")
+        raise BrokerRefused(f"group {group_id} no longer exists")
 
 
 def _read_back(
     step: Step, answered: WriteResult, before: Held | str, held: Held | str, *, is_there: bool
 ) -> StepOutcome:
     if isinstance(held, str) or isinstance(before, str):
-        why = f"{answered.error or 'the broker took it'}; it could not be read back: {held}"
+        why = f"{answered.error or 'request accepted'}; could not be verified: {held}"
         results = tuple(Result(c.partition, Status.FAILED, why) for c in step.changes)
         return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
     results = tuple(_result(c, before, held, answered) for c in step.changes)
     if is_there and not answered.error:
-        why = "the broker took it, yet the group may still be there"
+        why = "the broker accepted the request, but the group may still exist"
         return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
-    # A group that is gone was deleted, if not by this request then by one whose answer was lost.
+    # A missing group was deleted, by this request or by one whose response was lost.
     is_delete = step.action is Action.DELETE_GROUP
     is_so = not is_there if is_delete else bool(results) or not answered.error
     status = _status(results, answered, is_so=is_so)
@@ -213,15 +218,18 @@ def _read_back(
 
 
 def _moved(step: Step, held: Held, *, finishing: bool) -> str:
-    """Say which commit is not where the plan starts from; "" where all are."""
+    """Return which offset differs from the plan; "" if none."""
     for change in step.changes:
         if held.get(change.partition) == change.before:
             continue
         if not (finishing and _is_made(change, held)):
             topic, number = change.partition
-            return f"{topic} partition {number} moved since it was checked; nothing was changed"
+            return (
+                f"the offset of {topic} partition {number} changed since the check; nothing was "
+                "changed"
+            )
     if step.action is Action.DELETE_GROUP and held.keys() - {c.partition for c in step.changes}:
-        return "it has committed more since it was checked; nothing was changed"
+        return "the group committed more offsets since the check; nothing was changed"
     return ""
 
 
@@ -237,8 +245,8 @@ def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> 
     if found == before.get(change.partition) and why and not answered.is_lost:
         return Result(change.partition, Status.REFUSED, why, found)
     shown = "nothing" if found is None else str(found.offset)
-    why = why or "the broker took it"
-    return Result(change.partition, Status.FAILED, f"{why}; {shown} was read back", found)
+    why = why or "request accepted"
+    return Result(change.partition, Status.FAILED, f"{why}; committed offset is now {shown}", found)
 
 
 def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> Status:
@@ -246,7 +254,7 @@ def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) ->
     if kinds <= {Status.DONE} and is_so:
         return Status.DONE
     if answered.is_lost:
-        return Status.FAILED  # what was asked may yet be done
+        return Status.FAILED  # the request may still take effect
     return Status.REFUSED if kinds <= {Status.REFUSED} else Status.FAILED
 
 
@@ -256,6 +264,6 @@ def _refused(step: Step, why: str) -> StepOutcome:
 
 
 def not_tried(step: Step, why: str) -> StepOutcome:
-    """Return the outcome of a step that was not even begun, and why."""
+    """Return the result of a step that was not started, and why."""
     results = tuple(Result(c.partition, Status.NOT_TRIED, why) for c in step.changes)
     return StepOutcome(step.group_id, step.action, Status.NOT_TRIED, why, results)

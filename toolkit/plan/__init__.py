@@ -1,10 +1,9 @@
 """
-What is to be done about the facts, and what became of it, as frozen records.
+Plans, findings, approvals and results, as frozen dataclasses.
 
 A `Plan` is steps; a step is one kind of request about one group; its changes say what each
-committed offset is before and after. Its `fingerprint` stands for exactly that, so an approval
-that names it approves nothing else. Findings say what is wrong with a plan, an `Outcome` what
-applying it did.
+committed offset is before and after. Its `fingerprint` identifies exactly these changes, and an
+approval names it. Findings are the checks on a plan, an `Outcome` is the result of applying it.
 """
 
 from toolkit.plan.actions import ON_LIVE_GROUPS, Action, Change, Intent, Position, Step

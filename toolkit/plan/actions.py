@@ -1,4 +1,4 @@
-"""What may be asked for, and the steps that carry it out."""
+"""Intents, actions, changes and steps of plans."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolkit.model import Commit, GroupState, GroupType, TopicPartition
 
 
 class Intent(StrEnum):
-    """What a plan is for, in the words of the command line."""
+    """Intent of a plan, named as on the command line."""
 
     RESET = "reset"
     DELETE_OFFSETS = "delete-offsets"
@@ -26,15 +26,15 @@ class Intent(StrEnum):
 
 
 class Action(StrEnum):
-    """The request that carries a step out."""
+    """The kind of request of a step."""
 
-    COMMIT = "commit"  # OffsetCommit without a member; makes the group where there is none
+    COMMIT = "commit"  # OffsetCommit without a member; creates a missing group
     DELETE_OFFSETS = "delete-offsets"  # OffsetDelete (KIP-496)
     DELETE_GROUP = "delete-group"  # DeleteGroups (KIP-229): every change has `after` None
-    HOLD = "hold"  # a member of ours keeps partitions of a live group from its members (KIP-1249)
-    RELEASE = "release"  # that member lets them go
+    HOLD = "hold"  # offsetbook members hold partitions of a live group (KIP-1249)
+    RELEASE = "release"  # release held partitions
     MOVE = "move"  # commit in a transaction, while the partitions are held
-    REJOIN = "rejoin"  # a member of ours joins and leaves: restarts a classic group's expiry clock
+    REJOIN = "rejoin"  # join and leave: resets a classic group's retention timer
 
 
 ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE})
@@ -42,7 +42,7 @@ ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE})
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """What a committed offset holds."""
+    """Offset, leader epoch and metadata of a commit."""
 
     offset: int
     leader_epoch: int | None = None
@@ -50,7 +50,7 @@ class Position:
 
     @classmethod
     def of(cls, commit: Commit) -> Position:
-        """Return what a commit holds."""
+        """Return the position of a commit."""
         return cls(commit.offset, commit.leader_epoch, commit.metadata)
 
 
@@ -59,24 +59,24 @@ class Change:
     """One committed offset of the step's group, before and after."""
 
     partition: TopicPartition
-    before: Position | None  # None: nothing committed
-    after: Position | None  # None: remove the commit
-    why: str = ""  # why it goes there, and what moved it from where it was wanted
+    before: Position | None  # None: no committed offset
+    after: Position | None  # None: delete the committed offset
+    why: str = ""  # reason, including a clamp
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One kind of request about one group, and the facts on which it was planned."""
+    """One kind of request for one group, and the facts it was planned on."""
 
     group_id: str
     action: Action
     changes: tuple[Change, ...]
     type: GroupType
     state: GroupState | None  # None: the group did not exist
-    last_commit_at: datetime | None = None  # the group's newest commit, by the broker's clock
-    needs: str = ""  # the group whose steps must be done before this one is tried
+    last_commit_at: datetime | None = None  # the group's latest commit, by the broker's clock
+    needs: str = ""  # the group whose steps must be done first
 
     @property
     def creates(self) -> bool:
-        """Whether it brings a group into being."""
+        """Whether it creates a group."""
         return self.state is None and self.action is Action.COMMIT

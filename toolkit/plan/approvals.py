@@ -1,4 +1,4 @@
-"""Consent to a plan: to exactly one, or to whatever stays within limits."""
+"""Approval of one plan, by fingerprint or by standing limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Self
 from toolkit.errors import UsageError
 from toolkit.model import Policy
 
-WATCH = timedelta(seconds=6)  # longer than the 5 s in which clients commit by default
+WATCH = timedelta(seconds=6)  # longer than the default auto.commit.interval.ms, 5 s
 REQUIRED = ("max_groups", "max_partitions")
 _COUNTED = (*REQUIRED, "max_records_skipped", "max_records_repeated")
 _NUMBER = re.compile(r"0|[1-9][0-9_]*")
@@ -23,7 +23,7 @@ class Limits:
     """
     The limits of a standing approval; those of the fleet file hold as well.
 
-    What is not given is 0 for what is counted, and no condition for the others.
+    Missing counts are 0; other missing limits are no condition.
     """
 
     max_groups: int
@@ -31,16 +31,16 @@ class Limits:
     max_records_skipped: int = 0
     max_records_repeated: int = 0
     groups: tuple[str, ...] = ()  # only these: names and shell patterns
-    empty_for_days: int | None = None  # only groups that nobody has used for so long
-    unsubscribed_for_days: int | None = None  # only offsets that were left behind so long ago
-    unsubscribed_in_runs: int | None = None  # and were found so by so many runs
+    empty_for_days: int | None = None  # only groups unused for at least this long
+    unsubscribed_for_days: int | None = None  # only offsets observed as unsubscribed for this long
+    unsubscribed_in_runs: int | None = None  # and by this many runs
 
     @classmethod
     def parse(cls, texts: Sequence[str]) -> Self:
         """
-        Read limits from texts such as "max_groups=5"; "groups=search-*" may be there repeatedly.
+        Parse limits from texts such as "max_groups=5"; "groups=search-*" may be repeated.
 
-        Raises UsageError that names the text, and where groups or partitions are not limited.
+        Raises UsageError for an invalid text, or if groups or partitions are not limited.
         """
         values: dict[str, int] = {}
         groups: list[str] = []
@@ -54,12 +54,12 @@ class Limits:
         if missing := [name for name in REQUIRED if name not in values]:
             raise UsageError(
                 f"a standing approval needs a limit for {', '.join(missing)}",
-                hint="give limits, or approve a plan by its fingerprint",
+                hint="set limits, or approve the plan by its fingerprint",
             )
         return cls(**values, groups=tuple(groups))
 
     def narrow(self, policy: Policy) -> Policy:
-        """Return a cluster's policy with these limits where they are the stricter ones."""
+        """Return a cluster's policy with the stricter of both limits."""
         both = {name: (getattr(self, name), getattr(policy, name)) for name in _COUNTED}
         return replace(policy, **{name: min(pair) for name, pair in both.items()})
 
@@ -70,12 +70,12 @@ _NAMES = tuple(field.name for field in fields(Limits))
 def _check(text: str, name: str, *, given: bool, again: bool) -> None:
     if name not in _NAMES:
         near = get_close_matches(name, _NAMES, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"one of: {', '.join(_NAMES)}"
-        raise UsageError(f"there is no limit {name!r}", hint=hint)
+        hint = f"did you mean {near[0]}?" if near else f"use one of: {', '.join(_NAMES)}"
+        raise UsageError(f"unknown limit {name!r}", hint=hint)
     if not given:
-        raise UsageError(f"limit {text!r} has no value", hint=f"such as {name}=5")
+        raise UsageError(f"limit {text!r} has no value", hint=f"write a value, such as {name}=5")
     if again:
-        raise UsageError(f"limit {name} is there twice")
+        raise UsageError(f"duplicate limit {name}")
 
 
 def _number(text: str, value: str) -> int:
@@ -87,11 +87,11 @@ def _number(text: str, value: str) -> int:
 @dataclass(frozen=True, slots=True)
 class Approval:
     """
-    Consent to exactly one plan: its fingerprint, why, and past which rules.
+    Approval of one plan: fingerprint, reason and overrides.
 
-    `watch` is how far apart two looks at an idle group must be that committed lately: a consumer
-    without a membership (assign()) is noticed only by what it commits in between. `limits` make it
-    a standing approval; they can only be stricter than what the fleet file allows.
+    `watch` is the minimum time between two reads of an empty group with recent commits: an assign()
+    consumer is detected only by its commits. `limits` make it a standing approval; they can only be
+    stricter than the fleet file.
     """
 
     fingerprint: str
@@ -102,5 +102,5 @@ class Approval:
 
 
 def is_reason(text: str) -> bool:
-    """Whether a text says why; dots stand for a reason in the commands that are shown."""
+    """Return whether a text is a reason; dots are the placeholder in shown commands."""
     return bool(text.strip(" \t\n."))

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, or worth knowing about it."""
+"""Findings about a plan."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
-    """Whether a finding stops a plan."""
+    """Severity of a finding."""
 
     BLOCK = "block"
     NOTE = "note"
@@ -15,7 +15,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to know about a plan: by which rule, how grave, why, and about what."""
+    """One finding about a plan: rule, severity, reason and subject."""
 
     rule: str
     severity: Severity
@@ -26,5 +26,5 @@ class Finding:
 
     @property
     def blocks(self) -> bool:
-        """Whether it stops the plan."""
+        """Whether it blocks the plan."""
         return self.severity is Severity.BLOCK

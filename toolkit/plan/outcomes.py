@@ -1,4 +1,4 @@
-"""What became of a plan."""
+"""Results of plans."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from toolkit.plan.actions import Action, Position
 
 
 class Status(StrEnum):
-    """What became of a step or of one of its changes."""
+    """Status of a step or of one of its changes."""
 
-    DONE = "done"  # read back and found as planned
-    REFUSED = "refused"  # a broker or a last check said no; nothing was changed
-    FAILED = "failed"  # it was tried, and what was read back is not what was planned
+    DONE = "done"  # verified
+    REFUSED = "refused"  # rejected by a broker or a last check; nothing was changed
+    FAILED = "failed"  # tried, but the read-back does not match the plan
     NOT_TRIED = "not tried"
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one change: `found` is what was read back, None where nothing is committed."""
+    """Result of one change: `found` is the read-back, None without a committed offset."""
 
     partition: TopicPartition
     status: Status
@@ -32,7 +32,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class StepOutcome:
-    """What became of one step; `why` is the group's own error, results are per partition."""
+    """Result of one step; `why` is the group-level error, results are per partition."""
 
     group_id: str
     action: Action
@@ -43,18 +43,18 @@ class StepOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What applying a plan did; `run_id` is the name by which it can be undone."""
+    """Result of applying a plan; `run_id` identifies it for undo."""
 
     run_id: str
     fingerprint: str
     started_at: datetime
     finished_at: datetime
     steps: tuple[StepOutcome, ...]
-    interrupted: str = ""  # why it ended early
+    interrupted: str = ""  # why it was interrupted
 
     @property
     def is_done(self) -> bool:
-        """Whether every step was carried out and found as planned."""
+        """Whether every step was applied and verified."""
         return all(step.status is Status.DONE for step in self.steps)
 
     @property
@@ -69,7 +69,7 @@ class Outcome:
 
     @property
     def changed_anything(self) -> bool:
-        """Whether any change was made, or may have been."""
+        """Whether a change was made, or may have been."""
         return any(
             step.status in {Status.DONE, Status.FAILED}
             or any(result.status is Status.DONE for result in step.results)

@@ -1,4 +1,4 @@
-"""A plan, and the fingerprint by which it is approved."""
+"""Plans and their fingerprints."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ from datetime import datetime
 from toolkit.plan.actions import ON_LIVE_GROUPS, Change, Intent, Position, Step
 from toolkit.plan.findings import Finding
 
-NEW_TOPICS = "new-topics"  # commits on topics that the group never committed
-NEW_GROUP = "new-group"  # a group that does not exist is made
+NEW_TOPICS = "new-topics"  # commits for topics that the group has never committed
+NEW_GROUP = "new-group"  # a missing group is created
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """
-    Steps for one cluster, in the order in which they are to be carried out.
+    Steps for one cluster, in order.
 
-    `request` says in words what was asked for. `allows` names what was explicitly asked for beyond
-    the ordinary (`NEW_TOPICS`, `NEW_GROUP`). `findings` are those of the planning itself;
-    guard-rails add theirs when the plan is checked. `topic_ids` tells which topics
-    those of its changes were: one that is deleted and made anew keeps only its name.
+    `request` is the request as text. `allows` lists explicit permissions (`NEW_TOPICS`,
+    `NEW_GROUP`). `findings` are those of the planner; guard rails add theirs when the plan is
+    checked. `topic_ids` are the ids of its topics, which change if a topic is re-created.
     """
 
     intent: Intent
@@ -35,7 +34,7 @@ class Plan:
     findings: tuple[Finding, ...] = ()
     allows: frozenset[str] = frozenset()
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    # What a plan for a live group is approved as, where its positions move on: how and how long.
+    # Terms that are approved for a live group, whose positions advance: mode and duration.
     terms: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -45,18 +44,18 @@ class Plan:
 
     @property
     def group_ids(self) -> tuple[str, ...]:
-        """Every group that is changed, each once, in order."""
+        """Every changed group, once, in order."""
         return tuple(dict.fromkeys(step.group_id for step in self.steps))
 
     @property
     def fingerprint(self) -> str:
         """
-        What an approval names: 16 hexadecimal digits over what would be done, and where.
+        Fingerprint: 16 hexadecimal digits over the changes and the cluster.
 
-        What stood in the way is part of it, so that an approval is of that too. When it was
-        planned and reasons are left out: the same changes of the same facts have the same one.
+        Blocking findings are included, so the approval covers them too. Planning time and reasons
+        are excluded: the same changes of the same facts have the same fingerprint.
         """
-        # Sorted, because what a set gives back is in another order in every process.
+        # Sorted, because set order differs between processes.
         about = {(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks}
         scope = (
             *(self.cluster_id, self.intent, sorted(self.allows)),
@@ -65,7 +64,7 @@ class Plan:
         )
         digest = hashlib.sha256(json.dumps(scope).encode())
         for step in self.steps:
-            # A live group moves on while its plan is looked at; what is approved is the request.
+            # A live group advances during the review; the approval covers the request.
             state = None if step.action in ON_LIVE_GROUPS else step.state
             head = (step.group_id, step.action, step.type, state, step.needs)
             changes = [

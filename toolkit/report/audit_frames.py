@@ -18,7 +18,7 @@ CHANGE_COLUMNS = (
     *("run", "at", "cluster", "who", "group", "action", "topic", "partition", "before", "after"),
     *("status", "found", "why"),
 )
-CUT_OFF = "cut off, or still going on"
+CUT_OFF = "interrupted or still running"
 
 
 def runs_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
@@ -87,7 +87,7 @@ def _result(outcome: AuditEntry | None) -> str:
     counts = Counter(
         str(change.status) for step in outcome.steps for change in step.changes if change.status
     ) or Counter(str(step.status) for step in outcome.steps)
-    found = "found later: " if outcome.event is Event.FOUND else ""
+    found = "determined later: " if outcome.event is Event.FOUND else ""
     return found + ", ".join(f"{count:,} {status}" for status, count in counts.most_common())
 
 

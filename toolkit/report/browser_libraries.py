@@ -1,5 +1,5 @@
 """
-The JavaScript libraries that make tables sortable and charts draw, taken from installed packages.
+Load JavaScript and CSS for tables and charts from installed packages.
 
 They travel compressed inside the page: 1.8 MB instead of 5.4 MB, and nothing to fetch.
 """

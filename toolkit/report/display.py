@@ -31,7 +31,7 @@ def is_headless() -> bool:
 
 @contextmanager
 def collected() -> Iterator[list[dict[str, Any]]]:
-    """Yield a list that takes, in place of the page, whatever is put meanwhile."""
+    """Capture displayed outputs in a list instead of showing them."""
     taken: list[dict[str, Any]] = []
     before = _collected.set(taken)
     try:

@@ -22,8 +22,8 @@ SMALLEST_PX, LARGEST_PX = 9, 24
 GREY = "#7b8794"
 VANISHES, BOUND, AT_RISK = (
     ("expires", COLOURS[1], "diamond"),
-    ("expires by then, or before", COLOURS[4], "diamond-open"),
-    ("would go if the group stopped", COLOURS[0], "triangle-left-open"),
+    ("expires (estimate, see confidence)", COLOURS[4], "diamond-open"),
+    ("expires if the group stops now", COLOURS[0], "triangle-left-open"),
 )
 
 
@@ -41,9 +41,9 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30
     marks = _together(marks, now=now)
     labels = list(dict.fromkeys(marks["label"]))
     shown = marks[marks["label"].isin(labels[:most])]
-    title = "When committed offsets expire, and when they would if their group stopped"
+    title = "Expiry timeline"
     if len(labels) > most:
-        title += f": the first {most} of {len(labels):,} groups"
+        title += f" (first {most} of {len(labels):,} groups)"
     start = pd.Timestamp(now)
     margin = (shown["at"].max() - start) * MARGIN + pd.Timedelta(seconds=1)
     figure = go.Figure(list(_traces(shown)))
@@ -52,7 +52,7 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30
         title=title,
         height=FRAME_PX + ROW_PX * shown["label"].nunique(),
         xaxis={
-            "title": "time, UTC; the dotted line is now",
+            "title": "time (UTC); dotted line: now",
             "type": "date",
             "range": [_text(start - margin), _text(shown["at"].max() + margin)],
         },
@@ -75,7 +75,7 @@ def _marked(rows: pd.DataFrame, now: datetime, *, at_risk: bool = False) -> pd.D
     column = "expires_if_stopped_at" if at_risk else "expires_at"
     sure = rows["expiry_confidence"] == Confidence.HIGH
     kind = pd.Series(VANISHES[0], rows.index, dtype="object").where(sure, BOUND[0])
-    why = rows["expiry_why"] if not at_risk else "only its live members keep it"
+    why = rows["expiry_why"] if not at_risk else "protected only by active members"
     return pd.DataFrame(
         {
             "label": [

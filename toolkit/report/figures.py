@@ -1,4 +1,4 @@
-"""Plotly figures that survive into the report and cannot be used to mislead whoever reads them."""
+"""Render Plotly figures for notebooks and offline reports, with names escaped."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def show_figure(figure: go.Figure) -> None:
 
 @cache
 def template() -> dict[str, Any]:
-    """How every figure looks: on the colour of the page, with colours that everybody can tell."""
+    """Return the Plotly template: page background, colour-blind-safe palette."""
     axis = {
         "automargin": True,
         "gridcolor": _GRID_ON_BOTH,

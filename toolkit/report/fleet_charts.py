@@ -11,7 +11,7 @@ from toolkit.report.figures import COLOURS, show_figure
 from toolkit.report.names import plain
 
 BAR_PX, FRAME_PX = 26, 150
-UNKNOWN = "cannot be said"
+UNKNOWN = "unknown"
 GREY = "#7b8794"
 WORDS = {OK: COLOURS[2], UNSUBSCRIBED: COLOURS[5], WARN: COLOURS[4], ERR: COLOURS[1], UNKNOWN: GREY}
 # Upper ends in seconds, and what is said of them; what is read to the end comes before.
@@ -24,7 +24,7 @@ AGES = {
     86_400: "under 1 d",
     np.inf: "1 d or more",
 }
-ALL_READ = "nothing to read"
+ALL_READ = "caught up"
 
 
 def show_status_chart(groups: pd.DataFrame) -> None:
@@ -47,7 +47,7 @@ def show_status_chart(groups: pd.DataFrame) -> None:
     ]
     figure = go.Figure(bars)
     figure.update_layout(
-        title="How the groups of each cluster are",
+        title="Group status by cluster",
         barmode="stack",
         height=FRAME_PX + BAR_PX * len(counts),
         xaxis={"title": "groups"},
@@ -91,7 +91,7 @@ def show_lag_heat_map(partitions: pd.DataFrame, *, most: int = 20) -> None:
         )
     )
     figure.update_layout(
-        title="Where the lag is: group and topic",
+        title="Lag by group and topic",
         height=FRAME_PX + BAR_PX * len(table),
         xaxis={"type": "category"},
         yaxis={"type": "category", "autorange": "reversed"},
@@ -119,7 +119,7 @@ def show_time_lag_chart(partitions: pd.DataFrame) -> None:
     ]
     figure = go.Figure(bars)
     figure.update_layout(
-        title="How long the oldest unread record has been waiting",
+        title="Time lag of committed offsets",
         barmode="stack",
         height=FRAME_PX + 220,
         xaxis={"type": "category"},
@@ -141,7 +141,7 @@ def show_lag_history(history: pd.DataFrame, *, most: int = 8) -> None:
     lines = [_line(history, cluster, group) for cluster, group in _pairs(worst)]
     figure = go.Figure(lines)
     figure.update_layout(
-        title=f"How the lag of the {len(lines)} groups went that are most behind",
+        title=f"Lag over time (top {len(lines)} groups)",
         height=FRAME_PX + 260,
         xaxis={"title": "time, UTC", "type": "date"},
         yaxis={"title": "records", "rangemode": "tozero"},

@@ -27,7 +27,7 @@ def show_lag_chart(groups: pd.DataFrame, *, most: int = 20) -> None:
         )
         for cluster, rows in worst.groupby("cluster")
     ]
-    title = f"Lag of the {len(worst)} groups that are most behind, in records"
+    title = f"Groups with the largest lag (top {len(worst)})"
     _show_bars(bars, title=title, rows=len(worst))
 
 
@@ -51,9 +51,9 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, most: int = 30) -> Non
             text=[f"{lag:,}" for lag in rows["lag"]],
             textposition="auto",
             cliponaxis=False,
-            customdata=[plain(owner or "nobody reads it now") for owner in rows["owner"]],
+            customdata=[plain(owner or "no owner") for owner in rows["owner"]],
             orientation="h",
-            hovertemplate="%{y}<br>%{x:,} records wait<br>%{customdata}<extra></extra>",
+            hovertemplate="%{y}<br>lag %{x:,} records<br>%{customdata}<extra></extra>",
         )
         for topic, rows in worst.groupby("topic", sort=False)
     ]
@@ -69,10 +69,10 @@ def _of_partitions(partitions: pd.DataFrame, shown: pd.DataFrame) -> str:
     """Return what of the partitions is drawn, and of how many nothing can be."""
     unknown = int(partitions["lag"].isna().sum())
     behind = int((partitions["lag"] > 0).sum())
-    title = "Records that wait, by partition"
+    title = "Lag by partition"
     if len(shown) < behind:
-        title += f": the {len(shown)} most behind of {behind:,}"
-    return title + (f"; of {unknown:,} more it is not known" if unknown else "")
+        title += f" (top {len(shown)} of {behind:,})"
+    return title + (f"; {unknown:,} unknown" if unknown else "")
 
 
 def show_leftover_chart(by_group: pd.DataFrame, *, most: int = 20) -> None:
@@ -82,14 +82,16 @@ def show_leftover_chart(by_group: pd.DataFrame, *, most: int = 20) -> None:
     Takes cluster, group, subscribed_lag and unsubscribed_lag.
     """
     worst = by_group.nlargest(most, "unsubscribed_lag")
-    names = {"subscribed_lag": "topics it reads", "unsubscribed_lag": "left-over topics"}
+    names = {"subscribed_lag": "subscribed topics", "unsubscribed_lag": "unsubscribed offsets"}
     bars = [
         go.Bar(
             name=name, x=worst[column], y=_labels(worst), orientation="h", hovertemplate="%{x:,}"
         )
         for column, name in names.items()
     ]
-    _show_bars(bars, title="Lag by group: real, and left over, in records", rows=len(worst))
+    _show_bars(
+        bars, title=("Lag by group: subscribed topics and unsubscribed offsets"), rows=len(worst)
+    )
 
 
 def _labels(rows: pd.DataFrame) -> pd.Series[str]:

@@ -1,4 +1,4 @@
-"""A notice that is not overlooked: what was decided, and the command that goes on from there."""
+"""Show a prominent notice with a decision and the next command."""
 
 from __future__ import annotations
 

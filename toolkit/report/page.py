@@ -1,4 +1,4 @@
-"""What stands on the page of a report: the notebook rearranged, and the facts of its run."""
+"""Arrange an executed notebook and its run facts into a report page."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STATUS_TEXT = {
     "failed": "Failed",
     "blocked": "Blocked: nothing was changed",
     "partly-applied": "Partly applied",
-    "incomplete": "Incomplete: not everything could be read",
+    "incomplete": "Incomplete: read errors",
     "interrupted": "Interrupted",
-    "timed-out": "Took too long",
-    "kernel-died": "The kernel died",
-    "ran": "Every step ran",
-    "unfinished": "Not run to the end",
+    "timed-out": "Timed out",
+    "kernel-died": "Kernel died",
+    "ran": "All cells ran",
+    "unfinished": "Stopped before the last cell",
 }
 _COUNT_TONES = {"problems": "warn", "refused": "bad"}
 _MOVED = '<p class="ob-empty">Shown at the top of this page.</p>'
@@ -72,7 +72,7 @@ def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
     """What a `result.json`, or as much as is known of one, tells in words for the top of a page."""
     status = result.get("status", "")
     error = result.get("error")
-    where = f"Stopped at: {error['step']}" if error and error["step"] else "Why"
+    where = f"Failed at: {error['step']}" if error and error["step"] else "Why"
     facts = {
         **_when(result),
         "By": result.get("who"),
@@ -92,7 +92,7 @@ def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
             for name, value in result["parameters"].items()
         ],
         "footer": f"Made by offsetbook {result['version']} from the notebook "
-        f"{visible(result['notebook'])}. This file is complete: it asks the network for nothing.",
+        f"{visible(result['notebook'])}. Self-contained file: no network access needed.",
     }
 
 
@@ -187,4 +187,4 @@ def _parameter(value: object) -> str:
 
 
 def _took(seconds: float) -> str:
-    return format_duration(seconds) if seconds >= 0 else "not known: the clock was set back"
+    return format_duration(seconds) if seconds >= 0 else "unknown (clock was set back)"

@@ -18,11 +18,11 @@ GREY = "#7b8794"
 LOG_GREY = "rgba(128,128,128,0.28)"
 # How a change is called in the legend, and its colour.
 BACK, FORWARD, FIRST, REMOVED, SAME = (
-    ("goes back", COLOURS[0]),
-    ("goes forward", COLOURS[1]),
-    ("committed for the first time", COLOURS[2]),
+    ("moves back", COLOURS[0]),
+    ("moves forward", COLOURS[1]),
+    ("first commit", COLOURS[2]),
     ("removed", COLOURS[3]),
-    ("stays where it is", COLOURS[2]),
+    ("unchanged", COLOURS[2]),
 )
 
 
@@ -49,15 +49,15 @@ def show_plan_chart(plan: Plan, facts: Snapshot, *, most: int = 30) -> None:
     rows = [row for pair in changes[:most] if (row := _row(*pair, facts))]
     if not rows:
         return
-    title = "Where the offsets are within their logs, and where they go"
+    title = "Planned offset changes within each log"
     if len(changes) > len(rows):
-        title += f": {len(rows)} of {len(changes):,}"
+        title += f" ({len(rows)} of {len(changes):,})"
     figure = go.Figure([_logs(rows), _before(rows), *_after(rows)])
     figure.update_layout(
         title=title,
         height=FRAME_PX + ROW_PX * len(rows),
         xaxis={
-            "title": "the log, from its oldest record to its newest",
+            "title": "log start offset to log end offset (each log scaled to the same length)",
             "range": [-0.03, 1.03],
             "showticklabels": False,
             "showgrid": False,
@@ -87,7 +87,7 @@ def _row(step: Step, change: Change, facts: Snapshot) -> Row | None:
     low, span = min(places), max(max(places) - min(places), 1)
     topic, partition = change.partition
     moves = " → ".join("nothing" if p is None else f"{p:,}" for p in (before, after))
-    ends = f"the log: {log.log_start:,} to {log.log_end:,}"
+    ends = f"log: {log.log_start:,} to {log.log_end:,}"
     return Row(
         label=plain(f"{topic} {partition} · {step.group_id}"),
         words=(plain(step.group_id), plain(f"{topic} {partition}: {moves}"), ends),
@@ -125,7 +125,7 @@ def _logs(rows: list[Row]) -> go.Bar:
 def _before(rows: list[Row]) -> go.Scatter:
     there = [row for row in rows if row.before is not None]
     return go.Scatter(
-        name="committed now",
+        name="current offset",
         mode="markers",
         x=[row.before for row in there],
         y=[row.label for row in there],

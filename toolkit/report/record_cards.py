@@ -23,8 +23,8 @@ from toolkit.report.names import in_html, visible
 HEADER_CHARACTERS = 200
 _PLACES = {
     RecordPlace.BEFORE: "before the committed offset",
-    RecordPlace.NEXT: "what the group reads next",
-    RecordPlace.AFTER: "after that",
+    RecordPlace.NEXT: "next record",
+    RecordPlace.AFTER: "after the next record",
 }
 
 
@@ -47,18 +47,18 @@ def show_record_cards(
         _partition_html(partition, positions[partition], by_partition.get(partition, []))
         for partition in sorted(positions)
     ]
-    cut = (
-        f"{left_out:,} more partitions are not shown; name them to see theirs." if left_out else ""
-    )
+    cut = f"{left_out:,} more partitions are not shown; list them in topics." if left_out else ""
     said = f'<p class="ob-cut" role="note">{cut}</p>' if cut else ""
     none = (
-        "" if positions else '<p class="ob-empty">No partition stands still, and none is named.</p>'
+        ""
+        if positions
+        else '<p class="ob-empty">No partition has a problem, and none is selected.</p>'
     )
     texts = [_partition_text(p, positions[p], by_partition.get(p, [])) for p in sorted(positions)]
     put(
         {
             "text/html": f'<div class="ob-records">{said}{none}{"".join(parts)}</div>',
-            "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition stands still.",
+            "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition to show.",
         }
     )
     if not is_headless():
@@ -72,7 +72,7 @@ Placed = Sequence[tuple[Record, RecordPlace]]
 def _partition_html(partition: TopicPartition, offset: int, records: Placed) -> str:
     title = f"<h4>{in_html(_partition(partition, offset))}</h4>"
     cards = "".join(_card(record, place) for record, place in records)
-    nothing = "" if records else '<p class="ob-empty">No record was found there.</p>'
+    nothing = "" if records else '<p class="ob-empty">No records found.</p>'
     return f'<section class="ob-record-list">{title}{nothing}{cards}</section>'
 
 
@@ -123,7 +123,7 @@ def _partition_text(partition: TopicPartition, offset: int, records: Placed) -> 
         lines.append(f"  offset {record.offset:,}, {_PLACES[place]}, {_when(record)}")
         fields = [("key", key), ("value", value), *_headers(record)]
         lines += [f"    {visible(name)} ({f.in_words}): {visible(f.text)}" for name, f in fields]
-    return "\n".join(lines if records else [*lines, "  no record was found there"])
+    return "\n".join(lines if records else [*lines, "  no records found"])
 
 
 def _partition(partition: TopicPartition, offset: int) -> str:
@@ -132,8 +132,8 @@ def _partition(partition: TopicPartition, offset: int) -> str:
 
 def _when(record: Record) -> str:
     if record.at is None:
-        return "without a time"
-    who = "by the broker's clock" if record.at_append else "by its producer's clock"
+        return "no timestamp"
+    who = "LogAppendTime" if record.at_append else "CreateTime"
     return f"{_time(record.at)} UTC {who}"
 
 

@@ -59,7 +59,7 @@ def write_index(rows: Sequence[RunRow], html: Path, *, of: str) -> None:
             {"name": status, "value": f"{number:,}", "tone": TONES.get(status, "")}
             for status, number in Counter(row.status for row in rows).most_common()
         ],
-        cut=f"Only the newest {MOST:,} of {len(rows):,} runs are listed." if rows[MOST:] else "",
+        cut=f"Showing the newest {MOST:,} of {len(rows):,} runs." if rows[MOST:] else "",
         written=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         styles=style("report.css") + style("tables.css") + style("runs.css"),
         datatables=datatables() if rows else "",

@@ -36,7 +36,7 @@ _HEADER_ATTRIBUTES: dict[Kind, str] = {
 
 
 def show_table(
-    frame: pd.DataFrame, *, caption_text: str = "", empty_text: str = "Nothing to show."
+    frame: pd.DataFrame, *, caption_text: str = "", empty_text: str = "No data."
 ) -> None:
     """
     Show a frame as a sortable, searchable table, every value as text.
@@ -53,7 +53,7 @@ def show_problems(
     problems: pd.DataFrame | Iterable[Any],
     *,
     caption_text: str = "",
-    empty_text: str = "Everything that was asked for could be read.",
+    empty_text: str = "No read errors.",
 ) -> None:
     """
     Show what could not be read, one row each; the report repeats it at its top.
@@ -65,8 +65,8 @@ def show_problems(
         show_table(frame, empty_text=empty_text)
         return
     frame = frame.dropna(axis="columns", how="all")
-    count = "1 thing" if len(frame) == 1 else f"{len(frame):,} things"
-    caption = caption_text or f"{count} could not be read"
+    count = "1 read error" if len(frame) == 1 else f"{len(frame):,} read errors"
+    caption = caption_text or f"{count}"
     put(_bundle(frame, caption, ""), role=Role.PROBLEMS)
     _put_looks(frame)
 
@@ -102,8 +102,8 @@ def _cut_notice(rows: int) -> str:
     if rows <= ROW_CAP:
         return ""
     return (
-        f"Only the first {ROW_CAP:,} of {rows:,} rows are shown; "
-        "sorting and search do not see the other rows."
+        f"Showing the first {ROW_CAP:,} of {rows:,} rows. Sorting and search apply to these rows "
+        "only."
     )
 
 
@@ -166,7 +166,7 @@ def _cell(value: Any, kind: Kind) -> str:
 
 
 def _room(text: str) -> str:
-    """Say how a text may be broken: a name is whole, and a sentence no tower of words."""
+    """Return the CSS class for line breaks: names unbroken, sentences with a minimum width."""
     if len(text) <= _PHRASE or (len(text) <= _NAME and not any(c.isspace() for c in text)):
         return ' class="whole"'
     return ' class="sentence"' if len(text) > _SENTENCE else ""

@@ -1,5 +1,5 @@
 """
-Run a runbook on several clusters side by side, each in a process of its own.
+Run a runbook on several clusters in parallel, one process per cluster.
 
 What happens to one does not touch the others. SIGINT, SIGTERM and SIGHUP are passed on, so that
 every kernel may clean up, and nothing more is begun; a second one ends them without waiting.
@@ -162,5 +162,5 @@ def _ended(clusters: tuple[str, ...], code: int, last: Mapping[str, Any]) -> End
         hint = f". Try: {error['hint']}" if error["hint"] else ""
         return Ended(clusters, error["exit_code"], why=f"{error['problem']}{hint}")
     how = signal.Signals(-code).name if code < 0 else f"exit {code}"
-    why = f"the run ended without a result ({how}); the audit log tells what was changed"
+    why = f"the run ended without a result ({how}); see the audit log for what was changed"
     return Ended(clusters, 1, why=why)

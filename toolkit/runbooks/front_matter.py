@@ -1,4 +1,4 @@
-"""What stands between two lines of dashes at the top of a page, read as what it must be."""
+"""Parse and validate the front matter of a runbook page."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class FrontMatter:
     @classmethod
     def of(cls, path: Path, *, required: Sequence[str], optional: Sequence[str]) -> Self:
         """Read the front matter of a page that has these entries and no others."""
-        hint = "'offsetbook runbooks' lists those that there are"
+        hint = "list the runbooks with 'offsetbook runbooks'"
         file = YamlFile(path, "runbook", RunbookError, hint, lines_before=1)
         first, _, rest = file.read().partition("\n")
         front, dashes, _ = f"\n{rest}\n".partition("\n---\n")
         if first.rstrip() != "---" or not dashes:
             raise RunbookError(
                 f"runbook {path} does not begin with front matter between two lines of ---",
-                hint="copy that of another runbook",
+                hint="copy the front matter of another runbook",
             )
         root = file.compose(front.removeprefix("\n"))
         found = cls(file, {}).pairs(root, "front matter", [*required, *optional]) if root else {}
         if missing := [name for name in required if name not in found]:
-            raise RunbookError(f"runbook {path} does not say: {', '.join(missing)}")
+            raise RunbookError(f"runbook {path} lacks: {', '.join(missing)}")
         return cls(file, {name: node for name, (_, node) in found.items()})
 
     def pairs(

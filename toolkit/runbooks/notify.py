@@ -28,7 +28,7 @@ def notify(page: Runbook, ended: Sequence[Ended]) -> list[str]:
     for notice in page.notify:
         if _is_due(notice, ended):
             why = _call(notice, page, ended) if notice.webhook else _run(notice, page, ended)
-            problems += [f"notice by {_by(notice)} failed: {why}"] if why else []
+            problems += [f"notification via {_by(notice)} failed: {why}"] if why else []
     return problems
 
 
@@ -84,7 +84,7 @@ def _call(notice: NotifyRule, page: Runbook, ended: Sequence[Ended]) -> str:
     except LookupError as exc:
         return f"it refers to {exc}"
     if not address.startswith(("https://", "http://")):
-        return "it is no address that begins with https://"
+        return "it is not a URL that begins with https://"
     body = content_of(page, ended)
     if notice.format == "slack":
         body = {"text": _for_slack(text_of(page, ended))}
@@ -94,7 +94,7 @@ def _call(notice: NotifyRule, page: Runbook, ended: Sequence[Ended]) -> str:
         with urlopen(request, timeout=WEBHOOK_TIMEOUT_S):  # noqa: S310 - see above
             return ""
     except HTTPError as exc:
-        return f"it answered {exc.code} {exc.reason}"
+        return f"HTTP status {exc.code} {exc.reason}"
     except URLError as exc:
         return str(exc.reason)
     except (OSError, HTTPException, ValueError) as exc:  # no answer in time, or none of HTTP

@@ -1,4 +1,4 @@
-"""What a runbook is asked to do: its own parameters, what was given by hand, on which clusters."""
+"""Combine runbook parameters, -p options and clusters into runs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 # Who starts a runbook may not widen what its page allows.
 FIXED = {
-    "dry_run": "--dry-run, or may_change in the page",
-    "approve": "limits in the page, or run the notebook itself",
+    "dry_run": "use --dry-run, or set may_change in the page",
+    "approve": "set limits in the page, or run the notebook itself",
     "limits": "change them in the page",
-    "overrides": "name them in the page",
+    "overrides": "list them in the page",
     "plan_file": "run the notebook itself",
     "cluster": "--cluster",
     "clusters": "--cluster",
@@ -49,12 +49,14 @@ def values_of(
     texts = tuple(given)
     for name, _ in texts:
         if hint := why_fixed(page, name):
-            raise ParameterError(f"runbook {page.name}: {name} is not given by -p", hint=hint)
+            raise ParameterError(f"runbook {page.name}: {name} cannot be set with -p", hint=hint)
     values = {**page.parameters, **parse_parameters(page.declared, texts, notebook=page.name)}
     names = {name for name, _ in texts}
     if missing := [name for name in page.must_give if name not in names]:
-        wanted = " ".join(f"-p {name}=..." for name in missing)
-        raise UsageError(f"runbook {page.name} must be given: {', '.join(missing)}", hint=wanted)
+        wanted = " ".join(f"add -p {name}=..." for name in missing)
+        raise UsageError(
+            f"runbook {page.name} is missing parameters: {', '.join(missing)}", hint=wanted
+        )
     if page.takes("dry_run"):
         values["dry_run"] = dry_run or not page.may_change
     if page.may_change:
@@ -88,10 +90,10 @@ def runs_of(
 
 def _names(page: Runbook, clusters: Sequence[str]) -> Sequence[str]:
     if page.must_name_clusters and not clusters:
-        raise UsageError(f"runbook {page.name} is not for every cluster", hint="--cluster NAME")
+        raise UsageError(f"runbook {page.name} needs a cluster", hint="add --cluster NAME")
     if page.clusters and (others := [name for name in clusters if name not in page.clusters]):
         raise UsageError(
             f"runbook {page.name} is not for cluster {others[0]!r}",
-            hint=f"one of: {', '.join(page.clusters)}",
+            hint=f"use one of: {', '.join(page.clusters)}",
         )
     return clusters or page.clusters or ()

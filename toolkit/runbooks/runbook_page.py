@@ -160,7 +160,7 @@ def _must_give(front: FrontMatter, declared: Iterable[Parameter]) -> tuple[str, 
     known = {parameter.name for parameter in declared}
     for name in names:
         if name not in known or name in CONSENT:
-            raise front.file.wrong_at(node, f"{name!r} is no parameter that can be given")
+            raise front.file.wrong_at(node, f"{name!r} is not a parameter that can be set with -p")
     return names
 
 
@@ -184,9 +184,9 @@ def _limits(front: FrontMatter) -> tuple[str, ...]:
     if node is None and not may_change:
         return ()
     if node is None:
-        raise front.file.wrong_at(front.entries["may_change"], "what may change needs limits")
+        raise front.file.wrong_at(front.entries["may_change"], "may_change: true needs limits")
     if not may_change:
-        raise front.file.wrong_at(node, "limits are for what may change, and this may not")
+        raise front.file.wrong_at(node, "limits need may_change: true")
     texts = tuple(
         f"{key.value}={text}"
         for key, value in front.file.pairs(node, "limits")
@@ -211,7 +211,9 @@ def _notice(front: FrontMatter, node: yaml.Node) -> NotifyRule:
     pairs = front.pairs(node, "notify", ("on", "webhook", "format", "command"))
     said = {name: value for name, (_, value) in pairs.items()}
     if "on" not in said or len({"webhook", "command"} & said.keys()) != 1:
-        raise front.file.wrong_at(node, "a notice needs on, and either webhook or command")
+        raise front.file.wrong_at(
+            node, "a notification needs `on`, and either `webhook` or `command`"
+        )
     on = front.one_of(said["on"], "on", EVENTS)
     if "command" in said:
         return NotifyRule(on, command=tuple(front.texts(said["command"], "command")))
@@ -219,8 +221,8 @@ def _notice(front: FrontMatter, node: yaml.Node) -> NotifyRule:
     if not REFERENCE.fullmatch(webhook):
         raise front.file.wrong_at(
             said["webhook"],
-            "webhook must be a reference such as ${env:NAME} or ${file:/path}, because who knows "
-            "the address may write there",
+            "webhook must be a reference such as ${env:NAME} or ${file:/path}, because anyone "
+            "with the URL can post to it",
         )
     form = front.one_of(said["format"], "format", FORMATS) if "format" in said else "json"
     return NotifyRule(on, webhook, form)

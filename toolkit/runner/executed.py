@@ -1,4 +1,4 @@
-"""The executed notebook as papermill writes it, again and again, while it runs."""
+"""Store the executed notebook while papermill runs it."""
 
 from __future__ import annotations
 

@@ -83,14 +83,14 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
         reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
         stop = Stop(RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
     except DeadKernelError:
-        reason = "the kernel died; how far this step came is not known"
+        reason = "the kernel died during this step; its progress is unknown"
         if interruption.timed_out:
-            reason = f"{interruption.asked_by} was over, and the kernel had to be killed: {reason}"
+            reason = f"{interruption.asked_by} was exceeded, and the kernel was killed: {reason}"
         stop = Stop(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(
             f"{job.notebook.name} could not be started: {exc}",
-            hint="python -m ipykernel --version, to see whether a kernel works at all",
+            hint="run python -m ipykernel --version to check the kernel",
         ) from exc
     else:
         stop = _after_last_cell(executed.cells)

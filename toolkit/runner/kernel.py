@@ -44,7 +44,7 @@ class StoppedBetweenCells(Exception):
 
 
 class RunningInterpreter(KernelSpecManager):
-    """Whatever name a notebook asks for, the kernel is the Python that runs this."""
+    """Kernel manager that always uses the current Python interpreter."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
         """Describe the running interpreter as a kernel."""

@@ -17,7 +17,7 @@ def find_notebook(name: str, *, folders: tuple[Path, ...] = _FOLDERS) -> Path:
     if path.suffix == ".ipynb" or path.is_file():
         if path.is_file():
             return path
-        raise UsageError(f"There is no notebook {name}", hint=_hint(_known(folders)))
+        raise UsageError(f"no notebook {name}", hint=_hint(_known(folders)))
     known = _known(folders)
     exact = [notebook for notebook in known if notebook.stem == name]
     found = exact or [notebook for notebook in known if notebook.stem.startswith(name)]
@@ -25,8 +25,8 @@ def find_notebook(name: str, *, folders: tuple[Path, ...] = _FOLDERS) -> Path:
         return found[0]
     if found:
         names = ", ".join(notebook.stem for notebook in found)
-        raise UsageError(f"{name!r} begins more than one notebook: {names}", hint="a longer name")
-    raise UsageError(f"No notebook is named {name!r}", hint=_hint(known))
+        raise UsageError(f"{name!r} is ambiguous: {names}", hint=("use a longer prefix"))
+    raise UsageError(f"no notebook named {name!r}", hint=_hint(known))
 
 
 def _known(folders: tuple[Path, ...]) -> list[Path]:
@@ -39,4 +39,4 @@ def _known(folders: tuple[Path, ...]) -> list[Path]:
 
 def _hint(known: list[Path]) -> str:
     names = ", ".join(notebook.stem for notebook in known)
-    return f"one of: {names}" if names else "a path; there is no folder notebooks here"
+    return f"use one of: {names}" if names else "pass a path; there is no directory notebooks here"

@@ -93,7 +93,7 @@ def _cells(notebook: Path) -> list[dict[str, Any]]:
     try:
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
     except FileNotFoundError as exc:
-        raise UsageError(f"There is no notebook {notebook}") from exc
+        raise UsageError(f"no notebook {notebook}") from exc
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise UsageError(
             f"{notebook} cannot be read as a notebook: {exc}",
@@ -143,8 +143,8 @@ def _known(known: Mapping[str, Parameter], name: str, notebook: str) -> Paramete
     near = difflib.get_close_matches(name, known, n=1)
     names = ", ".join(known) or "none"
     raise ParameterError(
-        f"{notebook} has no parameter {name!r}; it has: {names}",
-        hint=f"{near[0]!r}, which is the nearest" if near else "",
+        f"{notebook}: unknown parameter {name!r}; known parameters: {names}",
+        hint=f"use {near[0]!r}" if near else "",
     )
 
 
@@ -153,21 +153,24 @@ def _wrong_type(parameter: Parameter, value: object, notebook: str) -> Parameter
         wanted = "one of " + ", ".join(str(choice) for choice in parameter.type.choices)
     else:
         wanted = parameter.type.name
-    return ParameterError(f"{notebook}: parameter {parameter.name} wants {wanted}, not {value!r}")
+    return ParameterError(f"{notebook}: parameter {parameter.name} must be {wanted}, got {value!r}")
 
 
 def _malformed(notebook: Path, line: int) -> ParameterError:
     return ParameterError(
         f"{notebook.name}: line {line} of the parameters cell is not `name: type = value  # help`",
-        hint="a plain value of type str, int, float, bool, list[str], Literal[...], or ... | None",
+        hint=(
+            "use a plain value of type str, int, float, bool, list[str], Literal[...], or ... | "
+            "None"
+        ),
     )
 
 
 def _secret(name: str, notebook: str) -> ParameterError:
     return ParameterError(
-        f"{notebook}: parameter {name!r} looks like a secret, and parameters are written into the "
-        "notebook, the report and the process list",
-        hint="put a reference such as ${env:NAME} or ${file:/path} into the fleet file",
+        f"{notebook}: parameter {name!r} looks like a secret; parameters are stored in the "
+        "notebook and the report and are visible in the process list",
+        hint="use a reference such as ${env:NAME} or ${file:/path} in the fleet file",
     )
 
 
@@ -177,7 +180,7 @@ def read_texts(path: Path) -> list[tuple[str, str]]:
 
     Values are texts as they stand there: 007 stays 007. Raises ParameterError with line and column.
     """
-    file = YamlFile(path, "parameters file", ParameterError, "name a file of 'name: value' lines")
+    file = YamlFile(path, "parameters file", ParameterError, "pass a file of 'name: value' lines")
     root = file.compose(file.read())
     texts = []
     for key, node in file.pairs(root, "the file") if root else ():

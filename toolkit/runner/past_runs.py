@@ -29,8 +29,8 @@ def refresh_index(folder: Path) -> Path:
         write_index(past_runs(folder), path, of=folder.resolve().name)
     except OSError as exc:
         raise UsageError(
-            f"the list of runs cannot be written into {folder}: {exc.strerror or exc}",
-            hint="a folder that offsetbook run made, such as runs",
+            f"the list of runs cannot be written to {folder}: {exc.strerror or exc}",
+            hint="pass a directory that offsetbook run created, such as runs",
         ) from exc
     return path
 
@@ -135,8 +135,8 @@ def _changed(result: Mapping[str, Any]) -> str:
     if changed == 0 or dry_run is True or result["status"] == "blocked":
         return "nothing"
     if dry_run is None:
-        return "nothing" if result["status"] == "done" else "nothing told"
-    return "nothing" if result["status"] == "done" else "not known"
+        return "nothing" if result["status"] == "done" else "no details"
+    return "nothing" if result["status"] == "done" else "unknown"
 
 
 def _report(folder: Path, name: str | None) -> str:

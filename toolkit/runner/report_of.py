@@ -23,23 +23,23 @@ def report_of(notebook: Path, html: Path) -> str:
 
     What is known of the run comes from the `result.json` beside the notebook where there is one,
     else from the notebook itself: then the status is "ran" (every step did), "unfinished" or
-    "failed", and the failing step is on top. Raises UsageError where there is no such file, where
-    it is no notebook or was never executed, and where the report cannot be written.
+    "failed", and the failing step is on top. Raises UsageError where file not found, where it is no
+    notebook or was never executed, and where the report cannot be written.
     """
     from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
 
     content = _read(notebook)
     if not any(_has_run(cell) for cell in _steps(content)):
-        raise UsageError(f"{notebook} was never executed: no step has run", hint=_NEVER)
+        raise UsageError(f"{notebook} was not executed: no cell has run", hint=_NEVER)
     result = _result_beside(notebook) or _result_within(notebook, content)
     if html.resolve() == notebook.resolve():
-        raise UsageError(f"{html} is the notebook itself", hint="another --output")
+        raise UsageError(f"{html} is the notebook itself", hint="use another --output")
     try:
         write_report(notebook, html, result=result)
     except OSError as exc:
         raise UsageError(
             f"the report cannot be written to {html}: {exc.strerror or exc}",
-            hint="another --output",
+            hint="use another --output",
         ) from exc
     return str(result["status"])
 
@@ -48,16 +48,16 @@ def _read(notebook: Path) -> dict[str, Any]:
     try:
         content: Any = json.loads(notebook.read_text(encoding="utf-8"))
     except OSError as exc:
-        why = "there is no such file" if isinstance(exc, FileNotFoundError) else exc.strerror
+        why = "file not found" if isinstance(exc, FileNotFoundError) else exc.strerror
         raise UsageError(
-            f"{notebook} cannot be read: {why}", hint="the path of a notebook"
+            f"{notebook} cannot be read: {why}", hint="pass the path of a notebook"
         ) from exc
     except (ValueError, RecursionError) as exc:
-        raise UsageError(f"{notebook} is no notebook: it is not JSON") from exc
+        raise UsageError(f"{notebook} is not a notebook: invalid JSON") from exc
     # Before version 4 the cells were elsewhere; such a notebook is none of ours.
     is_one = isinstance(content, dict) and isinstance(content.get("cells"), list)
     if not is_one or not all(map(_is_cell, content["cells"])):
-        raise UsageError(f"{notebook} is no notebook: it has no cells as in format 4")
+        raise UsageError(f"{notebook} is not a notebook: it has no cells as in format 4")
     return dict(content)
 
 
@@ -117,7 +117,7 @@ def _ending(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
                 return FAILED, {"reason": reason, "step": heading}
         if not_run is None and _is_step(cell) and not _has_run(cell):
             not_run = {
-                "reason": "this step was not run, and maybe others after it",
+                "reason": "this cell was not run, and maybe others after it",
                 "step": heading,
             }
     return (UNFINISHED, not_run) if not_run else (RAN, None)

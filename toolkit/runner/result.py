@@ -118,6 +118,6 @@ class RunResult:
             undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
             raise RunFailed(
                 f"the run ended ({self.status}: {self.said}){undo}, but {exc.problem}",
-                hint="make room; the audit log tells what was changed",
+                hint="free disk space; see the audit log for what was changed",
             ) from exc
         return path

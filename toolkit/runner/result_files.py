@@ -1,4 +1,4 @@
-"""Read the `result.json` of earlier runs, of which none is believed to be as it was written."""
+"""Read and validate the `result.json` of earlier runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def read_result(folder: Path) -> dict[str, Any]:
             raise NotAResult(f"{FILE_NAME} is too large")
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        why = f"there is no {FILE_NAME}: the run goes on, or did not end by itself"
+        why = f"no {FILE_NAME}: the run is still in progress, or was killed"
         raise NotAResult(why) from None
     except OSError as exc:
         raise NotAResult(f"{FILE_NAME} cannot be read: {exc.strerror or exc}") from exc
@@ -40,7 +40,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise NotAResult(f"{FILE_NAME} is not an object")
     if wrong := next((name for name in _WANTED if not _is_good(content, name)), ""):
-        raise NotAResult(f"in {FILE_NAME}, {wrong} is missing or not as it should be")
+        raise NotAResult(f"in {FILE_NAME}, {wrong} is missing or invalid")
     return content
 
 

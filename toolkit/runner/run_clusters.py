@@ -1,4 +1,4 @@
-"""Which clusters a run is about, and which they really are."""
+"""Resolve the clusters of a run and their cluster ids."""
 
 from __future__ import annotations
 

@@ -106,10 +106,10 @@ def _new_folder(output_dir: Path, stem: str, started: datetime, label: str) -> P
             return folder
     except OSError as exc:
         raise UsageError(
-            f"The run's folder cannot be made in {output_dir}: {exc.strerror}",
-            hint="another --output-dir",
+            f"cannot create the run directory in {output_dir}: {exc.strerror}",
+            hint="use another --output-dir",
         ) from exc
-    raise UsageError(f"{output_dir} already holds 1000 runs named {name}")
+    raise UsageError(f"{output_dir} already has 1000 runs named {name}")
 
 
 def _result(

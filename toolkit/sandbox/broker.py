@@ -133,8 +133,8 @@ def start_broker(
     known = find_broker(directory)
     if known and known.version != version:
         raise UsageError(
-            f"{directory} holds a cluster of Apache Kafka {known.version}, not {version}",
-            hint="another state directory, or remove this one",
+            f"{directory} has a cluster of Apache Kafka {known.version}, not {version}",
+            hint="use another state directory, or remove this one",
         )
     if known and known.pid:
         _await_answer(known)  # it may still be starting, for a command that was interrupted
@@ -271,4 +271,4 @@ def _own_words(log: Path) -> str:
         for line in said
         if re.match(r"(Caused by: |Exception in thread \S+ )?[\w.$]+(Exception|Error)\b", line)
     ]
-    return "; ".join(dict.fromkeys(errors[:2] or said[-3:])) or "it said nothing"
+    return "; ".join(dict.fromkeys(errors[:2] or said[-3:])) or "it wrote no output"

@@ -64,7 +64,7 @@ def cluster_status(broker: Broker) -> ClusterStatus:
     applications = running(broker.directory / "applications.process")
     live = broker.pid is not None and broker.answers()
     unseen = {
-        group.group_id: "the broker does not answer" for group in seeded_groups(broker.version)
+        group.group_id: "the broker does not respond" for group in seeded_groups(broker.version)
     }
     return ClusterStatus(
         name=broker.directory.name,

@@ -71,7 +71,7 @@ def _run_tool(directory: Path, version: str) -> None:
     if done.returncode:
         raise SandboxFailed(
             f"formatting the data of Apache Kafka {version} failed: {done.stdout}{done.stderr}",
-            hint=f"look at {directory}",
+            hint=f"check {directory}",
         )
 
 

@@ -135,10 +135,10 @@ def _check(names: Sequence[str]) -> None:
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", name):
             raise UsageError(
                 f"{name!r} cannot be the name of a sandbox cluster",
-                hint="letters, digits, - and _",
+                hint="use letters, digits, - and _",
             )
     if not names or len(set(names)) < len(names):
-        raise UsageError("the sandbox needs cluster names, each once")
+        raise UsageError("the sandbox needs distinct cluster names")
 
 
 def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
@@ -177,4 +177,4 @@ def _await_signs(name: str, broker: Broker, *, steady_s: float) -> None:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "they said nothing")
+    return next((line for line in reversed(lines) if line.strip()), "they wrote no output")

@@ -66,7 +66,7 @@ def kafka_command(main: str, *, version: str = VERSION) -> list[str]:
 
 def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) -> Path:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise UsageError(f"{version!r} is not a version of Apache Kafka", hint="4.3.1 or 3.9.1")
+        raise UsageError(f"{version!r} is not a version of Apache Kafka", hint="use 4.3.1 or 3.9.1")
     jars = Path(platformdirs.user_cache_dir("offsetbook"), f"{bundle.folder}-{version}")
     if jars.exists():
         return jars
@@ -146,4 +146,4 @@ def _reason(output: list[str]) -> str:
         for line in output
         if re.search(r"not found|not reachable|[Ee]rror|timed out|Exception|refused", line)
     ]
-    return "; ".join(dict.fromkeys(told or output[-3:]))[:600] or "the resolver said nothing"
+    return "; ".join(dict.fromkeys(told or output[-3:]))[:600] or "the resolver wrote no output"

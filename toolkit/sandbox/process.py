@@ -89,7 +89,7 @@ def _wait_killed(process: psutil.Process, record: Path) -> None:
         process.wait(10)
     except psutil.TimeoutExpired as exc:
         raise SandboxFailed(
-            f"process {process.pid} of {record} does not end", hint="look at it with ps"
+            f"process {process.pid} of {record} does not end", hint="check it with ps"
         ) from exc
 
 

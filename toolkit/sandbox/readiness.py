@@ -1,5 +1,5 @@
 """
-Whether a broker shows every seeded problem yet, in the plain words of the protocol.
+Check over the Kafka protocol whether every seeded problem is visible.
 
 Asked with raw messages on purpose: the sandbox is what the toolkit's own reading is tested on.
 Shares the declared exception of `applications`.
@@ -53,14 +53,14 @@ def missing_signs(address: str, version: str) -> dict[str, str]:
 
 
 def _missing(group: SeededGroup, sight: SeedState) -> str:
-    state = sight.states.get(group.group_id, "not there")
+    state = sight.states.get(group.group_id, "missing")
     if state != group.state:
         return f"state is {state}, not yet {group.state}"
     committed = {partition.topic for partition in sight.commits.get(group.group_id, {})}
     if without := set(group.committed_topics) - committed:
-        return f"nothing committed for {', '.join(sorted(without))}"
+        return f"no committed offset for {', '.join(sorted(without))}"
     shows = SIGNS.get(group.group_id)
-    return "" if shows is None or shows(group, sight) else f"{group.problem}: not yet to be seen"
+    return "" if shows is None or shows(group, sight) else f"{group.problem}: not yet visible"
 
 
 def _lags_in_left_topics(group: SeededGroup, sight: SeedState) -> bool:

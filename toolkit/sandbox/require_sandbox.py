@@ -1,4 +1,4 @@
-"""Whether a cluster is one of the sandbox, for what must never touch another one."""
+"""Verify that a cluster belongs to the sandbox."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def require_sandbox(cluster: Cluster, fleet_file: Path | None = None) -> None:
         cluster_id = connection.cluster_id
     if not cluster_id or cluster_id not in _known(fleet_file):
         raise Blocked(
-            f"cluster {cluster.name} is not one of the sandbox, and only there this may change "
-            "something",
-            hint="offsetbook sandbox up, and the fleet file that it writes",
+            f"cluster {cluster.name} is not a sandbox cluster; this tour makes changes on the "
+            "sandbox only",
+            hint="run 'offsetbook sandbox up' and use the fleet file that it writes",
         )
 
 

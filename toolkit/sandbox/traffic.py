@@ -1,5 +1,5 @@
 """
-What the user's other systems do to the seeded topics: fill them, cut one, leave a transaction open.
+Generate sandbox traffic: produce records, delete records, leave a transaction open.
 
 Shares the declared exception of `applications`.
 """

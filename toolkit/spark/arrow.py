@@ -1,4 +1,4 @@
-"""Between what Kafka's readers and the rules work with, and what Spark passes on."""
+"""Convert between Arrow tables, pandas frames and Spark types."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-What workers do with a block: all that is in one partition of a cluster's offsets topic.
+Decode and evaluate a block: the content of one `__consumer_offsets` partition.
 
 A coordinator keeps everything about a group in one partition, so that a block can be decoded and
 judged by itself, once the cluster has been asked about its groups and logs. Rules are not written

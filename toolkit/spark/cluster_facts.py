@@ -1,5 +1,5 @@
 """
-What coordinators and brokers say of their groups, which the offsets topic does not tell.
+Read group facts that `__consumer_offsets` lacks from coordinators and brokers.
 
 Each cluster is asked once, in one task. What it does not answer is a problem in its own rows.
 """

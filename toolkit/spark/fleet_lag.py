@@ -87,7 +87,7 @@ class FleetFrames(NamedTuple):
 @dataclass(frozen=True)
 class FleetLag:
     """
-    The result: frames over one reading of the fleet.
+    Result frames of one fleet read.
 
     `partitions`: a row for each committed offset (columns: `schemas.PARTITIONS`). `groups`: a row
     for each group (`schemas.GROUP_SUMMARY`). `activity`: what each group wrote lately
@@ -176,7 +176,7 @@ def fleet_lag(
             merged = past.merged(read)
             if options.history:
                 merged = keep(merged)  # merging takes longer than reading what is new
-            step("asking brokers")
+            step("querying brokers")
             blocks = keep(merged.transform(decoded(TASKS_A_CLUSTER * len(by_name))))
             facts = keep(cluster_facts(session, by_name))
             asked = keep(job.asked(blocks))
@@ -258,12 +258,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns 0, or 4 where something could not be read, or an error's exit code.
     """
     parser = argparse.ArgumentParser(prog="fleet_lag", description=__doc__)
-    parser.add_argument("--fleet", type=Path, help="the fleet file (default: looked for)")
+    parser.add_argument("--fleet", type=Path, help="fleet file (default: searched for)")
     parser.add_argument("--cluster", action="append", default=[], help="only this one; repeatable")
-    parser.add_argument("--output", help="folder or URL for Parquet; must not exist yet")
-    parser.add_argument("--history", help="folder or URL where results are kept, run by run")
+    parser.add_argument("--output", help="directory or URL for Parquet; must not exist yet")
+    parser.add_argument("--history", help="directory or URL of the stored results")
     parser.add_argument("--run-id", default="", help="name of this run in the history")
-    parser.add_argument("--full", action="store_true", help="read everything, not only what is new")
+    parser.add_argument("--full", action="store_true", help="read everything, not only new records")
     parser.add_argument("--master", help="Spark master (default: spark-submit's, or embedded)")
     given = parser.parse_args(arguments)
     options = FleetOptions(history=given.history, run_id=given.run_id, full=given.full)

@@ -1,5 +1,5 @@
 """
-Go on reading the offsets topics where the last run ended: what is kept for that, and merging.
+Resume reading `__consumer_offsets` from the last run: load, merge and save the state.
 
 Kept is, for each cluster, how far each partition was read and the newest record of each key up to
 there, in *versions*: a folder of Parquet and a file that says what must be in it, written last.
@@ -214,12 +214,12 @@ def _wrong(frame: DataFrame, saved: Mapping[str, SavedState]) -> dict[str, str]:
         sums = _sums(frame.where(F.col("cluster").isin(list(saved))))
     except SPARK_FAILED as exc:
         if len(saved) == 1:
-            why = "what was kept of former readings cannot be read"
+            why = "the stored state of earlier reads cannot be read"
             return dict.fromkeys(saved, f"{why}: {str(exc).splitlines()[0]}")
         parts = (_wrong(frame, {name: kept}) for name, kept in saved.items())
         return {name: why for part in parts for name, why in part.items()}
     return {
-        name: "what was kept of former readings is not what was written"
+        name: "the stored state of earlier reads is damaged"
         for name, kept in saved.items()
         if sums.get(name, (0, "0")) != (kept.rows, kept.checksum)
     }

@@ -1,5 +1,5 @@
 """
-The step that asks brokers where logs start and end, and when they reached the committed offsets.
+Pipeline step: read log offsets and the timestamps of committed offsets from the brokers.
 
 Each cluster is asked once, in one task, for all its groups together. What it does not answer is a
 problem in its own rows.

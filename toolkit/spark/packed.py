@@ -1,5 +1,5 @@
 """
-Tables that Spark carries packed: one value of a row, into which only Python looks.
+Pack tables into single binary values that Spark moves without converting.
 
 Turning hundreds of thousands of wide rows into Spark's own form and back took several times as
 long as all the rules together. Packed they are moved, kept and spilled as they are.

@@ -1,5 +1,5 @@
 """
-Where to begin reading each partition of the offsets topic: where the last reading ended, or anew.
+Decide for each `__consumer_offsets` partition whether to resume the last read or start over.
 
 What was read before and what is read now make the whole only if nothing was lost in between. In a
 compacted log a record may vanish once there is a newer one of its key; and a tombstone, which is
@@ -86,9 +86,9 @@ def why_full(point: ResumePoint | None, log: OffsetsLog, topic: OffsetsTopicNow)
     if point is None:
         return "it has not been read before"
     if not point.topic_id or not topic.topic_id:
-        return "the cluster does not tell the offsets topic's id"
+        return "the topic id of __consumer_offsets is unknown"
     if point.topic_id != topic.topic_id:
-        return "the offsets topic is another one than before"
+        return "__consumer_offsets was re-created"
     if point.partitions != topic.partitions:
         return (
             f"the offsets topic had {point.partitions} partitions and has {topic.partitions}: "
@@ -123,9 +123,8 @@ def _why_too_late(point: ResumePoint, topic: OffsetsTopicNow) -> str:
     if gap < longest:
         return ""
     return (
-        f"it was read {format_duration(gap)} ago, and tombstones are only sure to be there "
-        f"for {format_duration(longest)} (delete.retention.ms={retention_ms}, "
-        "less a margin)"
+        f"it was read {format_duration(gap)} ago, and tombstones are only guaranteed for "
+        f"{format_duration(longest)} (delete.retention.ms={retention_ms}, less a margin)"
     )
 
 

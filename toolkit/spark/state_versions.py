@@ -68,7 +68,7 @@ def read_versions(
         try:
             version = _parse(file.removesuffix(".json"), files.read(f"{FOLDER}/{file}"))
         except MISUNDERSTOOD as exc:
-            problems.append(f"{file} of the state is not understood: {exc}")
+            problems.append(f"{file} of the state is invalid: {exc}")
             continue
         if version.format != known_format:
             problems.append(f"{file} of the state is of another format")

@@ -45,7 +45,7 @@ class AdminTask:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the commits and groups, and a problem that says what they lack."""
         of = f"partition {self.only[0]} of the offsets topic" if self.only else "the cluster"
-        said = [f"{of} was read by Admin, without commit times: {self.why}"]
+        said = [f"{of} was read through the Admin API, without commit times: {self.why}"]
         with Connection(self.cluster) as connection:
             listed, unlisted = list_groups(connection)
             groups = [group for group in listed if self._holds(group.group_id)]
@@ -123,7 +123,7 @@ class LogTask:
         )
         where = f"partition {self.number} of the offsets topic"
         said = [
-            f"{count} records of {where} not understood: {why}"
+            f"{count} records of {where} could not be parsed: {why}"
             for why, count in found.malformed.items()
         ]
         yield from problem_batches(self.cluster, said)

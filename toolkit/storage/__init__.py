@@ -1,1 +1,1 @@
-"""The only code that reads or writes our own files."""
+"""The only code that reads or writes offsetbook's own files."""

@@ -1,5 +1,5 @@
 """
-The fleet file: which clusters there are and how to reach them.
+The fleet file: clusters, connection settings and change policies.
 
     clusters:
       eu:
@@ -14,8 +14,8 @@ The fleet file: which clusters there are and how to reach them.
     state: /var/lib/offsetbook
 
 Settings have librdkafka's names. A secret is a reference to the environment or to a file, never the
-secret itself, so the file can be committed and shown. `storage/policy.py` tells what may be said of
-changes, for one cluster or, beside `clusters`, for all; `state` is the folder of our own records.
+secret itself, so the file can be committed and shown. `storage/policy.py` documents the change
+policies, per cluster or, next to `clusters`, for all; `state` is the state directory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTINGS = SECRET_SETTINGS | {
     "ssl.certificate.location",
     "ssl.key.location",
 }
-# A misspelt protocol would otherwise be spoken as plain text.
+# A misspelled protocol would otherwise mean plaintext.
 CHOICES = {
     "security.protocol": frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}),
     "sasl.mechanism": frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
@@ -68,7 +68,7 @@ def find_fleet_file(given: Path | None = None) -> Path:
             return place
     raise FleetFileError(
         f"no fleet file found in {', '.join(map(str, places))}",
-        hint="run 'offsetbook sandbox up' to get one, or write one and name it with --fleet",
+        hint="run 'offsetbook sandbox up' to create one, or write one and pass it with --fleet",
     )
 
 
@@ -96,7 +96,7 @@ def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
 
 
 def state_entry(path: Path) -> Path | None:
-    """Return the folder that the fleet file names for our own records, relative to the file."""
+    """Return the state directory of the fleet file, relative to the file."""
     file = _file(path)
     node = _entries(file).get("state")
     return path.parent / Path(file.text_of(node, "state")).expanduser() if node else None
@@ -109,13 +109,13 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
             close = get_close_matches(name, fleet, n=1)
             raise UsageError(
                 f"cluster {name!r} is not in the fleet file",
-                hint=f"did you mean {close[0]!r}?" if close else f"one of: {', '.join(fleet)}",
+                hint=f"did you mean {close[0]!r}?" if close else f"use one of: {', '.join(fleet)}",
             )
     return [fleet[name] for name in names or fleet]
 
 
 def _file(path: Path) -> YamlFile:
-    hint = "name another with --fleet, or run 'offsetbook sandbox up' to get one"
+    hint = "pass another with --fleet, or run 'offsetbook sandbox up' to create one"
     return YamlFile(path, "fleet file", FleetFileError, hint)
 
 

@@ -1,5 +1,5 @@
 """
-Hold files: what is held of a live group, by which process, and enough for another to go on.
+Hold files: the state of a hold, complete enough for a standby keeper to continue it.
 
 There is one for each group of a cluster, `holds/<cluster>/<group>.json` in the state folder. The
 process that holds the partitions, the keeper, has a lock on the file beside it for as long as it
@@ -28,11 +28,11 @@ TRY_EVERY_S = 0.05
 
 
 class HoldStatus(StrEnum):
-    """How far a hold has come."""
+    """State of a hold."""
 
-    STARTING = "starting"  # its partitions are being captured
+    STARTING = "starting"  # partitions are being captured
     HELD = "held"
-    ENDED = "ended"  # nothing is held any more, or never was; `words` say why
+    ENDED = "ended"  # nothing is held; `words` has the reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class HoldRecord:
 
 
 def hold_path(state: Path, cluster_id: str, group_id: str) -> Path:
-    """Return where the hold of a group is recorded, which need not exist."""
+    """Return the path of a group's hold file, which may not exist."""
     return state / "holds" / file_name(cluster_id) / f"{file_name(group_id)}.json"
 
 
@@ -78,7 +78,7 @@ def write_hold(path: Path, record: HoldRecord) -> None:
 
 
 def read_hold(path: Path) -> HoldRecord | None:
-    """Return what a hold file says, None where there is none; raises RecordFailed."""
+    """Return the record in a hold file, None if there is none; raises RecordFailed."""
     try:
         return _record(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
@@ -88,24 +88,24 @@ def read_hold(path: Path) -> HoldRecord | None:
     except (ValueError, TypeError, KeyError, AttributeError) as exc:
         raise RecordFailed(
             f"hold file {path} is damaged: {exc}",
-            hint="what is held can be seen and resumed without it: offsetbook paused-partitions",
+            hint="list and resume holds without it: offsetbook paused-partitions",
         ) from exc
 
 
 def is_kept(path: Path) -> bool:
-    """Whether a keeper is alive that keeps the hold; who looks does not disturb who looks."""
+    """Return whether a live keeper owns the hold; safe to call concurrently."""
     with _lock_file(path) as descriptor:
         return not try_lock(descriptor, shared=True)
 
 
 @contextmanager
 def keeping(path: Path, *, within_s: float = 0) -> Iterator[None]:
-    """Be the only keeper of a hold; raises Blocked where another one is, for so long."""
+    """Become the only keeper of a hold; raises Blocked if another one remains."""
     give_up_at = time.monotonic() + within_s
     with _lock_file(path) as descriptor:
         while not try_lock(descriptor):
             if time.monotonic() >= give_up_at:
-                raise Blocked(f"another process keeps the hold of {path}")
+                raise Blocked(f"another keeper owns the hold of {path}")
             time.sleep(TRY_EVERY_S)
         yield
 

@@ -1,4 +1,4 @@
-"""The CSV of the real `kafka-consumer-groups`: written as it does, read more strictly."""
+"""The CSV of `kafka-consumer-groups`: same output, stricter input."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def read_csv(path: Path, content: bytes, *, group: str | None) -> tuple[bool, tu
         earlier, _ = commits.setdefault(key, (line, commit))
         if earlier != line:
             where = f"{commit.topic}:{commit.partition}"
-            faults.append(f"line {line} has {where} again, which line {earlier} has")
+            faults.append(f"line {line} repeats {where} from line {earlier}")
     if faults:
         raise _wrong(path, faults)
     return width == 4 or group is not None, tuple(commit for _, commit in commits.values())
@@ -87,7 +87,7 @@ def _fault(cells: list[str], width: int, *, is_first: bool) -> str:
         return f"looks like a header ({','.join(cells)!r}); this format has none: remove that line"
     *_, topic, partition, offset = (cell.strip() for cell in cells)
     if not topic:
-        return "names no topic"
+        return "has no topic"
     return _number_fault("partition", partition, 2**31) or _number_fault("offset", offset, 2**63)
 
 
@@ -109,5 +109,5 @@ def _wrong(path: Path, faults: list[str]) -> UsageError:
     more = len(faults) - SHOWN_FAULTS
     shown = faults[:SHOWN_FAULTS] + ([f"and {more} more"] if more > 0 else [])
     return UsageError(
-        f"offsets file {path}: {'; '.join(shown)}", hint="correct the file; nothing was done"
+        f"offsets file {path}: {'; '.join(shown)}", hint="fix the file; nothing was changed"
     )

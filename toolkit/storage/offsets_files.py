@@ -1,5 +1,5 @@
 """
-Committed offsets in files: our JSON, which says all there is, and the CSV of the real tool.
+Committed offsets in files: complete JSON, and the CSV of `kafka-consumer-groups`.
 
 JSON has the cluster, the time and, per commit, leader epoch, metadata and commit time. CSV is what
 `kafka-consumer-groups --export` writes and `--from-file` reads: no header, `topic,partition,offset`
@@ -155,8 +155,8 @@ def _read_json(path: Path) -> SavedOffsets:
     known = document if isinstance(document, dict) else {}
     if known.get("format") != FORMAT:
         raise UsageError(
-            f"offsets file {path} is not of the form {FORMAT!r}",
-            hint="use what 'offsetbook export' wrote, or the CSV of kafka-consumer-groups",
+            f"offsets file {path} does not have format {FORMAT!r}",
+            hint="use a file from 'offsetbook export', or the CSV of kafka-consumer-groups",
         )
     fields = JsonFields.of(document, f"offsets file {path}: file", FILE_FIELDS)
     types: dict[str, GroupType] = {}
@@ -164,14 +164,14 @@ def _read_json(path: Path) -> SavedOffsets:
     for group in fields.many("groups", GROUP_FIELDS):
         name = group.text("group")
         if name in types:
-            raise UsageError(f"{group.place}: group {name!r} is there twice", hint="remove one")
+            raise UsageError(f"{group.place}: duplicate group {name!r}", hint="remove one")
         types[name] = group.choice("type", GroupType)
         for row in group.many("offsets", OFFSET_FIELDS):
             commit = _commit(name, row)
             partition = TopicPartition(commit.topic, commit.partition)
             if (name, partition) in commits:
                 where = f"{partition.topic}:{partition.partition}"
-                raise UsageError(f"{row.place}: {where} is there twice", hint="remove one")
+                raise UsageError(f"{row.place}: duplicate {where}", hint="remove one")
             commits[name, partition] = commit
     return SavedOffsets(
         tuple(commits.values()),

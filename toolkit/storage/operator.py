@@ -1,4 +1,4 @@
-"""Who is at the keyboard, for locks, the audit log and the results of runs."""
+"""The operator, for locks, the audit log and the results of runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Plan files: a plan as JSON that a person can read and no program takes for another.
+Plan files: plans as readable JSON with a checksum.
 
     {
       "format": "offsetbook plan",
@@ -13,7 +13,7 @@ Plan files: a plan as JSON that a person can read and no program takes for anoth
           "changes": [
             {"topic": "orders", "partition": 0, "before": {...}, "after": {...}, "why": ""},
 
-A file that was changed by hand is refused: what was reviewed must be what is applied.
+An edited file is rejected: the reviewed plan must be the applied one.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def read_topic_ids(parent: JsonFields) -> dict[str, str]:
     for row in parent.many("topic_ids", TOPIC_ID_FIELDS):
         topic = row.text("topic")
         if topic in topic_ids:
-            raise UsageError(f"{row.place}: topic {topic!r} is there twice", hint="remove one")
+            raise UsageError(f"{row.place}: duplicate topic {topic!r}", hint="remove one")
         topic_ids[topic] = row.text("id")
     return topic_ids
 
@@ -128,13 +128,13 @@ def _check_format(document: object, path: Path) -> None:
     known = document if isinstance(document, dict) else {}
     if known.get("format") != FORMAT:
         raise UsageError(
-            f"{path} is not a plan file", hint="write one with 'offsetbook plan ... --out FILE'"
+            f"{path} is not a plan file", hint="create one with 'offsetbook plan ... --out FILE'"
         )
     if known.get("version") != VERSION:
         raise UsageError(
-            f"plan file {path} is of version {known.get('version')}; this offsetbook reads "
-            f"version {VERSION}",
-            hint="use the offsetbook that wrote it, or make the plan anew",
+            f"plan file {path} has version {known.get('version')}; this offsetbook reads version "
+            f"{VERSION}",
+            hint="use the offsetbook version that wrote it, or create a new plan",
         )
 
 

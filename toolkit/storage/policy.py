@@ -1,5 +1,5 @@
 """
-What the fleet file says about changes: for one cluster, or beside `clusters` for all of them.
+Read change policies from the fleet file: defaults and per cluster.
 
     read_only: true                     one cluster only: nothing is changed there
     protected_groups: [payments-*]      names and shell patterns; a cluster's add to those of all
@@ -59,7 +59,7 @@ def _limits(file: YamlFile, node: yaml.Node) -> Iterator[tuple[str, int]]:
     for key, value in file.pairs(node, "limits"):
         if key.value not in LIMITS:
             meant = get_close_matches(key.value, LIMITS, n=1)
-            which = f"did you mean {meant[0]!r}?" if meant else f"known are {', '.join(LIMITS)}"
+            which = f"did you mean {meant[0]!r}?" if meant else f"known limits: {', '.join(LIMITS)}"
             raise file.wrong_at(key, f"unknown limit {key.value!r}; {which}")
         text = file.text_of(value, key.value)
         if value.tag != "tag:yaml.org,2002:int" or not re.fullmatch(r"0|[1-9][0-9_]*", text):

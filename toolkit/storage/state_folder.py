@@ -1,4 +1,4 @@
-"""Where our own records live, and who is changing which cluster."""
+"""Locate the state directory and lock a cluster for changes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _take(descriptor: int, path: Path, what: str) -> None:
     if not taken:
         raise Blocked(
             f"{what} by {_holder(path)}",
-            hint="wait until that has ended; nothing was changed by this command",
+            hint="wait until that command has finished; nothing was changed",
         )
 
 

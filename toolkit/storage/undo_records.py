@@ -1,5 +1,5 @@
 """
-Undo records: what every run is about to change, written before it changes anything.
+Write undo records: the offsets before a run, saved before it changes anything.
 
 A record is a plan file, `runs/<run id>/plan.json` in the state folder: its `before` is what undo
 brings back. A record is written once and never changed.
@@ -54,8 +54,10 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
     if len(chosen) != 1:
         meant = matches or get_close_matches(run_id, runs, n=3) or runs[:3]
         raise NotFound(
-            f"run {run_id!r} {'is one of several' if matches else 'has no undo record'} in {state}",
-            hint=f"one of: {', '.join(meant[:5])}" if meant else "name another folder with --state",
+            f"run {run_id!r}: {'matches several runs' if matches else 'no undo record'} in {state}",
+            hint=f"use one of: {', '.join(meant[:5])}"
+            if meant
+            else ("pass another directory with --state"),
         )
     try:
         return read_plan(state / "runs" / chosen[0] / FILE_NAME)

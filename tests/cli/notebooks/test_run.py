@@ -81,7 +81,7 @@ def test_finds_by_beginning(make_notebook: MakeNotebook, tmp_path: Path) -> None
         find_notebook("6", folders=folders)
     with pytest.raises(UsageError, match="one of: 20_find, 60_delete_offsets"):
         find_notebook("99", folders=folders)
-    with pytest.raises(UsageError, match="There is no notebook"):
+    with pytest.raises(UsageError, match="no notebook"):
         find_notebook("nowhere.ipynb", folders=folders)
 
 

@@ -108,7 +108,7 @@ def test_nobody_listens() -> None:
     error = refusal(server)
 
     assert type(error) is ClusterUnreachable
-    assert f"at {server}: nobody listens there" in error.problem
+    assert f"at {server}: cannot connect" in error.problem
 
 
 @pytest.mark.parametrize("answer", [speak_http, hang_up])
@@ -118,7 +118,7 @@ def test_not_kafka(answer: Any) -> None:
         error = refusal(server)
 
     assert type(error) is ClusterUnreachable
-    assert "did not answer as a Kafka broker" in error.problem
+    assert "did not respond like a Kafka broker" in error.problem
     assert "check the port" in error.hint
 
 
@@ -128,7 +128,7 @@ def test_unknown_host(server: str) -> None:
     error = refusal(server)
 
     assert type(error) is ClusterUnreachable
-    assert f"host name {server.removesuffix(':9092')!r} is not known" in error.problem
+    assert f"unknown host name {server.removesuffix(':9092')!r}" in error.problem
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_plain_listener_spoken_to_with_tls(secured: Any) -> None:
     error = refusal(secured.plain.bootstrap_servers, **{"security.protocol": "SSL"})
 
     assert type(error) is ClusterUnreachable
-    assert "does not speak TLS" in error.problem
+    assert "does not use TLS" in error.problem
 
 
 def test_certificate_that_nobody_vouches_for(secured: Any) -> None:

@@ -57,7 +57,7 @@ def test_a_group_that_an_answer_leaves_out_is_a_problem(
 
     assert [kept] == [commit.group_id for commit in commits]
     assert [lost] == [problem.group_id for problem in problems]
-    assert "left it out" in problems[0].why
+    assert "missing in the broker's response" in problems[0].why
 
 
 def test_a_partition_that_an_answer_leaves_out_is_a_problem(

@@ -180,7 +180,11 @@ def test_damaged_records_in_bulk_as_one_by_one() -> None:
 
     assert keys_in_bulk(keys) == (keys_found, keys_malformed)
     assert values_in_bulk(values) == ([without_never(row) for row in found], malformed)
-    reasons = ("a negative offset", "a text that is not UTF-8", "a tagged field of another size")
+    reasons = (
+        "a negative offset",
+        "a string that is not UTF-8",
+        "a tagged field with a wrong size",
+    )
     for why in reasons:
         assert malformed[f"malformed offset commit value: {why}"] > 0
     assert keys_malformed["malformed offset commit key: a negative partition"] > 0
@@ -220,13 +224,13 @@ def test_text_is_no_longer_than_brokers_read() -> None:
 @pytest.mark.parametrize(
     ("key", "why"),
     [
-        (b"", "ends too early"),
-        (b"\0", "ends too early"),
-        (b"\0\1", "ends too early"),
-        (KEY[:-1], "ends too early"),
-        (KEY + b"\0", "bytes after its end"),
+        (b"", "truncated"),
+        (b"\0", "truncated"),
+        (b"\0\1", "truncated"),
+        (KEY[:-1], "truncated"),
+        (KEY + b"\0", "extra bytes at the end"),
         (KEY[:-4] + b"\xff\xff\xff\xff", "negative partition"),
-        (b"\0\1\xff\xff" + KEY[4:], "nothing where a text must be"),
+        (b"\0\1\xff\xff" + KEY[4:], "a missing string"),
         (b"\0\2" + KEY[2:], "record type 2"),
         (b"\0\1\0\1\xff\0\1t\0\0\0\0", "not UTF-8"),
         (b"\0\1\0\3\xed\xa0\x80\0\1t\0\0\0\0", "not UTF-8"),  # half of a pair, which Java refuses
@@ -250,12 +254,12 @@ def test_other_versions_are_unknown(version: int) -> None:
 
 @pytest.mark.parametrize("data", VALUES)
 def test_cut_and_extended_values_are_unknown(data: str) -> None:
-    """A value that ends too early, wherever it was cut, or too late, is refused."""
+    """A value that truncated, wherever it was cut, or too late, is refused."""
     whole = bytes.fromhex(data)
     for end in range(len(whole)):
         with pytest.raises(UnknownRecord):
             decode_commit_value(whole[:end])
-    with pytest.raises(UnknownRecord, match="bytes after its end"):
+    with pytest.raises(UnknownRecord, match="extra bytes at the end"):
         decode_commit_value(whole + b"\0")
 
 
@@ -266,7 +270,7 @@ def test_tagged_fields_of_the_future_are_passed_over() -> None:
 
     assert decode_commit_value(known + tags).topic_id == "AAECAwQFBgcICQoLDA0ODw"
     assert values_in_bulk([known + tags])[0][0].topic_id == "AAECAwQFBgcICQoLDA0ODw"
-    with pytest.raises(UnknownRecord, match="tagged field of another size"):
+    with pytest.raises(UnknownRecord, match="tagged field with a wrong size"):
         decode_commit_value(known + b"\1\0\x0f" + bytes(15))
 
 

@@ -44,11 +44,11 @@ NO_ID = "A" * 22
 # What Kafka reads and we refuse: nobody could have meant it.
 NAMED = {
     "a negative offset",
-    "a number that does not fit",  # which Java takes for another, or a negative one
+    "a number out of range",  # which Java takes for another, or a negative one
     "a negative partition",
-    "a text that is not UTF-8",
-    "a tagged field of another size",
-    "bytes after its end",
+    "a string that is not UTF-8",
+    "a tagged field with a wrong size",
+    "extra bytes at the end",
 }
 
 

@@ -39,8 +39,8 @@ def test_a_copy_is_exact_and_makes_the_group() -> None:
 
     (step,) = plan.steps
     expected = (
-        Change(AUDIT, None, Position(20), "where old is"),
-        Change(ORDERS, None, AT_10, "where old is"),
+        Change(AUDIT, None, Position(20), "committed offset of old"),
+        Change(ORDERS, None, AT_10, "committed offset of old"),
     )
     assert (True, expected) == (step.creates, step.changes)
     assert [("new-group", Severity.NOTE)] == rules(plan)
@@ -53,7 +53,7 @@ def test_a_copy_of_some_topics_leaves_the_targets_others() -> None:
     plan = plan_copy(facts(OLD, NEW, commits=there), source="old", target="new", topics=["orders"])
 
     (step,) = plan.steps
-    assert (Change(ORDERS, Position(5), AT_10, "where old is"),) == step.changes
+    assert (Change(ORDERS, Position(5), AT_10, "committed offset of old"),) == step.changes
     assert ((), "copy old to new, orders") == (plan.findings, plan.request)
 
 
@@ -174,7 +174,7 @@ def test_a_group_without_offsets_is_not_renamed() -> None:
 
 def test_a_group_is_not_copied_to_itself_or_to_nothing() -> None:
     """Two names are needed, and both are names."""
-    with pytest.raises(UsageError, match="is both ends"):
+    with pytest.raises(UsageError, match="source and target are both"):
         plan_copy(facts(OLD), source="old", target="old")
     with pytest.raises(UsageError, match="is empty"):
         plan_rename(facts(OLD), source="old", target="")

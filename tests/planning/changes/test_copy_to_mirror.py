@@ -83,8 +83,8 @@ def test_the_leader_epoch_is_the_mirrors_own() -> None:
 @pytest.mark.parametrize(
     ("start", "end", "offset", "why"),
     [
-        (0, 30, 30, "the same offset; moved to the log end 30: 40 is past it"),
-        (50, 90, 50, "the same offset; moved to the log start 50: 40 is before it"),
+        (0, 30, 30, "the same offset; clamped to the log end offset 30: 40 is past it"),
+        (50, 90, 50, "the same offset; clamped to the log start offset 50: 40 is before it"),
     ],
 )
 def test_an_offset_that_the_mirror_lacks_is_moved(
@@ -114,18 +114,18 @@ def by_time(
 @pytest.mark.parametrize(
     ("rule", "offset", "why"),
     [
-        (by_time({40: 5}, (33, 5)), 33, "its next record is of 2026-03-01 11:05:00 UTC"),
+        (by_time({40: 5}, (33, 5)), 33, "the next record has timestamp 2026-03-01 11:05:00 UTC"),
         # Nothing is known of a next record: 40 is a transaction's marker, or the end of the log.
         (
             by_time({39: 4}, (32, 4)),
             32,
-            "the last record it has read is of 2026-03-01 11:04:00 UTC and comes again",
+            "the last record read has timestamp 2026-03-01 11:04:00 UTC; it is redelivered",
         ),
-        (by_time({38: 4}, (32, 4)), 32, "the last record it has read is of"),
+        (by_time({38: 4}, (32, 4)), 32, "the last record read has timestamp"),
         (
             by_time({40: 5}, None),
             100,
-            "the mirror has no record of 2026-03-01 11:05:00 UTC yet: its end",
+            "mirror has no record at or after 2026-03-01 11:05:00 UTC yet: log end offset",
         ),
     ],
 )
@@ -142,10 +142,10 @@ def test_the_record_of_the_same_time(rule: ByTime, offset: int, why: str) -> Non
 @pytest.mark.parametrize(
     ("rule", "why"),
     [
-        (by_time({}, (33, 5)), "no record of the source at or before 40 has a known time"),
+        (by_time({}, (33, 5)), "no source record at or before 40 has a known timestamp"),
         (
             by_time({40: 5}, None, looked_up=False),
-            "where the mirror was at 2026-03-01 11:05:00 UTC is not known",
+            "the mirror's offset at 2026-03-01 11:05:00 UTC is unknown",
         ),
     ],
 )
@@ -226,7 +226,7 @@ def test_nothing_committed_is_nothing_to_copy() -> None:
 
 def test_one_cluster_is_not_its_own_mirror() -> None:
     """Within a cluster, a copy keeps everything and needs no times."""
-    with pytest.raises(UsageError, match="are one cluster"):
+    with pytest.raises(UsageError, match="are the same cluster"):
         plan_copy_between(source(40), source(40), pair=PAIR, by=ByOffset())
 
 

@@ -64,7 +64,7 @@ def test_a_live_group_is_refused_with_its_members() -> None:
     """The members are named, and the other groups are planned."""
     plan = plan_delete_groups(snapshot(IDLE, live("l", member("orders"))), groups=["g", "l"])
 
-    why = "it is Stable; members: app @ /10.0.0.1"
+    why = "group is Stable; members: app @ /10.0.0.1"
     assert (Finding("group-live", Severity.BLOCK, why, "l"),) == plan.findings
     assert ("g",) == plan.group_ids
 
@@ -79,14 +79,14 @@ def test_a_missing_group_is_refused() -> None:
 @pytest.mark.parametrize(
     ("group", "newest", "seen", "told"),
     [
-        (replace(IDLE, empty_since=ago(41)), 50, None, "Empty for 41 d: its own record of"),
+        (replace(IDLE, empty_since=ago(41)), 50, None, "Empty for 41 d: group metadata record of"),
         # The record is proof also of what nobody has watched.
-        (replace(IDLE, empty_since=ago(41)), 50, 2, "Empty for 41 d: its own record of"),
-        (IDLE, 50, 40, "Empty for 40 d: our own sightings since then, the first of"),
-        (IDLE, None, 40, "Empty for 40 d: our own sightings since then, the first of"),
+        (replace(IDLE, empty_since=ago(41)), 50, 2, "Empty for 41 d: group metadata record of"),
+        (IDLE, 50, 40, "Empty for 40 d: first of consecutive observations of"),
+        (IDLE, None, 40, "Empty for 40 d: first of consecutive observations of"),
         # An assign() consumer commits for a group without joining it.
-        (replace(IDLE, empty_since=ago(41)), 35, None, "Empty for 35 d: its newest commit of"),
-        (SIMPLE, 33, None, "Empty for 33 d: its newest commit of"),
+        (replace(IDLE, empty_since=ago(41)), 35, None, "Empty for 35 d: latest commit of"),
+        (SIMPLE, 33, None, "Empty for 33 d: latest commit of"),
     ],
 )
 def test_a_group_that_has_been_empty_long_enough_goes(

@@ -120,8 +120,8 @@ def test_all_topics_of_a_live_group_are_those_it_does_not_read_and_refusals() ->
 @pytest.mark.parametrize(
     ("topic", "why"),
     [
-        ("other", "nothing is committed for other"),
-        ("orders:0,5-6", "nothing is committed for orders:5-6"),
+        ("other", "no committed offset for other"),
+        ("orders:0,5-6", "no committed offset for orders:5-6"),
     ],
 )
 def test_what_is_not_committed_is_a_note(topic: str, why: str) -> None:
@@ -205,7 +205,7 @@ def test_a_missing_group_is_refused() -> None:
 
 def test_a_group_has_to_be_named() -> None:
     """Nothing named is a mistake, not all groups."""
-    with pytest.raises(UsageError, match="no group is named"):
+    with pytest.raises(UsageError, match="no group given"):
         plan_delete_offsets(snapshot(IDLE), groups=[], topics=["orders"])
 
 
@@ -303,13 +303,16 @@ def test_what_was_seen_is_told() -> None:
     (change, _) = (change for _, change in plan.changes)
     young, unknown = plan.findings
 
-    words = "left behind for 14 d, in 2 runs"
+    words = "unsubscribed for 14 d, in 2 runs"
     assert f"delete offsets of topics not subscribed to, *, {words}" == plan.request
     assert change.why == (
-        "no member subscribes to the topic; seen left behind in 3 runs since 2026-02-15 12:00 UTC"
+        "no member subscribes to the topic; observed as unsubscribed in 3 runs since 2026-02-15 "
+        "12:00 UTC"
     )
-    assert f"seen left behind in 2 runs since 2026-02-16 12:00 UTC; asked: {words}" == young.why
-    assert "no run of ours has told yet" in unknown.why
+    assert (
+        f"observed as unsubscribed in 2 runs since 2026-02-16 12:00 UTC; required: {words}"
+    ) == young.why
+    assert "no earlier run has observed this topic" in unknown.why
 
 
 def test_a_condition_does_not_hide_what_blocks() -> None:

@@ -136,7 +136,7 @@ def test_what_is_paused_already_is_no_change() -> None:
 
     plan = pause(held, "orders:0-1")
     assert [0] == numbers(plan)
-    assert told(plan, "already-paused").startswith("orders:1 is paused already, by alice @ desk")
+    assert told(plan, "already-paused").startswith("orders:1 is already paused by alice @ desk")
     plan = pause(held, "orders:1")
     assert ((), [], ["already-paused"]) == (plan.steps, blocks(plan), notes(plan))
 
@@ -198,9 +198,11 @@ def test_groups_that_can(assignor: str) -> None:
 
 def test_streams_of_the_new_protocol_say_how_many_more_would_stop() -> None:
     """KIP-1071: one more member gets floor(T / (R + 1)) tasks, 4 / 3 here, so none too many."""
-    assert "given 1 of 4 tasks." in told(pause(group(type=GroupType.STREAMS)), "streams-share")
+    assert "assigned 1 of 4 tasks." in told(pause(group(type=GroupType.STREAMS)), "streams-share")
     alone = group(reader("a", 0, 1, 2, 3), type=GroupType.STREAMS)
-    assert "2 of 4 tasks, so 1 more would stop" in told(pause(alone), "streams-share")
+    assert "2 of 4 tasks, and 1 more than requested would stop" in told(
+        pause(alone), "streams-share"
+    )
 
 
 def test_an_unreadable_group_is_not_held() -> None:
@@ -232,7 +234,7 @@ def test_members_without_a_committed_offset(about: Group, terms: HoldTerms, bloc
     """An evicted member starts by auto.offset.reset there: that blocks where any is evicted."""
     plan = pause(without_commits(facts(about), 0), terms=terms)
     assert ("no-committed-offset" in blocks(plan)) is blocked
-    assert "nothing is committed for orders:0" in told(plan, "no-committed-offset")
+    assert "no committed offset for orders:0" in told(plan, "no-committed-offset")
 
 
 def test_an_offset_of_a_member_that_stays_is_no_risk() -> None:
@@ -246,7 +248,7 @@ def test_old_commits_are_told_where_they_cost() -> None:
     """An hour of records would come twice; not where nothing is unread, or nobody is evicted."""
     hour = facts(group(), age_s=3600)
     plan = pause(hour, terms=QUIET)
-    assert ["the last commit is 1 h old: what was read since would be read again"] * 2 == [
+    assert ["last commit was 1 h ago; records read since then would be redelivered"] * 2 == [
         f.why for f in plan.findings if f.rule == "old-commit"
     ]
     assert "old-commit" not in notes(pause(hour))
@@ -307,13 +309,17 @@ def test_another_hold() -> None:
     assert [] == blocks(pause(held, by=ALICE))
     plan = pause(group(*members, state=GroupState.RECONCILING), by=BOB)
     assert [] == blocks(plan)
-    assert "alice @ desk since 2026-03-01 12:00:00 UTC holds orders:3" == told(plan, "another-hold")
+    assert "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:3" == told(
+        plan, "another-hold"
+    )
 
 
 def test_a_hold_that_says_nothing_is_another_one() -> None:
     """Without a note nobody can tell whose it is."""
     held = classic(reader("a", 0, 1), reader("b", 2), holder(3, note=HoldNote()))
-    assert "offsetbook-hold @ /10.0.0.9 holds" in told(pause(held, by=ALICE), "another-hold")
+    assert "offsetbook-hold @ /10.0.0.9 has already paused" in told(
+        pause(held, by=ALICE), "another-hold"
+    )
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> N
     plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["g"])
 
     (step,) = plan.steps
-    why = "the same again, for its expiry clock"
+    why = "re-committed unchanged to reset retention"
     assert (action, (Change(TopicPartition("orders", 0), SAME, SAME, why),)) == (
         step.action,
         step.changes,
@@ -47,8 +47,12 @@ def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> N
     ("group", "rule", "says"),
     [
         (live("g", member("orders")), "not-expiring", "it subscribes to all their topics"),
-        (live("g", member(), protocol_type="connect"), "not-expiring", "none of its offsets"),
-        (live("g", member("audit")), "cannot-rescue", "no member subscribes to orders"),
+        (live("g", member(), protocol_type="connect"), "not-expiring", "no offset expires while"),
+        (
+            live("g", member("audit")),
+            "cannot-rescue",
+            "offsets of unsubscribed topics orders will expire",
+        ),
         (live("g", member(unreadable="it is custom")), "cannot-rescue", "it is custom"),
     ],
 )

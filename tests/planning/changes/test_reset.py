@@ -165,7 +165,7 @@ def test_a_target_before_the_log_is_moved_and_noted() -> None:
     log = LogOffsets(40, 100, 100)
     plan = plan_reset(facts(AT_50, log=log), ToOffset(5), groups=["g"])
 
-    assert ["offset 5; moved to the log start 40: 5 is before it"] == [
+    assert ["offset 5; clamped to the log start offset 40: 5 is before it"] == [
         change.why for change in changes(plan)
     ]
     assert [("before-log-start", "note")] == rules(plan)
@@ -175,7 +175,7 @@ def test_nothing_is_gone_from_before_offset_0() -> None:
     """Going back further than a log that begins at 0 loses nothing."""
     change = only(plan_reset(facts(AT_50), ShiftBy(-70), groups=["g"]))
 
-    assert "70 back from 50; moved to the log start 0: -20 is before it" == change.why
+    assert "70 back from 50; clamped to the log start offset 0: -20 is before it" == change.why
 
 
 def test_latest_stops_at_an_open_transaction() -> None:
@@ -184,7 +184,7 @@ def test_latest_stops_at_an_open_transaction() -> None:
 
     assert change.after is not None
     assert 90 == change.after.offset
-    assert "a transaction is open; the log ends at 100" in change.why
+    assert "a transaction is open; log end offset is 100" in change.why
 
 
 def test_latest_is_the_log_end_where_nothing_else_is_known() -> None:
@@ -219,8 +219,8 @@ def test_a_live_group_is_planned_and_blocked() -> None:
     assert 1 == len(changes(plan))
     assert [("group-live", "block")] == rules(plan)
     assert plan.findings[0].why == (
-        "it is Stable; members: app @ /10.0.0.1. Pause what is to be changed, or use "
-        "'offsetbook move'"
+        "group is Stable; members: app @ /10.0.0.1. Pause these partitions, or use 'offsetbook "
+        "move'"
     )
 
 
@@ -287,7 +287,7 @@ def test_an_incomplete_list_of_groups_is_not_taken_for_whole() -> None:
 
 def test_no_group_is_a_usage_error() -> None:
     """No name never means all groups."""
-    with pytest.raises(UsageError, match="no group is named"):
+    with pytest.raises(UsageError, match="no group given"):
         plan_reset(facts(), ToLatest(), groups=[])
 
 
@@ -355,7 +355,7 @@ def test_to_the_first_record_at_or_after_a_time() -> None:
 
     assert Position(30, None, "mine") == change.after
     assert (
-        "the first record since 2026-03-01 11:00:00 UTC is of 2026-03-01 11:00:01.500 UTC"
+        "first record at or after 2026-03-01 11:00:00 UTC has timestamp 2026-03-01 11:00:01.500 UTC"
         == change.why
     )
 
@@ -411,7 +411,7 @@ def test_a_time_that_was_not_looked_up_blocks() -> None:
     plans = [plan_reset(f, ToDatetime(AN_HOUR_AGO), groups=["g"]) for f in (missing, other)]
 
     assert [[("unreadable", "block")]] * 2 == [rules(plan) for plan in plans]
-    assert plans[0].findings[0].why.endswith("is not known: it is too busy")
+    assert plans[0].findings[0].why.endswith("is unknown: it is too busy")
 
 
 def test_what_was_written_down_comes_back_as_it_was() -> None:
@@ -449,7 +449,7 @@ def test_a_written_position_outside_the_log_is_moved() -> None:
     change = only(plan_reset(facts(AT_50), written, groups=["g"]))
 
     assert Position(100, None, "saved") == change.after
-    assert "as written down; moved to the log end 100: 200 is past it" == change.why
+    assert "as given in the input; clamped to the log end offset 100: 200 is past it" == change.why
 
 
 def test_a_groups_own_row_comes_first() -> None:
@@ -470,7 +470,7 @@ def test_rows_for_others_and_groups_without_rows_are_said() -> None:
     plan = plan_reset(facts(AT_50), from_offsets(rows, source="f"), groups=["g"])
 
     assert [("other-groups", "note"), ("no-row", "block")] == rules(plan)
-    assert "3 rows are for groups that were not asked for: x, y; left out" == plan.findings[0].why
+    assert "3 rows are for groups that are not selected: x, y; skipped" == plan.findings[0].why
 
 
 def test_topics_narrow_what_was_written_down() -> None:

@@ -91,13 +91,15 @@ def test_several_groups_do_not_go_into_one() -> None:
     """Their offsets would overwrite one another."""
     both = Backup((*SAVED.commits, Commit("h", *ORDERS, 1)))
 
-    with pytest.raises(UsageError, match="offsets of 2 groups cannot go into the one group 'x'"):
+    with pytest.raises(
+        UsageError, match="offsets of 2 groups cannot be restored into one group, 'x'"
+    ):
         plan_restore(facts(), both, into="x")
 
 
 def test_offsets_of_nowhere_are_not_a_backup() -> None:
     """A CSV has neither metadata nor the cluster, so that nothing could be put back exactly."""
-    with pytest.raises(UsageError, match="is not a backup"):
+    with pytest.raises(UsageError, match="so it cannot be restored"):
         plan_restore(facts(IDLE), replace(SAVED, cluster=None, cluster_id=None, taken_at=None))
 
 
@@ -173,28 +175,36 @@ LOG = LogOffsets(5, 40, 40, (EpochEnd(0, 20), EpochEnd(2, 40)))
     [
         (Position(5, 0, "m"), Position(5, 0, "m"), ""),
         (Position(40, 2, "m"), Position(40, 2, "m"), ""),
-        (Position(4, 0, "m"), Position(5, 0, "m"), "moved to the log start 5: 4 is before it"),
-        (Position(41, 1, "m"), Position(40, 2, "m"), "moved to the log end 40: 41 is past it"),
+        (
+            Position(4, 0, "m"),
+            Position(5, 0, "m"),
+            "clamped to the log start offset 5: 4 is before it",
+        ),
+        (
+            Position(41, 1, "m"),
+            Position(40, 2, "m"),
+            "clamped to the log end offset 40: 41 is past it",
+        ),
         (Position(30, 2, STREAM_TIME), Position(30, 2, STREAM_TIME), ""),
         (
             Position(4, 0, STREAM_TIME),
             Position(5, 0),
-            f"moved to the log start 5: 4 is before it; {STREAM_TIME_CLEARED}",
+            f"clamped to the log start offset 5: 4 is before it; {STREAM_TIME_CLEARED}",
         ),
         (
             Position(4, 0, OTHER_BYTES),
             Position(5, 0, OTHER_BYTES),
-            "moved to the log start 5: 4 is before it",
+            "clamped to the log start offset 5: 4 is before it",
         ),
         (
             Position(30, 9, "m"),
             Position(30, 2, "m"),
-            "the log has no leader epoch 9: the topic was made anew",
+            "the log has no leader epoch 9: the topic was re-created",
         ),
         (
             Position(4, 0, "bm90ZQ=="),
             Position(5, 0, "bm90ZQ=="),
-            "moved to the log start 5: 4 is before it",
+            "clamped to the log start offset 5: 4 is before it",
         ),
     ],
 )

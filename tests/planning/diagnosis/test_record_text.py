@@ -93,7 +93,7 @@ def test_anything_can_be_decoded(start: bytes, unseen: int) -> None:
         assert bytes.fromhex(found.text) == start[:MOST_HEX_BYTES]
     if unseen:
         assert found.form is not Form.JSON
-        assert "cut: the first" in found.note
+        assert "truncated: first" in found.note
         assert f"of {len(start) + unseen:,} bytes" in found.note
 
 
@@ -113,16 +113,16 @@ def test_long_text_is_cut_and_says_so() -> None:
     found = decode(whole("é".encode() * 3_000))
 
     assert "é" * MOST_CHARACTERS == found.text
-    assert "cut: the first 4,000 of 6,000 bytes" == found.note
+    assert "truncated: first 4,000 of 6,000 bytes" == found.note
 
 
 @pytest.mark.parametrize(
     ("field", "note"),
     [
-        (b"\x00\x00\x00\x00\x00\x00\x00\x2a", "as a whole number: 42"),
-        (b"\xff\xff\xff\xfe", "as a whole number: -2"),
-        (b"\x00\x00\x00\x00\x07\x02abc", "begins as with a schema registry, schema id 7"),
-        (b"\x00\xff\xfeorder?", "as letters: ...order?"),
+        (b"\x00\x00\x00\x00\x00\x00\x00\x2a", "as integer: 42"),
+        (b"\xff\xff\xff\xfe", "as integer: -2"),
+        (b"\x00\x00\x00\x00\x07\x02abc", "looks like schema registry format, schema id 7"),
+        (b"\x00\xff\xfeorder?", "as text: ...order?"),
     ],
 )
 def test_hex_says_what_it_may_be(field: bytes, note: str) -> None:

@@ -260,32 +260,32 @@ def test_if_the_group_stopped(
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({"type": "unknown"}, "the type of its group is not known"),
-        ({**CLASSIC, "state": "Unknown"}, "the state of its group is not known, or it is gone"),
-        ({**CLASSIC, "state": "Dead"}, "the state of its group is not known, or it is gone"),
-        ({**CLASSIC, "subscribed": None}, "whether anybody subscribes is not known"),
+        ({"type": "unknown"}, "group type unknown"),
+        ({**CLASSIC, "state": "Unknown"}, "group state unknown, or the group no longer exists"),
+        ({**CLASSIC, "state": "Dead"}, "group state unknown, or the group no longer exists"),
+        ({**CLASSIC, "subscribed": None}, "subscription unknown"),
         (
             {**KIP848, "subscribed": None, "unreadable": "no pattern"},
-            "whether anybody subscribes is not known: no pattern",
+            "subscription unknown: no pattern",
         ),
         (
             {**CLASSIC, "subscribed": None, "unreadable": "the group could not be described"},
-            "whether anybody subscribes is not known: the group could not be described",
+            "subscription unknown: the group could not be described",
         ),
-        ({"committed_at": None}, "nobody is in the group; when it was committed is not known"),
+        ({"committed_at": None}, "group has no members; commit time unknown"),
         (
             {**CLASSIC, "committed_at": None},
-            "nobody subscribes; when it was committed is not known",
+            "no member subscribes; commit time unknown",
         ),
         (
             {**CLASSIC, **EMPTY, "committed_at": None},
-            "nobody is in the group; since when it is Empty is not known",
+            "group has no members; unknown when the group became Empty",
         ),
         (
             {"retention_s": None},
-            "nobody is in the group; how long brokers keep offsets is not known",
+            "group has no members; offsets.retention.minutes unknown",
         ),
-        ({"retention_s": 2**40}, "nobody is in the group; that is beyond the calendar"),
+        ({"retention_s": 2**40}, "group has no members; the date is out of range"),
     ],
 )
 def test_what_is_not_known_has_no_time(row: dict[str, Any], why: str) -> None:
@@ -299,32 +299,32 @@ def test_what_is_not_known_has_no_time(row: dict[str, Any], why: str) -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ({}, "nobody is in the group; 1 min after the commit of 2026-03-01 00:00 UTC"),
+        ({}, "group has no members; 1 min after the commit at 2026-03-01 00:00 UTC"),
         (
             {**KIP848, "retention_s": 604_800},
-            "nobody subscribes; 7 d after the commit of 2026-03-01 00:00 UTC",
+            "no member subscribes; 7 d after the commit at 2026-03-01 00:00 UTC",
         ),
         (
             {**CLASSIC, **EMPTY, "empty_since": 600, "retention_s": 129_600},
-            "nobody is in the group; 1 d 12 h after the group became Empty at 2026-03-01 00:10 UTC",
+            "group has no members; 1 d 12 h after the group became Empty at 2026-03-01 00:10 UTC",
         ),
         (
             {**CLASSIC, **EMPTY},
             (
-                "nobody is in the group; 1 min after the commit of 2026-03-01 00:00 UTC at the "
-                "earliest: since when the group is Empty is not told"
+                "group has no members; at the earliest 1 min after the commit at 2026-03-01 "
+                "00:00 UTC: unknown when the group became Empty"
             ),
         ),
         (
             {"expire_at": 20},
-            "nobody is in the group; at the time that its client chose for this commit",
+            "group has no members; at the expiry time that the client set in the commit",
         ),
-        ({**CLASSIC, **READS}, "a live member subscribes to the topic"),
+        ({**CLASSIC, **READS}, "a member subscribes to the topic"),
         (
             {"committed_at": None, "seen_since": 120},
             (
-                "nobody is in the group; by 1 min after 2026-03-01 00:02 UTC, when we first saw it "
-                "so; committing again delays that"
+                "group has no members; at most 1 min after 2026-03-01 00:02 UTC, when it was "
+                "first observed; a new commit delays it"
             ),
         ),
     ],

@@ -95,7 +95,7 @@ def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
 @pytest.mark.parametrize(
     ("made", "sentence"),
     [
-        (plan(), "nothing to change"),
+        (plan(), "no changes"),
         (
             plan(("a", Action.COMMIT, (FORWARD,))),
             "1 partition of 1 group: 1 forward by 1,200 records",
@@ -103,8 +103,8 @@ def test_columns_and_types_do_not_depend_on_what_is_planned(made: Plan) -> None:
         (
             MIXED,
             (
-                "5 partitions of 2 groups: 1 forward by 1,200 records, 1 back by 80 records, "
-                "1 at the same offset, 1 committed for the first time, 1 removed"
+                "5 partitions of 2 groups: 1 forward by 1,200 records, 1 back by 80 records, 1 "
+                "at the same offset, 1 committed for the first time, 1 removed"
             ),
         ),
         (plan(("a", Action.DELETE_GROUP, ())), "0 partitions of 1 group"),
@@ -118,14 +118,14 @@ def test_a_plan_in_one_sentence(made: Plan, sentence: str) -> None:
 def test_findings_as_rows() -> None:
     """One row a finding; what it is not about is null."""
     findings = [
-        Finding("no-commit", Severity.NOTE, "nothing is committed", "g", "orders", 3),
+        Finding("no-commit", Severity.NOTE, "no committed offset", "g", "orders", 3),
         Finding("in-the-future", Severity.BLOCK, "still to come"),
     ]
     frame = findings_frame(findings, cluster="eu")
 
     assert list(FINDING_COLUMNS) == list(frame.columns)
     assert "Int64" == str(frame["partition"].dtype)
-    assert ["eu", "note", "no-commit", "g", "orders", 3, "nothing is committed"] == list(
+    assert ["eu", "note", "no-commit", "g", "orders", 3, "no committed offset"] == list(
         frame.iloc[0]
     )
     assert ["eu", "block", "in-the-future", None, None, pd.NA, "still to come"] == list(

@@ -43,7 +43,7 @@ GONE = step(change(after=None), action=Action.DELETE_GROUP)
 DELETION = plan(GONE, intent=Intent.DELETE_GROUPS)
 GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE}
 COMMITS = {Action.COMMIT, Action.MOVE}
-WAY_OUT = ". Pause what is to be changed, or use 'offsetbook move'"
+WAY_OUT = ". Pause these partitions, or use 'offsetbook move'"
 UNLISTED = Problem("groups coordinated by broker 2", "timed out")
 
 
@@ -58,7 +58,7 @@ def test_a_group_that_is_not_known_to_be_idle_is_live(state: GroupState, action:
     """Also one without members, which is forming, or in a state we do not know."""
     about = case(plan(step(change(), action=action)), facts(live("g", state=state)))
 
-    told = f"it is {state}; members: none is known yet{WAY_OUT if action in COMMITS else ''}"
+    told = f"group is {state}; members: none yet{WAY_OUT if action in COMMITS else ''}"
     assert [("g", told)] == whys("group-live", about)
 
 
@@ -69,11 +69,11 @@ def test_members_are_named_as_far_as_they_are_known_and_few() -> None:
     dropped = plan(step(change(after=None), action=Action.DELETE_OFFSETS))
     undescribed = replace(many, described=False)
 
-    assert [("g", f"it is Stable; members: {named}{WAY_OUT}")] == whys(
+    assert [("g", f"group is Stable; members: {named}{WAY_OUT}")] == whys(
         "group-live", case(now=facts(many))
     )
     assert [("g", f"subscribed by {named}")] == whys("subscribed", case(dropped, facts(many)))
-    assert [("g", f"it is Stable; members: not known{WAY_OUT}")] == whys(
+    assert [("g", f"group is Stable; members: not known{WAY_OUT}")] == whys(
         "group-live", case(now=facts(undescribed))
     )
 
@@ -141,7 +141,7 @@ def test_a_group_that_is_not_listed_may_exist_where_not_all_could_be_listed(
     problem: Problem,
 ) -> None:
     """Neither is it made, nor taken for deleted."""
-    why = f"whether it exists is not known: {problem.what}: {problem.why}"
+    why = f"unknown whether the group exists: {problem.what}: {problem.why}"
     about = facts(commits=(), problems=(problem, problem))
 
     assert [("new", why)] == whys("unreadable", case(COPY, about))
@@ -176,7 +176,7 @@ def test_what_could_not_be_read_of_what_is_changed_blocks(
         Problem("committed offset", "denied", "h", *ORDERS),
         Problem("log offsets", "it has no leader", None, *OTHERS),
         Problem("leader epochs", "timed out", None, *ORDERS),
-        Problem(NO_SUCH_GROUP, "no group has or matches this name", "g"),
+        Problem(NO_SUCH_GROUP, "no group matches this name", "g"),
         Problem("topic", "the topic does not exist", None, "bills"),
         Problem("commit times", "denied"),
     ],
@@ -406,7 +406,7 @@ def test_what_is_paused_is_moved_while_the_group_lives() -> None:
 
     assert [] == rules(case(moving(change()), about))
     ((_, why),) = whys("group-live", case(both, about))
-    assert "; orders:1 is not paused. Pause what is to be changed" in why
+    assert "; orders:1 is not paused. Pause these partitions" in why
     assert "group-live" in rules(case(plan(step(change())), about))  # not in a transaction
 
 

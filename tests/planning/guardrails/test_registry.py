@@ -223,7 +223,7 @@ def test_what_is_found_twice_is_told_once() -> None:
         (
             "subscribed",
             case(DELETION, facts(live("g", state=GroupState.PREPARING_REBALANCE))),
-            "what g subscribes to: no member is known yet: the group is forming",
+            "what g subscribes to: no members known yet: the group is forming",
         ),
         (
             "keeps-committing",

@@ -218,13 +218,13 @@ def test_reasons_carry_their_numbers() -> None:
     behind = judge(**steps(every_s=5, by=50), **GROWS)
     left = judge(**commits((60, 10)), log_end=90, **{**EMPTY, "empty_since": ago(30)})
 
-    assert "went back from 5,000: 3,000 records" in rewound["status_why"]
+    assert "moved back from 5,000: 3,000 records" in rewound["status_why"]
     assert (
-        "same offset for 1 min 16 s, 4,000 records wait, the first for 5 min"
+        "same offset for 1 min 16 s; lag 4,000, oldest unread record is 5 min old"
         in stalled["status_why"]
     )
-    assert "50.0 records/s arrive, 10.0 are read" in behind["status_why"]
-    assert "nobody is in the group for 30 s" == left["status_why"]
+    assert "50.0 records/s produced, 10.0 consumed" in behind["status_why"]
+    assert "group has no members for 30 s" == left["status_why"]
 
 
 def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
@@ -232,15 +232,15 @@ def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
     gone = {**steps(every_s=5), "log_start": None}
     deleted, headless = "the topic does not exist", "no leader"
 
-    assert f"left over: {deleted}" == judge(**gone, log_problem=deleted)["status_why"]
-    assert f"the log is unknown: {headless}" == judge(**gone, log_problem=headless)["status_why"]
+    assert f"unused offset: {deleted}" == judge(**gone, log_problem=deleted)["status_why"]
+    assert f"log offsets unknown: {headless}" == judge(**gone, log_problem=headless)["status_why"]
 
 
 def test_a_commit_that_waits_in_a_transaction_is_told() -> None:
     """A silent member whose commit is in an open transaction is told apart from a hung one."""
     row = judge(**steps(**STANDS, last_s=120), **WAITS, pending=True)
 
-    assert "a commit waits in an open transaction" in row["status_why"]
+    assert "a commit is pending in an open transaction" in row["status_why"]
     assert "open transaction" in judge(log_end=5, pending=True)["status_why"]
 
 
@@ -394,12 +394,12 @@ def test_a_group_is_as_its_worst_partition() -> None:
 
     assert ("ERR", "STOP", "gone") == tuple(worst[["status", "because", "member_state"]])
     assert ("t", 1) == tuple(worst[["worst_topic", "worst_partition"]])
-    assert "nobody is in the group for 30 s" == worst["status_why"]
+    assert "group has no members for 30 s" == worst["status_why"]
     assert (2, 1, 1) == tuple(worst[["stop", "ok", "unknown"]])
     assert "OK" == groups.loc[("us", "fine"), "status"]
     mute = groups.loc[("eu", "mute")]
     assert (None, None) == tuple(mute[["status", "because"]])
-    assert "nothing is committed" == mute["status_why"]
+    assert "no committed offset" == mute["status_why"]
     assert mute[["worst_topic", "worst_partition"]].isna().all()
 
 

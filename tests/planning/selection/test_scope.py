@@ -55,7 +55,7 @@ def test_a_topic_and_its_partitions(text: str, expected: TopicScope) -> None:
         ("orders:٣", "'٣' is not a partition number"),
         ("orders:5-2", "the range 5-2 runs backwards. Try: 2-5"),
         ("orders:0:1", "'0:1' is not a partition number"),
-        ("orders,payments", "name several topics one by one"),
+        ("orders,payments", "pass several topics separately"),
         ("ord*", "of a topic. Try: write topic, topic:0,1,2 or topic:0-5"),
         ("orders:0-999999999", "more than 100,000"),
         ("orders:0-99999,100000-199999", "more than 100,000"),

@@ -113,7 +113,7 @@ def test_an_unknown_lag_does_not_hide_the_row() -> None:
         (live("g", described=False), "described"),
         (live("g", state=GroupState.PREPARING_REBALANCE), "forming"),
         (live("g", state=GroupState.DEAD), "Dead"),
-        (live("g", member(), type=GroupType.UNKNOWN), "does not know"),
+        (live("g", member(), type=GroupType.UNKNOWN), "not supported by this version"),
     ],
 )
 def test_what_cannot_be_said_is_left_out_with_its_reason(group: Group, word: str) -> None:

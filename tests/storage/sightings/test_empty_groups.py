@@ -113,7 +113,7 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
     with pytest.raises(RecordFailed):
         record(tmp_path, reading(1))
 
-    assert "remove that file" in caught.value.hint
+    assert "delete that file" in caught.value.hint
 
 
 def test_a_file_of_another_cluster_is_told(tmp_path: Path) -> None:

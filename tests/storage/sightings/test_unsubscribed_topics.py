@@ -99,4 +99,4 @@ def test_a_damaged_book_is_named(tmp_path: Path) -> None:
         since(tmp_path, "../id")
 
     assert str(file) in caught.value.problem
-    assert "remove that file" in (caught.value.hint or "")
+    assert "delete that file" in (caught.value.hint or "")

@@ -13,25 +13,31 @@ from toolkit.cli.options import FLEET, OUTPUT
 STATE = click.option(
     "--state",
     type=click.Path(path_type=Path, file_okay=False),
-    help="The folder of the records. Default: $OFFSETBOOK_STATE, what the fleet file says, or the "
-    "user's.",
+    help="State directory. Default: $OFFSETBOOK_STATE, `state` in the fleet file, or the user's "
+    "state directory.",
 )
 
 
 @click.group("audit")
 def command() -> None:
-    """Read the audit log of changes, and verify that it is as it was written."""
+    """Show the audit log of changes, and verify its integrity."""
 
 
 @command.command("list")
 @FLEET
 @STATE
-@click.option("--cluster", metavar="NAME", help="Only changes of this cluster.")
-@click.option("--group", "groups", multiple=True, metavar="NAME", help="Only runs that touched it.")
-@click.option("--changes", is_flag=True, help="One row a change, instead of one a run.")
+@click.option("--cluster", metavar="NAME", help="Only runs on this cluster.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="NAME",
+    help=("Only runs that changed this group; repeatable."),
+)
+@click.option("--changes", is_flag=True, help="One row per change instead of one per run.")
 @OUTPUT
 def list_runs(*, changes: bool, output: str, **given: Any) -> None:
-    """List runs, newest first: who, why, what became of them, and the name to undo them by."""
+    """List runs, newest first: user, reason, result, and the run id for 'offsetbook undo'."""
     from toolkit.cli.output import write_frame
     from toolkit.journeys.audit import audit
 
@@ -43,7 +49,7 @@ def list_runs(*, changes: bool, output: str, **given: Any) -> None:
 @FLEET
 @STATE
 def verify_log(**given: Any) -> None:
-    """Say whether lines were changed, removed, moved or repeated; exit 1 where they were."""
+    """Check the log for changed, removed, reordered or duplicated lines; exit code 1 if any."""
     from toolkit.journeys.audit import audit
 
     report = audit(_state(given))

@@ -1,4 +1,4 @@
-"""`offsetbook clusters`: the fleet file, and whether each cluster answers."""
+"""`offsetbook clusters`: list the fleet file, and check that each cluster is reachable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @CLUSTERS
 @OUTPUT
 def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> None:
-    """Show the clusters of the fleet file and whether they answer."""
+    """List the clusters in the fleet file and check that they are reachable."""
     from concurrent.futures import ThreadPoolExecutor
 
     import pandas as pd

@@ -24,12 +24,15 @@ PARTLY = 4
     type=click.Choice(["json", "csv"]),
     default="json",
     show_default=True,
-    help="JSON keeps cluster, metadata and leader epochs; CSV is what Kafka's own tool reads.",
+    help=(
+        "json includes cluster, metadata and leader epochs; csv is the format of "
+        "kafka-consumer-groups.sh."
+    ),
 )
 @QUIET
 @click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
 def command(*, form: str, out: Path, **given: Any) -> None:
-    """Save the committed offsets of groups in any state to the file OUT."""
+    """Export the committed offsets of groups in any state to the file OUT."""
     from toolkit.cli.cluster_options import opened, required_groups
     from toolkit.cli.output import write_problems
     from toolkit.journeys.restore import export

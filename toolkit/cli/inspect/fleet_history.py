@@ -1,4 +1,4 @@
-"""`offsetbook fleet-history`: what fleet-lag has kept of its runs."""
+"""`offsetbook fleet-history`: stored results of fleet-lag."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ROOT = click.argument("root", metavar="URL")
 @click.group("fleet-history")
 def command() -> None:
     """
-    List, compact and expire the results that fleet-lag has kept in a folder or at a URL.
+    List, compact and expire fleet-lag results in a directory or at a URL.
 
-    Readers and writers may be at work meanwhile.
+    Safe while other runs read or write.
     """
 
 
@@ -39,18 +39,18 @@ def runs(root: str, output: str) -> None:
 @command.command("compact")
 @ROOT
 def compact(root: str) -> None:
-    """Put the small files of each finished day together, one for each cluster and table."""
+    """Compact each finished day into one file per cluster and table."""
     days = _history(root).compact(before=datetime.now(UTC).date())
-    click.echo(f"{len(days)} days put together", err=True)
+    click.echo(f"Compacted {len(days)} days", err=True)
 
 
 @command.command("expire")
 @ROOT
 @click.option("--keep-days", type=click.IntRange(min=1), required=True)
 def expire(root: str, keep_days: int) -> None:
-    """Remove the results of days that are longer ago."""
+    """Delete results older than --keep-days."""
     days = _history(root).expire(keep_days=keep_days, now=datetime.now(UTC))
-    click.echo(f"{len(days)} days removed", err=True)
+    click.echo(f"Deleted {len(days)} days", err=True)
 
 
 def _history(root: str) -> History:

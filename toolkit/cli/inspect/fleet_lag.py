@@ -1,4 +1,4 @@
-"""`offsetbook fleet-lag`: everything about the offsets of many clusters, computed by Spark."""
+"""`offsetbook fleet-lag`: lag, status, trend and expiry of many clusters, computed by Spark."""
 
 from __future__ import annotations
 
@@ -31,15 +31,24 @@ ALL = "activity", "groups", "leftovers", "partitions"
 @CLUSTERS
 @groups_option(" Default: all groups.")
 @click.option("--show", type=click.Choice(ALL), default="groups", show_default=True)
-@click.option("--window", default="10m", show_default=True, help="How far back trends look.")
+@click.option(
+    "--window",
+    default="10m",
+    show_default=True,
+    help=("Time window for trends, such as 10m or 1h."),
+)
 @click.option(
     "--history",
     metavar="URL",
-    help="Folder or URL where results are kept as Parquet; later runs read only what is new.",
+    help="Directory or URL for Parquet results; later runs read only new records.",
 )
-@click.option("--full", is_flag=True, help="Read everything, also where only new records suffice.")
-@click.option("--master", help="Spark master. Default: embedded in this process.")
-@click.option("--help-columns", is_flag=True, help="Show what the columns mean, and exit.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help=("Read everything, even where an incremental read would be enough."),
+)
+@click.option("--master", help="Spark master URL. Default: local Spark in this process.")
+@click.option("--help-columns", is_flag=True, help="Show column descriptions and exit.")
 @OUTPUT
 @QUIET
 def command(  # noqa: PLR0913 - one a flag
@@ -57,9 +66,9 @@ def command(  # noqa: PLR0913 - one a flag
     quiet: bool,
 ) -> None:
     """
-    Show lag, status and trend of every group of every cluster, the most behind first.
+    Show lag, status and trend of every group on every cluster, largest lag first.
 
-    A table has the columns that matter most; json and csv have all.
+    The table shows the main columns; json and csv have all columns.
     """
     if help_columns:
         _show_columns(show, output)
@@ -89,7 +98,7 @@ def command(  # noqa: PLR0913 - one a flag
 
 
 def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
-    """Return the rows of groups that have or match one of the names; raises NotFound for none."""
+    """Return the rows of groups that match one of the names; raises NotFound for none."""
     from toolkit.model import Group, GroupState, GroupType, select_groups
 
     if not names:
@@ -100,8 +109,8 @@ def _chosen(frame: pd.DataFrame, names: tuple[str, ...]) -> pd.DataFrame:
     chosen, missing = select_groups(groups, names)
     if missing:
         raise NotFound(
-            f"no group with committed offsets has or matches the name {missing[0]!r}",
-            hint="'offsetbook groups list' shows the names",
+            f"no group with committed offsets matches {missing[0]!r}",
+            hint="list the names with 'offsetbook groups list'",
         )
     return frame[frame["group"].isin([group.group_id for group in chosen])]
 

@@ -77,8 +77,8 @@ def _say_groups(snapshot: Snapshot) -> None:
         why = group.unreadable_subscription
         members = counted(len(group.members), "member") if group.described else "unknown members"
         click.echo(
-            f"{snapshot.cluster}: group {printable(group.group_id)} is {group.type}, "
-            f"{group.state}, has {members} and subscribes to "
-            + (f"topics that cannot be told: {why}" if why else printable(topics)),
+            f"{snapshot.cluster}: group {printable(group.group_id)}: type {group.type}, state "
+            f"{group.state}, {members}, subscription: "
+            + (f"unknown ({why})" if why else printable(topics)),
             err=True,
         )

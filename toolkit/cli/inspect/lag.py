@@ -1,4 +1,4 @@
-"""`offsetbook lag`: how far groups are behind."""
+"""`offsetbook lag`: lag per group or per partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.cli.reading import read_clusters
 @scope_options
 @click.option("--by", type=click.Choice(["group", "partition"]), default="group", show_default=True)
 def command(scope: Scope, *, by: str) -> None:
-    """Show lag in records, the most behind first; a partition without a commit has none."""
+    """Show lag in records, largest first. Partitions without a committed offset have none."""
     from toolkit.planning.frames.snapshot_frames import offsets_frame
     from toolkit.planning.lag.lag import lag_by_group, with_lag
 

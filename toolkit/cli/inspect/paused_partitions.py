@@ -1,4 +1,4 @@
-"""`offsetbook paused-partitions`: what is paused, by whom, since when and until when."""
+"""`offsetbook paused-partitions`: paused partitions, by whom, since when and until when."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 @click.command("paused-partitions")
 @scope_options
-@click.option("--all-groups", is_flag=True, help="All groups: the default, said.")
+@click.option("--all-groups", is_flag=True, help="All groups (the default).")
 def command(scope: Scope, *, all_groups: bool) -> None:
     """
-    Show the paused partitions of groups, as their brokers tell, whoever paused them.
+    List paused partitions as reported by the brokers, regardless of who paused them.
 
-    `how` says whether a process of ours keeps the hold up (held), somebody else's does or nobody
-    knows whose (foreign), or ours is gone, so that it ends by itself (half-dead).
+    `how` is `held` (your keeper is running), `foreign` (another user or host, or unknown) or
+    `half-dead` (your keeper is gone; the hold ends at the session timeout).
     """
     if all_groups and scope.groups:
-        raise UsageError("--group and --all-groups exclude each other", hint="leave one out")
+        raise UsageError("--group and --all-groups are mutually exclusive", hint="use only one")
     reading = read_clusters(scope)
     write_frames([paused(snapshot, scope.fleet) for snapshot in reading.snapshots], scope.output)
     write_problems(reading.snapshots)
@@ -39,7 +39,7 @@ def command(scope: Scope, *, all_groups: bool) -> None:
 
 
 def paused(snapshot: Snapshot, fleet: Path | None) -> pd.DataFrame:
-    """Return what is paused in the groups of a snapshot."""
+    """Return the paused partitions of the groups in a snapshot."""
     from toolkit.journeys.paused import find_paused
     from toolkit.storage.state_folder import state_dir
 

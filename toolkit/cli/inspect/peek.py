@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from toolkit.model import Cluster, TopicPartition
 
 CHARACTERS_IN_A_TABLE = 200
-MOST_LAGGING = 5  # partitions that are looked at where none is named
+MOST_LAGGING = 5  # partitions that are read by default
 
 
 @click.command("peek")
 @FLEET
 @CLUSTER
-@click.option("--group", required=True, metavar="NAME", help="The group's name.")
-@topics_option(" Default: where most records wait, at most 5 partitions.")
+@click.option("--group", required=True, metavar="NAME", help="Group name.")
+@topics_option(" Default: the partitions with the largest lag, at most 5.")
 @click.option("--before", type=click.IntRange(0, 50), default=1, show_default=True)
 @click.option("--after", type=click.IntRange(1, 50), default=2, show_default=True)
 @OUTPUT
@@ -44,9 +44,9 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     """
     Show the records before and after a group's committed offsets.
 
-    Key, value and headers are JSON, text or hex by what they are; long ones are cut, and `notes`
-    says so. `next` is the record that the group reads next. Nothing joins the group, nothing is
-    committed. Records of open and aborted transactions are shown too.
+    Key, value and headers are shown as JSON, text or hex; long ones are truncated (see `notes`).
+    `next` marks the next record the group will read. This command does not join the group and
+    commits nothing. Records of open and aborted transactions are included.
     """
     from toolkit.journeys.cluster_access import find_cluster
     from toolkit.kafka_io.logs.records_around import read_records_around
@@ -69,7 +69,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
 def _positions(
     cluster: Cluster, group: str, topics: tuple[str, ...], *, quiet: bool
 ) -> dict[TopicPartition, int]:
-    """Return the committed offsets to look around; raises NotFound where there are none."""
+    """Return the committed offsets to read around; raises NotFound if there are none."""
     from toolkit.kafka_io.one_group import read_one_group
     from toolkit.model import TopicPartition
     from toolkit.planning.frames.snapshot_frames import offsets_frame
@@ -86,21 +86,21 @@ def _positions(
     if scopes:
         chosen = {p: at for p, (at, _) in committed.items() if any(p in s for s in scopes)}
     else:
-        # What has no lag may be outside of its log: that is worth a look, too.
+        # An offset without a lag may be out of range: include it.
         chosen = {p: at for p, (at, lag) in committed.items() if lag != 0}
     if not chosen:
-        what = ", ".join(topics) if topics else "partitions where records wait"
+        what = ", ".join(topics) if topics else "partitions with lag"
         raise NotFound(
-            f"group {printable(group)!r} has committed nothing of: {what}",
-            hint="name others with --topic; 'offsetbook groups describe' shows what is committed",
+            f"group {printable(group)!r} has no committed offset for {what}",
+            hint="use another --topic; see 'offsetbook groups describe'",
         )
     shown = chosen if scopes else dict(list(chosen.items())[:MOST_LAGGING])
     if len(shown) < len(chosen) and not quiet:
         more = len(chosen) - len(shown)
-        click.echo(f"{more} more partitions have records waiting; --topic names them", err=True)
+        click.echo(f"{more} more partitions have lag; select them with --topic", err=True)
     return shown
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:
-    """Leave out what only programs need; one line has to do for each record."""
+    """Drop columns for programs; a table has one line per record."""
     return frame.drop(columns=["cluster", "group", "key_form", "key_bytes", "value_bytes"])

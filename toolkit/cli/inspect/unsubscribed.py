@@ -1,4 +1,4 @@
-"""`offsetbook unsubscribed`: committed offsets that no member subscribes to."""
+"""`offsetbook unsubscribed`: unsubscribed offsets of live groups."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def command(scope: Scope) -> None:
     """
     Find committed offsets of topics that no member of a live group subscribes to (KIP-496).
 
-    Until they expire, their lag grows. Groups about which this cannot be said are named on stderr,
-    with why.
+    Their lag grows until they expire. Groups whose subscription is unknown are listed on stderr
+    with the reason.
     """
     from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
 
-    # Every group is read, also for some: who else reads a topic is known only then.
+    # All groups are read even for some: `also_read_by` needs them.
     reading = read_clusters(scope, commit_times=True, whole=True)
     found = [
         find_unsubscribed(snapshot, groups=scope.groups)
@@ -34,7 +34,7 @@ def command(scope: Scope) -> None:
     if not scope.quiet:
         for row in (row for result in found for row in result.left_out.to_dict("records")):
             name = printable(row["group"])
-            click.echo(f"left out: {row['cluster']} group {name}: {row['why']}", err=True)
+            click.echo(f"Skipped {row['cluster']} group {name}: {row['why']}", err=True)
         if not any(len(result.rows) for result in found) and reading.snapshots:
             click.echo("no unsubscribed offsets found", err=True)
     write_problems(reading.snapshots)

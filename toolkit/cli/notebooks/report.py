@@ -12,18 +12,18 @@ import click
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to write it. Default: beside the notebook, as .html.",
+    help="Output file. Default: the notebook's name with .html.",
 )
 def command(notebook: Path, output: Path | None) -> None:
     """
-    Write an executed NOTEBOOK as one HTML file that asks the network for nothing.
+    Write an executed NOTEBOOK as one self-contained HTML file (no network access).
 
-    Also one that failed or was only run in part: the failing step stands on top. What `offsetbook
-    run` left beside the notebook (result.json) is used where it is there.
+    Works for failed or partly executed notebooks: the failing step is shown first. Uses result.json
+    next to the notebook, if present.
     """
     from toolkit.runner.report_of import report_of
 
     html = output or notebook.with_suffix(".html")
     status = report_of(notebook, html)
-    click.echo(f"the notebook's run: {status}", err=True)
+    click.echo(f"status of the notebook's run: {status}", err=True)
     click.echo(html)

@@ -1,4 +1,4 @@
-"""`offsetbook run`: run a runbook or a notebook headlessly and leave a report."""
+"""`offsetbook run`: run a runbook or a notebook headless and write an HTML report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What is to be run, with what, and how it is told."""
+    """Notebook or runbook to run, parameters and output options."""
 
     name: str
     parameters: tuple[tuple[str, str], ...]
@@ -49,42 +49,38 @@ def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     metavar="NAME=VALUE",
     multiple=True,
     callback=_split,
-    help="A parameter of the notebook; repeat it for a list.",
+    help="Set a notebook parameter; repeat it for list values.",
 )
 @click.option(
     "-f",
     "--parameters-file",
     type=click.Path(path_type=Path),
-    help="YAML lines `name: value`; what -p gives as well goes before it.",
+    help="YAML file with `name: value` lines; -p overrides it.",
 )
 @click.option(
     "--cluster",
     "clusters",
     multiple=True,
     metavar="NAME",
-    help="Of a runbook: only this cluster of those on its page; repeatable.",
+    help="Runbooks only: run on this cluster of the page; repeatable.",
 )
-@click.option(
-    "--dry-run", is_flag=True, help="Of a runbook: change nothing, whatever its page allows."
-)
+@click.option("--dry-run", is_flag=True, help="Runbooks only: dry run, whatever the page allows.")
 @click.option(
     "--output-dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Where the run's folder is made.",
+    help="Parent directory of the run directory.",
 )
 @click.option(
     "--output",
     type=click.Choice(["table", "json"]),
     default="table",
     show_default=True,
-    help="What stands on stdout afterwards: the outcome, or all of it as JSON.",
+    help="Output format: summary or full JSON result.",
 )
-@click.option("--quiet", is_flag=True, help="Do not name the steps on stderr.")
-@click.option(
-    "--help-parameters", is_flag=True, help="List the parameters of the notebook and run nothing."
-)
+@click.option("--quiet", is_flag=True, help="Do not print steps to stderr.")
+@click.option("--help-parameters", is_flag=True, help="Show the notebook's parameters and exit.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -95,16 +91,16 @@ def command(
     **given: object,
 ) -> None:
     """
-    Run a runbook, or a notebook, headlessly and leave a report.
+    Run a runbook or a notebook headless and write an HTML report.
 
-    A runbook is a page in runbooks/, by its name or path; it is run on each of its clusters. A
-    notebook is a path, or the beginning of a name in notebooks/: `20` is enough.
+    A runbook is the name of a page in runbooks/, or a path; it runs on each of its clusters. A
+    notebook is a path, or a prefix of a name in notebooks/, such as `20`.
 
-    A run's folder holds the executed notebook, report.html, run.log and result.json. Exit codes:
-    0 done or nothing to do, 1 failed, 2 wrong usage, 3 blocked by a guard-rail or a limit, 4 partly
-    applied, or not all could be read.
+    The run directory contains the executed notebook, report.html, run.log and result.json. Exit
+    codes: 0 done or nothing to do, 1 failed, 2 usage error, 3 blocked by a guard rail or a limit, 4
+    partly applied, or incomplete read.
     """
-    # Slower to import than `--help` may take.
+    # Imported late: too slow for `--help`.
     from toolkit.runbooks.catalogue import find_runbook
     from toolkit.runner.parameters import read_texts
 
@@ -134,7 +130,7 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
         if not close:
             raise
         raise UsageError(
-            f"There is no runbook or notebook {request.name!r}", hint=f"did you mean {close[0]!r}?"
+            f"no runbook or notebook named {request.name!r}", hint=f"did you mean {close[0]!r}?"
         ) from exc
     declared = read_parameters(path)
     if help_parameters:
@@ -142,7 +138,8 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
         return 0
     if request.clusters or request.dry_run:
         raise UsageError(
-            "--cluster and --dry-run are for runbooks", hint="-p cluster=NAME -p dry_run=true"
+            "--cluster and --dry-run apply to runbooks only",
+            hint=("use -p cluster=NAME -p dry_run=true"),
         )
     result = run_notebook(
         path,
@@ -164,7 +161,7 @@ def _print_step(step: CellStep) -> None:
 
 
 def refresh(output_dir: Path) -> None:
-    """Bring the list of runs up to date; a run is no worse where that cannot be done."""
+    """Update the list of runs; a failure does not affect the run."""
     from toolkit.runner.past_runs import refresh_index
 
     try:
@@ -178,12 +175,12 @@ def _print_result(result: RunResult, output: str) -> None:
         click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
         return
     click.echo(f"{result.status}: {printable(result.said)}".rstrip(": "))
-    # Without a report the folder still holds the executed notebook.
+    # Without a report, the directory still has the executed notebook.
     click.echo(result.folder / result.report if result.report else result.folder)
 
 
 def print_parameters(name: str, parameters: tuple[Parameter, ...]) -> None:
-    """Print what a notebook or runbook may be given."""
+    """Print the parameters of a notebook or runbook."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text

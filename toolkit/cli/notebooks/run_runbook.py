@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def show_parameters(path: Path) -> int:
-    """Print what a runbook may be given."""
+    """Print the parameters of a runbook."""
     page = read_runbook(path)
     may_give = [
         replace(parameter, default=page.parameters.get(parameter.name, parameter.default))
@@ -40,7 +40,7 @@ def show_parameters(path: Path) -> int:
 
 
 def run_runbook(path: Path, request: RunRequest) -> int:
-    """Run a runbook, tell how it ended, and return the exit code."""
+    """Run a runbook, print its results, and return the exit code."""
     page = read_runbook(path)
     values = values_of(page, request.parameters, dry_run=request.dry_run)
     orders = [
@@ -64,11 +64,11 @@ def run_runbook(path: Path, request: RunRequest) -> int:
 
 
 def _clear_up(page: Runbook, output_dir: Path) -> None:
-    """Remove old runs where the page says so, and bring the list of runs up to date."""
+    """Delete old runs as the page requires, and update the list of runs."""
     if not output_dir.is_dir():
         return
     if page.keep_for:
-        with suppress(OSError):  # the runs that are listed are those that are still there
+        with suppress(OSError):  # list only the remaining runs
             remove_old(output_dir, page.name, older_than=page.keep_for)
     refresh(output_dir)
 
@@ -97,7 +97,7 @@ def _print(page: Runbook, ended: Sequence[Ended], output: str) -> None:
 
 
 def _note(problem: str, ended: Sequence[Ended]) -> None:
-    """Say that a notice failed, on the screen and in the log of every run."""
+    """Report a failed notification, on stderr and in the log of every run."""
     click.echo(f"note: {printable(problem)}", err=True)
     for one in ended:
         if one.result and (folder := Path(one.result["folder"])) and (folder / LOG_NAME).is_file():

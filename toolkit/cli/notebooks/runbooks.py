@@ -1,4 +1,4 @@
-"""`offsetbook runbooks`: the runbooks that there are, and whether each can be used."""
+"""`offsetbook runbooks`: list and validate runbooks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from toolkit.cli.output import printable
 
 @click.command("runbooks")
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--write", is_flag=True, help="Write the list into README.md of the folder.")
+@click.option("--write", is_flag=True, help="Update the list in the folder's README.md.")
 @OUTPUT
 def command(*, folder: Path | None, write: bool, output: str) -> None:
     """
-    List the runbooks of FOLDER (default: runbooks) and say what is wrong with their pages.
+    List the runbooks in FOLDER (default: runbooks) and validate them.
 
-    Exit code 2 where a page cannot be used.
+    Exit code 2 if a page is invalid.
     """
     import pandas as pd
 

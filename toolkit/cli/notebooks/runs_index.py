@@ -13,8 +13,8 @@ def command(folder: Path) -> None:
     """
     Write FOLDER/index.html, which lists the runs in FOLDER (default: runs), newest first.
 
-    `offsetbook run` does so after each run. The page is one file that asks the network for nothing;
-    a run whose result.json is missing or broken is a row that says so.
+    `offsetbook run` updates it after each run. The page is self-contained. A run with a missing or
+    broken result.json is listed as such.
     """
     from toolkit.runner.past_runs import refresh_index
 

@@ -44,7 +44,7 @@ def admin_settings(cluster: Cluster) -> dict[str, Any]:
     if protocol not in PROTOCOLS:
         raise FleetFileError(
             f"cluster {cluster.name}: security.protocol {protocol!r} is unknown",
-            hint=f"one of {', '.join(sorted(PROTOCOLS))}",
+            hint=f"use one of {', '.join(sorted(PROTOCOLS))}",
         )
     arguments = {ADMIN_NAMES[name]: value for name, value in resolved.items()}
     servers = [
@@ -72,7 +72,7 @@ def bootstrap_servers(cluster: Cluster) -> list[tuple[str, int]]:
             raise FleetFileError(
                 f"cluster {cluster.name}: bootstrap.servers has {server.strip()!r}, "
                 "which is not host:port",
-                hint="correct it in the fleet file",
+                hint="fix it in the fleet file",
             )
         found.append((parts[1].strip("[]"), int(parts[2])))
     return found
@@ -84,12 +84,12 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
         if name not in ADMIN_NAMES:
             raise FleetFileError(
                 f"cluster {cluster.name}: unknown setting {name!r}",
-                hint=f"one of {', '.join(sorted(ADMIN_NAMES))}",
+                hint=f"use one of {', '.join(sorted(ADMIN_NAMES))}",
             )
         if name in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
             raise FleetFileError(
-                f"cluster {cluster.name}: {name} holds a secret itself",
-                hint="give a reference instead: ${env:NAME} or ${file:/path}",
+                f"cluster {cluster.name}: {name} contains a plaintext secret",
+                hint="use a reference: ${env:NAME} or ${file:/path}",
             )
         resolved[name] = _look_up(cluster, name, value)
         if name.endswith(".location"):
@@ -103,7 +103,7 @@ def _look_up(cluster: Cluster, name: str, value: str) -> str:
     except LookupError as exc:
         raise FleetFileError(
             f"cluster {cluster.name}: {name} refers to {exc}",
-            hint="provide it, or correct the reference in the fleet file",
+            hint="provide it, or fix the reference in the fleet file",
         ) from exc
 
 
@@ -111,5 +111,5 @@ def _check_readable(cluster: Cluster, name: str, path: str) -> None:
     if not os.access(path, os.R_OK):
         raise FleetFileError(
             f"cluster {cluster.name}: {name} names {path}, which cannot be read",
-            hint="correct the path in the fleet file",
+            hint="fix the path in the fleet file",
         )

@@ -1,5 +1,5 @@
 """
-One door to a cluster's brokers: protocol requests out, responses in, errors in our own words.
+Connection to a cluster's brokers: send protocol requests and translate errors.
 
 The client's low-level sending is not public API, so it is touched in this module only.
 """
@@ -240,8 +240,8 @@ def _open(**settings: Any) -> KafkaAdminClient:
 def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
     if not isinstance(exc, kafka.errors.KafkaError):
         return UsageError(
-            f"cluster {cluster.name}: its settings cannot be used: {exc}",
-            hint="correct them in the fleet file",
+            f"cluster {cluster.name}: invalid settings: {exc}",
+            hint="fix them in the fleet file",
         )
     if refused := why_login_refused(cluster):
         return BrokerRefused(
@@ -257,9 +257,7 @@ def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
 def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitError:
     doing = f"{type(request).__name__.removesuffix('Request')} on cluster {cluster.name}"
     if isinstance(exc, kafka.errors.UnsupportedVersionError):
-        return BrokerRefused(
-            f"{doing}: its brokers do not offer this request; they are too old for it"
-        )
+        return BrokerRefused(f"{doing}: not supported by this broker version")
     # The client's own time-out is of the family of broker errors, though no broker said anything.
     silent = isinstance(exc, kafka.errors.RequestTimedOutError)
     if isinstance(exc, kafka.errors.BrokerResponseError) and not silent:

@@ -105,7 +105,7 @@ def _failure(group_id: str, entry: Any) -> _Failure:
 
 
 def _left_out(group_id: str) -> _Failure:
-    return _Failure(group_id, "the broker's answer left it out", retry=True)
+    return _Failure(group_id, "missing in the broker's response", retry=True)
 
 
 def find_coordinators(connection: Connection, group_ids: Sequence[str]) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Why a cluster did not answer: nothing listens, TLS or another login is expected, not Kafka."""
+"""Explain why a cluster cannot be reached: no listener, TLS or login mismatch, not Kafka."""
 
 from __future__ import annotations
 
@@ -51,24 +51,24 @@ def why_unreachable(cluster: Cluster) -> tuple[str, str]:
         with socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
             pass
     except (socket.gaierror, UnicodeError):  # the latter where it could not even be asked for
-        return f"host name {host!r} is not known", "correct bootstrap.servers in the fleet file"
+        return f"unknown host name {host!r}", "fix bootstrap.servers in the fleet file"
     except OSError as exc:
         reason = exc.strerror or str(exc) or type(exc).__name__
-        return f"nobody listens there ({reason})", "check the address, and that the broker is up"
+        return f"cannot connect ({reason})", "check the address, and that the broker is up"
     uses_tls = cluster.settings.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
     speaks_tls = _speaks_tls(host, port)
     if speaks_tls and not uses_tls:
         return (
-            "the listener expects TLS and was spoken to in plain text",
+            "the listener expects TLS, but the client connected in plaintext",
             "set security.protocol to SSL or SASL_SSL in the fleet file",
         )
     if uses_tls and not speaks_tls:
         return (
-            "the listener does not speak TLS",
+            "the listener does not use TLS",
             "set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the TLS port",
         )
     return (
-        "something listens there but did not answer as a Kafka broker",
+        "the port is open, but it did not respond like a Kafka broker",
         "check the port, security.protocol and certificates",
     )
 

@@ -11,7 +11,7 @@ ASK_AGAIN = frozenset({14, 15, 16})  # the coordinator is loading, not available
 def reason(code: int, message: str | None = None) -> str:
     """What an error code means: the broker's own words where it sent any, and always the name."""
     error = kafka.errors.for_code(code)
-    words = message or error.description or "an error this client does not know"
+    words = message or error.description or "unknown error"
     return f"{words.rstrip('.')} ({error.message}, code {code})"
 
 

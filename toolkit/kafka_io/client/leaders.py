@@ -29,7 +29,7 @@ class LogLeader(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a leader said of one partition: its entry without an error, or in words why not."""
+    """A leader's response for one partition: the entry, or the error as text."""
 
     about: Any
     partition: TopicPartition
@@ -109,7 +109,7 @@ def ask_leaders(
         for partition in chunk:
             entry = answered.get(partition)
             if entry is None:
-                yield Told(about, partition, "the broker's answer left it out")
+                yield Told(about, partition, "missing in the broker's response")
             elif entry.error_code != NO_ERROR:
                 yield Told(about, partition, reason(entry.error_code))
             else:

@@ -15,7 +15,7 @@ from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.model import Commit, Problem, TopicPartition
 
 UNSTABLE_OFFSET_COMMIT = 88
-FIRST_COMMIT = "an open transaction is about to make the first commit here"
+FIRST_COMMIT = "an open transaction has the first commit of this partition pending"
 MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
 
 

@@ -57,7 +57,9 @@ def describe_groups(
         else:
             yield group
             yield Problem(
-                "members", f"groups of type {group.type} are unknown here", group.group_id
+                "members",
+                f"group type {group.type} is not supported by this version",
+                group.group_id,
             )
     for type_, groups in by_call.items():
         yield from _describe(connection, groups, type_, topics)
@@ -104,7 +106,7 @@ def _classic(group: Group, entry: Any, _topics: TopicNames) -> Group:
 def _classic_member(entry: Any, protocol_type: str) -> Member:
     if protocol_type != "consumer":
         subscription = Subscription(
-            unreadable=f"members speak the protocol {protocol_type!r}, not a consumer's"
+            unreadable=f"protocol type is {protocol_type!r}, not 'consumer'"
         )
     elif not entry.member_metadata:
         # The broker hands out join metadata only while the group is Stable.

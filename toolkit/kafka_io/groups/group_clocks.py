@@ -1,4 +1,4 @@
-"""When groups became Empty and when they committed: the clocks by which offsets expire."""
+"""Read when groups became Empty and when they committed, as inputs for offset expiry."""
 
 from __future__ import annotations
 

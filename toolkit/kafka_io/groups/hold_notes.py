@@ -1,5 +1,5 @@
 """
-What a hold writes about itself where the broker shows it to everybody, as one line of JSON.
+Encode and decode the JSON note of a hold, stored in a field that group descriptions show.
 
 A KIP-848 holder has it in its rack id, the holder in a classic group in the user data of its own
 assignment, together with what is paused there. Anybody may write anything in either place, so

@@ -1,4 +1,4 @@
-"""When logs reached some offsets: many time look-ups, in few rounds for a whole cluster."""
+"""Find when logs reached given offsets, by ListOffsets with timestamps, in few rounds."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def read_offsets_at(
         elif entry.offset == NO_OFFSET:
             found[partition] = None
         elif (timestamp := from_ms(entry.timestamp)) is None:
-            failed[partition] = f"record {entry.offset} has a time that is in no calendar"
+            failed[partition] = f"record {entry.offset} has a timestamp that is out of range"
         else:
             found[partition] = TimedOffset(entry.offset, timestamp)
     problems = [Problem("offsets by time", why, None, *key) for key, why in failed.items()]

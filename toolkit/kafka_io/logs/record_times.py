@@ -1,4 +1,4 @@
-"""When the records at some offsets were written: a position in time instead of in numbers."""
+"""Read the timestamps of the records at given offsets."""
 
 from __future__ import annotations
 

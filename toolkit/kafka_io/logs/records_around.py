@@ -1,5 +1,5 @@
 """
-A look at the records before and after an offset, which leaves nothing behind.
+Fetch the records around an offset without committing or joining a group.
 
 Nothing joins a group and nothing is committed. What a record holds may be anything and of any
 size: of each field only the first bytes are kept, of the whole no more than some megabytes, and a
@@ -87,7 +87,7 @@ def read_records_around(
     Raises ClusterUnreachable where nobody answers, BrokerRefused where the client cannot be made.
     """
     wanted = dict(islice(sorted(positions.items()), MOST_POSITIONS))
-    too_many = f"only {MOST_POSITIONS} partitions are looked at in one go"
+    too_many = f"at most {MOST_POSITIONS} partitions are read at once"
     problems = [Problem(WHAT, too_many, None, *p) for p in positions if p not in wanted]
     with Connection(cluster) as connection:
         logs, unknown = read_log_offsets(connection, wanted)
@@ -128,9 +128,9 @@ class _Window(NamedTuple):
 def _window(log: LogOffsets, offset: int, before: int, after: int) -> _Window | str:
     """Return what is to be read around an offset, or why nothing can be."""
     if log.log_start is None or log.log_end is None:
-        return "where its log begins and ends is not known"
+        return "its log start and end offsets are unknown"
     if offset > log.log_end:
-        return f"offset {offset:,} lies beyond the log end {log.log_end:,}"
+        return f"offset {offset:,} is past the log end offset {log.log_end:,}"
     start = max(log.log_start, offset - before * GAPS)
     return _Window(start, log.log_end, offset, before, after)
 
@@ -193,9 +193,9 @@ def _read(consumer: Consumer, reading: _FetchedRecords) -> None:
     while reading.waiting:
         now = time.monotonic()
         if now > min(stop_at, give_up_at):
-            reading.give_up("no answer within some seconds")
+            reading.give_up("no response within a few seconds")
         elif reading.size_bytes > MOST_BYTES:
-            reading.give_up(f"not read further: {MOST_BYTES // 2**20} MiB were read already")
+            reading.give_up(f"stopped after reading {MOST_BYTES // 2**20} MiB")
         # One at a time: whatever has been fetched would be copied at once.
         # And not by its truth: a message is as long as its value, so a tombstone is false.
         elif (message := consumer.poll(0.05)) is not None:

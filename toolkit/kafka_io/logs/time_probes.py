@@ -1,5 +1,5 @@
 """
-Which times to ask a log for, so that few questions tell when the records at many offsets came.
+Choose timestamps for ListOffsets so that few requests date many offsets.
 
 Pure: it decides, `log_times` asks. An answer to "the first record at or after T" is the offset and
 the time of a record that is younger than all before it. What is looked for is how young the log had
@@ -78,7 +78,7 @@ class Brackets(NamedTuple):
 
 
 class Lines:
-    """Times so close to one another that to lie between two of them is precise enough."""
+    """Grid of timestamps; an offset located between two neighbours is dated precisely enough."""
 
     def __init__(self, now: int, *, within_s: float, within_share: float) -> None:
         """Cut the time before `now`: finely near it, coarser the older it gets."""

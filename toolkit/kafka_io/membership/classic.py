@@ -88,7 +88,7 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Hear one's assignment; the leader says everybody's."""
+    """SyncGroup: fetch the member's assignment; the leader sends all assignments."""
 
     member_id: str
     generation: int

@@ -39,7 +39,7 @@ class HeartbeatResult:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeat:
-    """A heartbeat: epoch 0 joins, -1 leaves; what is None has not changed since the last one."""
+    """ConsumerGroupHeartbeat: epoch 0 joins, -1 leaves; None means unchanged."""
 
     member_id: str
     epoch: int

@@ -1,4 +1,4 @@
-"""A group's own configuration, and the topics of a cluster: what any broker knows."""
+"""Requests for group configuration and topic lists, to any broker."""
 
 from __future__ import annotations
 

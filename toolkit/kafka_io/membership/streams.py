@@ -1,4 +1,4 @@
-"""Requests about a streams group (KIP-1071): who reads what, and have members leave."""
+"""Describe a streams group (KIP-1071) and remove members from it."""
 
 from __future__ import annotations
 

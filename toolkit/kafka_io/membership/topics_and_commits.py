@@ -1,4 +1,4 @@
-"""What a member has to know about the rest of the world: topics, and what the group committed."""
+"""Requests for topic metadata and committed offsets that a member needs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Numbers and texts inside a column of byte strings, taken out of all rows at once.
+Decode integers and strings from a column of byte strings, vectorised.
 
 A column is an Arrow array of binary: one buffer of bytes and the positions where rows begin. The
 caller knows what lies within its row; for other rows the number it gets has no meaning.

@@ -1,5 +1,5 @@
 """
-Some records of one partition of `__consumer_offsets`, with what all that reads them needs to know.
+A batch of `__consumer_offsets` records, with what was decoded from their keys and values.
 
 Most keys come again and again, so types and groups are read once from each distinct key.
 """

@@ -1,5 +1,5 @@
 """
-The newest, the greatest and the least of the rows of each key, without a loop.
+Vectorised per-key reductions: newest row, maximum and minimum.
 
 Keys are given as *codes*: numbers from 0 on, one for each distinct key.
 """

@@ -213,7 +213,7 @@ def _consumer(group: _GroupRecords) -> _GroupDescription:
             *(member.topics for member in members.values()),
             *(resolved[pattern] for pattern in patterns & resolved.keys()),
         ),
-        unreadable=f"the pattern {unresolved[0]!r} is not resolved yet" if unresolved else "",
+        unreadable=f"pattern {unresolved[0]!r} is not resolved yet" if unresolved else "",
     )
 
 
@@ -224,11 +224,11 @@ def _streams(group: _GroupRecords) -> _GroupDescription:
     state = _state(members, group.many[STREAMS_CURRENT], epoch, group.one.get(STREAMS_TARGET, 0))
     unreadable = ""
     if members and topology is None:
-        state, unreadable = GroupState.NOT_READY, "its topology is not known yet"
+        state, unreadable = GroupState.NOT_READY, "the topology is not known yet"
     elif members and topology and topology.epoch != validated:
         state = GroupState.NOT_READY
     if members and topology and topology.patterns:
-        unreadable = "its topology has a pattern of source topics"
+        unreadable = "the topology has a pattern of source topics"
     topics = topology.topics if members and topology else ()
     return _GroupDescription(
         len(members), state, epoch, "streams", subscribed=topics, unreadable=unreadable

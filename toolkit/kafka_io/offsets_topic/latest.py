@@ -186,7 +186,7 @@ def _newest_of_series(series: _RecentCommits, codes: Any, gone_until: Numbers) -
 
 
 def _once_in_order(key: Any, records: Numbers) -> Any:
-    """Return which elements to take, of those that lie together by key: each of the log once."""
+    """Return indices that drop duplicate records, in log order."""
     same, step = key[1:] == key[:-1], np.diff(records)
     if np.all(~same | (step > 0)):
         return slice(None)

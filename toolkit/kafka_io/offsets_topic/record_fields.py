@@ -67,13 +67,13 @@ class FieldReader:
                 if number >= 2**31:
                     break
                 return number
-        raise self.refusal("a number that does not fit")
+        raise self.refusal("a number out of range")
 
     def text(self) -> str:
         """Read a string that is not null."""
         text = self.nullable_text()
         if text is None:
-            raise self.refusal("nothing where a text must be")
+            raise self.refusal("a missing string")
         return text
 
     def nullable_text(self) -> str | None:
@@ -82,11 +82,11 @@ class FieldReader:
         if length < 0:
             return None
         if length > LONGEST_STRING:
-            raise self.refusal("a text that is too long")
+            raise self.refusal("a string that is too long")
         try:
             return self.take(length).decode()
         except UnicodeDecodeError:
-            raise self.refusal("a text that is not UTF-8") from None
+            raise self.refusal("a string that is not UTF-8") from None
 
     def blob(self) -> bytes:
         """Read a byte string that is not null."""
@@ -96,9 +96,9 @@ class FieldReader:
         """Read the length of an array or byte string that is not null."""
         length = self.uvarint() - 1 if self._flexible else self.int32()
         if length < 0:
-            raise self.refusal("nothing where a list must be")
+            raise self.refusal("a missing list")
         if length > len(self._data) - self._position:
-            raise self.refusal("a length that does not fit")
+            raise self.refusal("an invalid length")
         return length
 
     def list_of(self, read: Callable[[], Element]) -> list[Element]:
@@ -117,14 +117,14 @@ class FieldReader:
         for _ in range(self.uvarint()):
             tag, size = self.uvarint(), self.uvarint()
             if size != sizes.get(tag, size):
-                raise self.refusal("a tagged field of another size")
+                raise self.refusal("a tagged field with a wrong size")
             yield tag, self.take(size)
 
     def take(self, size: int) -> bytes:
         """Read some bytes."""
         end = self._position + size
         if end > len(self._data):
-            raise self.refusal("it ends too early")
+            raise self.refusal("truncated")
         found = self._data[self._position : end]
         self._position = end
         return found
@@ -132,7 +132,7 @@ class FieldReader:
     def end(self) -> None:
         """Make sure that nothing is left."""
         if self._position != len(self._data):
-            raise self.refusal("bytes after its end")
+            raise self.refusal("extra bytes at the end")
 
     def refusal(self, why: str) -> UnknownRecord:
         """Return the error for these bytes."""

@@ -151,8 +151,8 @@ class GroupWriter:
                 if answer is not None:
                     return answer
                 raise BrokerRefused(
-                    f"changing group {group_id} of cluster {self._connection.cluster.name}: "
-                    "no coordinator was found for it"
+                    f"changing group {group_id} of cluster {self._connection.cluster.name}: its "
+                    "coordinator was not found"
                 )
             self._coordinators.pop(group_id, None)
             time.sleep(RETRY_PAUSE_S)
@@ -227,7 +227,7 @@ def _commit_request(
 def _commit_reason(code: int) -> str:
     words = reason(code)
     return (
-        f"the group has members, and only they may commit: {words}"
+        f"the group has members, and only they can commit: {words}"
         if code == HAS_MEMBERS
         else words
     )

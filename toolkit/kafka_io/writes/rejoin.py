@@ -1,5 +1,5 @@
 """
-Restart the expiry clock of an idle classic group: a member of ours joins it and leaves at once.
+Reset the retention timer of an empty classic group by joining and leaving it.
 
 Such a group's offsets all expire a fixed time after it became Empty, whenever they were committed,
 and a commit from outside does not change that. Becoming Empty once more does. `toolkit.operate` is
@@ -65,14 +65,15 @@ def rejoin(connection: Connection, group: Group) -> None:
     """
     if group.type is not GroupType.CLASSIC:
         raise Blocked(
-            f"restarting the expiry clock of group {group.group_id}: it is not a classic group",
-            hint="commit its offsets once more instead",
+            f"cannot reset retention of group {group.group_id} by joining: it is not a classic "
+            "group",
+            hint="commit its offsets again instead",
         )
     if group.protocol_type not in PROTOCOLS:
         raise Blocked(
-            f"restarting the expiry clock of group {group.group_id}: its members speak "
-            f"{group.protocol_type!r}, of which we do not know how not to disturb them",
-            hint="start one of its own members for a moment",
+            f"cannot reset retention of group {group.group_id}: joining a group of protocol type "
+            f"{group.protocol_type!r} could disturb its members",
+            hint="start one of its own members briefly",
         )
     member = _RejoiningMember(connection, group)
     member.check_alone()
@@ -82,8 +83,10 @@ def rejoin(connection: Connection, group: Group) -> None:
         member.leave()
     if member.company:
         raise Blocked(
-            f"restarting the expiry clock of group {group.group_id}: somebody else joined it",
-            hint="it is live now, and offsets of what it reads do not expire",
+            f"cannot reset retention of group {group.group_id}: another member joined",
+            hint=(
+                "do nothing: the group is live now, and offsets of subscribed topics do not expire"
+            ),
         )
 
 
@@ -104,9 +107,9 @@ class _RejoiningMember:
         if state is GroupState.EMPTY and found.protocol_type == self._group.protocol_type:
             return
         raise Blocked(
-            f"restarting the expiry clock of group {self._group.group_id}: it is {state} "
-            f"and has {counted(len(found.members), 'member')}",
-            hint="plan again: it is not as it was",
+            f"cannot reset retention of group {self._group.group_id}: it is {state} and has "
+            f"{counted(len(found.members), 'member')}",
+            hint="make a new plan: the group has changed",
         )
 
     def join(self) -> None:
@@ -166,5 +169,5 @@ class _RejoiningMember:
     def _refuse(self, code: int) -> None:
         if code != NO_ERROR:
             raise BrokerRefused(
-                f"restarting the expiry clock of group {self._group.group_id}: {reason(code)}"
+                f"resetting retention of group {self._group.group_id}: {reason(code)}"
             )

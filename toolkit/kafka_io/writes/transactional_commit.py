@@ -1,5 +1,5 @@
 """
-Commit offsets for a group that is live: all of them or none, in a transaction of our own.
+Commit offsets for a live group atomically, in a transaction.
 
 A coordinator takes offsets without a member id inside a transaction also while the group has
 members, which it refuses outside of one (error 25). While the transaction is open, members that

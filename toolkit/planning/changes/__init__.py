@@ -1,1 +1,1 @@
-"""What each verb would change: facts and a request become a plan."""
+"""Planners: turn a request and the facts of a cluster into a plan, one module per verb."""

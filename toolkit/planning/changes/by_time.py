@@ -1,4 +1,4 @@
-"""A reset's target that goes by time."""
+"""Reset target: the first record at or after a timestamp."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from toolkit.planning.selection.index import Index
 
 
 class PastEnd(StrEnum):
-    """What becomes of a partition in which no record is as young as the time asked for."""
+    """What to do with a partition that has no record at or after the timestamp."""
 
-    LATEST = "latest"  # it goes to the end of the log
-    KEEP = "keep"  # it stays
-    FAIL = "fail"  # the plan is blocked
+    LATEST = "latest"  # reset it to the log end offset
+    KEEP = "keep"  # leave it unchanged
+    FAIL = "fail"  # block the plan
 
 
 @dataclass(frozen=True, slots=True)
 class ToDatetime(Target):
     """
-    To the first record at or after an instant, as the snapshot's `at_time` says.
+    To the first record at or after an instant, from the snapshot's `at_time`.
 
-    `asked` is how the time was asked for, such as "by-duration P1D".
+    `asked` is the request as given, such as "by-duration P1D".
     """
 
     at: datetime
@@ -35,46 +35,46 @@ class ToDatetime(Target):
 
     @property
     def words(self) -> str:
-        """The request in words, with what happens past the last record."""
+        """The request as text, with the handling past the last record."""
         asked = self.asked or f"to-datetime {_utc(self.at)}"
         return f"{asked} (past the end: {self.past_end})"
 
     def aim(self, place: TargetPlace, index: Index) -> Aim:
-        """Return the offset of the first record that is young enough."""
+        """Return the offset of the first record at or after the instant."""
         facts = index.snapshot
         if self.at > facts.taken_at:
-            return Aim(None, "")  # said once, for the plan as a whole
+            return Aim(None, "")  # reported once, for the whole plan
         if facts.at != self.at or place.partition not in facts.at_time:
             problem = index.log_problem(place.partition)
             why = f": {problem.why}" if problem else ""
-            why = f"its offset at {_utc(self.at)} is not known{why}"
+            why = f"offset at {_utc(self.at)} is unknown{why}"
             return Aim(None, why, "unreadable", Severity.BLOCK)
         found = facts.at_time[place.partition]
         if found is None:
             return self._past_end(place, index)
-        why = f"the first record since {_utc(self.at)} is of {_utc(found.timestamp)}"
+        why = f"first record at or after {_utc(self.at)} has timestamp {_utc(found.timestamp)}"
         if 0 < found.offset <= place.log_start and found.timestamp > self.at:
-            return Aim(found.offset, f"{why}; the log begins there", "before-log-start")
+            return Aim(found.offset, f"{why}; this is the log start", "before-log-start")
         return Aim(found.offset, why)
 
     def findings(self, index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield that the instant is still to come."""
+        """Yield a finding if the instant is in the future."""
         if self.at > (now := index.snapshot.taken_at):
-            why = f"{_utc(self.at)} is still to come: it is {_utc(now)} now"
+            why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
             yield Finding("in-the-future", Severity.BLOCK, why)
 
     def _past_end(self, place: TargetPlace, index: Index) -> Aim:
-        why = f"no record is as young as {_utc(self.at)}"
+        why = f"no record at or after {_utc(self.at)}"
         if self.past_end is PastEnd.LATEST:
             end = ToLatest().aim(place, index)
             return Aim(end.to, f"{why}: {end.why}", "past-end")
         if self.past_end is PastEnd.KEEP:
-            return Aim(None, f"{why}: the committed offset stays as it is", "past-end")
+            return Aim(None, f"{why}: committed offset unchanged", "past-end")
         return Aim(None, why, "past-end", Severity.BLOCK)
 
 
 def _utc(at: datetime) -> str:
-    """Write an instant so that milliseconds show only where there are any."""
+    """Format an instant in UTC, with milliseconds only if there are any."""
     utc = at.astimezone(UTC)
     text = utc.isoformat(" ", "milliseconds" if utc.microsecond else "seconds")
     return text.replace("+00:00", " UTC")

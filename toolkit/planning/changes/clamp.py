@@ -1,8 +1,8 @@
 """
-Where an offset lands that is wanted in a log, and what goes with it.
+Clamp an offset to a log, and adjust its leader epoch and metadata.
 
-Metadata is kept where an offset moves, except Kafka Streams' own, which holds the stream time of
-the old position: kept beside an older offset it would make the application drop records as late.
+Metadata is kept if an offset moves, except that of Kafka Streams, which contains the stream time of
+the old position: with an older offset it would make the application drop records as late.
 """
 
 from __future__ import annotations
@@ -16,26 +16,28 @@ from toolkit.model import LogOffsets
 from toolkit.plan import Position
 
 FIRST_EPOCH = 0
-STREAM_TIME_CLEARED = "the stream time of the old position is cleared"
+STREAM_TIME_CLEARED = "Kafka Streams commit metadata (stream time) cleared"
 
 
 def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
     """
-    Return the nearest position that a log has to one that was saved elsewhere, and why it moved.
+    Return the position in a log that is nearest to a saved one, and why it moved.
 
-    A leader epoch that the log cannot have, because the topic was made anew, is not kept. Takes a
-    log of which start and end are known.
+    A leader epoch newer than the log's, because the topic was re-created, is replaced. The start
+    and end of the log must be known.
     """
     start, end = log.log_start or 0, log.log_end or 0
     offset = min(max(wanted.offset, start), end)
     if offset == wanted.offset:
         if _can_have(wanted.leader_epoch, log):
             return wanted, ""
-        why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was made anew"
+        why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was re-created"
         return replace(wanted, leader_epoch=leader_epoch_at(log, offset)), why
-    where = f"the log start {start}" if wanted.offset < start else f"the log end {end}"
+    where = (
+        (f"the log start offset {start}") if wanted.offset < start else f"the log end offset {end}"
+    )
     side = "before" if wanted.offset < start else "past"
-    why = f"moved to {where}: {wanted.offset} is {side} it"
+    why = f"clamped to {where}: {wanted.offset} is {side} it"
     if is_stream_time(wanted.metadata):
         return Position(offset, leader_epoch_at(log, offset)), f"{why}; {STREAM_TIME_CLEARED}"
     return Position(offset, leader_epoch_at(log, offset), wanted.metadata), why
@@ -43,7 +45,7 @@ def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
 
 def is_stream_time(metadata: str) -> bool:
     """
-    Whether metadata is what Kafka Streams writes beside an offset, under either group protocol.
+    Return whether commit metadata was written by Kafka Streams, under either group protocol.
 
     It is Base64 of a version (1 or 2), the stream time in 8 bytes and, from 2 on, more
     (Kafka's `TopicPartitionMetadata`).
@@ -62,11 +64,11 @@ def _can_have(leader_epoch: int | None, log: LogOffsets) -> bool:
 
 def leader_epoch_at(log: LogOffsets, offset: int) -> int | None:
     """
-    Return the leader epoch to commit with an offset; None where it is not known for certain.
+    Return the leader epoch to commit with an offset; None if it is not known for certain.
 
     That is the epoch of the record before it, the last one that the group has consumed, or at the
-    log start the epoch of the record there. With None a client just reads on; with a wrong epoch
-    it would believe that the log was cut off below its position.
+    log start the epoch of the record there. With None a client simply continues; with a wrong epoch
+    it would conclude that the log was truncated below its position.
     """
     if log.log_start is None or log.log_end is None:
         return None
@@ -77,5 +79,5 @@ def leader_epoch_at(log: LogOffsets, offset: int) -> int | None:
     if index == len(log.epochs):
         return None
     epoch = log.epochs[index].leader_epoch
-    # Where the oldest epoch that is known begins is not known, unless none can be older.
+    # The start of the oldest known epoch is unknown, unless no epoch can be older.
     return epoch if index > 0 or epoch == FIRST_EPOCH else None

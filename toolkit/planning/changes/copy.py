@@ -1,8 +1,8 @@
 """
-Copy what one group has committed to another group of the same cluster, or rename a group.
+Plan a copy of committed offsets to another group of the same cluster, or a rename.
 
-The other group is new or idle. Offsets, leader epochs and metadata are copied as they are. To
-rename is to copy everything to a new group and then, once that is done, to delete the old one.
+The other group is new or empty. Offsets, leader epochs and metadata are copied unchanged. A rename
+copies everything to a new group and then deletes the old one.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from toolkit.planning.selection.scope import choose_partitions, parse_topics
 
 def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[str] = ()) -> Plan:
     """
-    Plan to commit for `target`, new or idle, what `source` has committed now.
+    Plan to commit the current offsets of `source` for `target`, a new or empty group.
 
-    `topics` are scopes (`TOPIC` or `TOPIC:0,1`); none means all. What else the target
-    has committed stays. Raises UsageError where a scope cannot be read, or a group is copied to
-    itself.
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`); none means all. Other offsets of the target stay.
+    Raises UsageError if a scope cannot be parsed, or a group is copied to itself.
     """
     scopes = parse_topics(topics)
     _check_names(source, target)
@@ -47,7 +46,7 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
         yield from about_source(facts, source, chosen.partitions)
         yield from is_new(facts, target)
         committed = facts.commits(source)
-        why = f"where {source} is"
+        why = f"committed offset of {source}"
         wanted = {p: (Position.of(committed[p]), why) for p in chosen.partitions if p in committed}
         yield from commit_step(facts, target, wanted)
 
@@ -58,10 +57,10 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
 
 def plan_rename(snapshot: Snapshot, *, source: str, target: str) -> Plan:
     """
-    Plan to move everything that an idle group has committed to a new name.
+    Plan to rename an empty group: copy all its offsets, then delete it.
 
-    Brokers cannot rename: the new group is made, and the old one is deleted after that was done
-    and read back. Raises UsageError where both names are the same.
+    Brokers cannot rename: the new group is created, and the old one is deleted after the copy was
+    verified. Raises UsageError if both names are the same.
     """
     _check_names(source, target)
     facts = Facts.of(snapshot)
@@ -75,17 +74,17 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
     refusals = [*why_no_source(facts, source)]
     if group := facts.groups.get(source):
         refusals += why_not_idle(facts.index, group)
-    # Whatever is not known of the old group would be lost with it.
+    # Offsets of the old group that could not be read would be lost with it.
     refusals += facts.unreadable(source)
     if target in facts.groups:
-        refusals.append(block("group-exists", "a group of this name exists", target))
+        refusals.append(block("group-exists", "a group with this name already exists", target))
     yield from dict.fromkeys(refusals)
     committed = facts.commits(source)
     if not committed and not refusals:
-        yield note("no-commit", "it has committed nothing that a new group could have", source)
+        yield note("no-commit", "no committed offsets to copy", source)
     if not committed or refusals:
         return
-    why = f"where {source} is"
+    why = f"committed offset of {source}"
     wanted = {p: (Position.of(commit), why) for p, commit in committed.items()}
     made = tuple(commit_step(facts, target, wanted))
     yield from about_source(facts, source, committed)
@@ -96,7 +95,7 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
 
 
 def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
-    """Yield why the committed offsets of a group to copy from are not known."""
+    """Yield why the committed offsets of the source group are unknown."""
     group = facts.groups.get(group_id)
     if unlisted := tuple(facts.unlisted(group_id)):
         yield from unlisted
@@ -111,11 +110,11 @@ def why_no_source(facts: Facts, group_id: str) -> Iterator[Finding]:
 def about_source(
     facts: Facts, group_id: str, partitions: Iterable[TopicPartition]
 ) -> Iterator[Finding]:
-    """Yield what is to be said of offsets that are copied while their group may go on."""
+    """Yield findings about the source: it is live, or a transaction is pending."""
     group, committed = facts.groups[group_id], facts.commits(group_id)
     if group.is_live:
         at = facts.index.snapshot.taken_at
-        why = f"it is {group.state} and goes on; what it had committed at {at:%H:%M:%S} UTC counts"
+        why = f"group is {group.state}; its offsets as of {at:%H:%M:%S} UTC are copied"
         yield note("source-live", why, group_id)
     for partition in partitions:
         if partition in committed and committed[partition].pending:
@@ -123,14 +122,16 @@ def about_source(
 
 
 def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:
-    """Yield that a group will be made, where it does not exist."""
+    """Yield a note if the group will be created."""
     if group_id not in facts.groups:
-        why = "it does not exist, and is made as a group without members"
+        why = "group does not exist; it will be created as a group without members"
         yield note("new-group", why, group_id)
 
 
 def _check_names(source: str, target: str) -> None:
     if source == target:
-        raise UsageError(f"group {source!r} is both ends", hint="name another group as the target")
+        raise UsageError(
+            f"source and target are both group {source!r}", hint="use another target group"
+        )
     if not target:
         raise UsageError("the name of the target group is empty")

@@ -1,19 +1,18 @@
 """
-Copy what a group has committed to a mirror: another cluster with the same records.
+Plan a copy of committed offsets to a mirror cluster.
 
-A mirror that keeps offsets is copied to by equal offsets. Any other is copied to by time: the group
-goes to the first record of the mirror that is as young as the next one it would have read. As long
-as a mirror keeps the order of records, and has no unread one deleted already, that never skips an
-unread record, also where timestamps are out of order or those of the mirror's own clock, as long as
-that is not behind the source's; records
-that the group has read may come again:
+If the mirror preserves offsets, they are copied unchanged. Otherwise they are mapped by time: to
+the first mirror record at or after the timestamp of the next record the group would read. This
+never skips an unread record if the mirror keeps the record order, has not deleted unread records,
+and its clock is not behind the source's; timestamps may be out of order. Some records may be
+redelivered:
 
-- records of the same millisecond, or out of order, come again;
-- a group that has read everything has no next record: its last one comes again, because the mirror
-  may meanwhile have records that came after it;
-- where the mirror has no record as young, it lags behind: the group waits at its end.
+- records with the same timestamp, or out of order, are redelivered;
+- a caught-up group has no next record: its last one is redelivered, because the mirror may already
+  have later records;
+- if the mirror has no record at or after that time, it lags behind: the log end offset is used.
 
-Read the source first and the mirror after it; look the times up in the mirror last.
+Read the source first, then the mirror; look up the times in the mirror last.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ from toolkit.planning.changes.copy import about_source, is_new, why_no_source
 from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, plan_of
 from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics, scopes_of
 
-MARKERS = 2  # so many transaction markers may lie between a commit and the record before it
+MARKERS = 2  # most transaction markers between a commit and the record before it
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorPair:
-    """Which group is copied to which, and what the mirror puts before the names of topics."""
+    """Source group, target group, and the prefix of topic names on the mirror."""
 
     source: str
     target: str
     prefix: str = ""  # MirrorMaker's default is the alias of the source and a dot
 
     def mirrored(self, partition: TopicPartition) -> TopicPartition:
-        """Return the partition of the mirror that has the records of one of the source."""
+        """Return the mirror partition of a source partition."""
         return TopicPartition(self.prefix + partition.topic, partition.partition)
 
 
@@ -63,12 +62,12 @@ class Both(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ByOffset:
-    """To equal offsets, for a mirror that keeps them."""
+    """Copy offsets unchanged, for a mirror that preserves them."""
 
     words: str = "by offset"
 
     def place(self, both: Both) -> tuple[Position | None, str]:
-        """Return the same offset of the mirror, or the nearest that it has."""
+        """Return the same offset, clamped to the mirror's log."""
         position, moved = land(Position(both.commit.offset, None, both.commit.metadata), both.log)
         epoch = leader_epoch_at(both.log, position.offset)
         why = f"the same offset; {moved}" if moved else "the same offset"
@@ -78,11 +77,10 @@ class ByOffset:
 @dataclass(frozen=True, slots=True)
 class ByTime:
     """
-    To the record of the same time.
+    Map offsets by record timestamp.
 
-    `times` are those of the source's records, as far as `records_to_date` asks for them; `found`
-    are the mirror's first records at or after the `instants` made from them, None where it has no
-    record as young.
+    `times` are the timestamps of the source records that `records_to_date` lists; `found` are the
+    mirror's first records at or after the `instants`, None if there is no such record.
     """
 
     times: Mapping[tuple[TopicPartition, int], datetime]
@@ -90,23 +88,25 @@ class ByTime:
     words: str = "by time"
 
     def place(self, both: Both) -> tuple[Position | None, str]:
-        """Return where the mirror has the next record, or that this is not known."""
+        """Return the mirror position of the next record, or None, and the reason."""
         commit, log = both.commit, both.log
         dated = _dated(commit, both.source_log, self.times)
         if dated is None and log.log_start == log.log_end:
             return self._at(both, log.log_end, "the mirror is empty")
         if dated is None:
-            return None, f"no record of the source at or before {commit.offset} has a known time"
+            return None, f"no source record at or before {commit.offset} has a known timestamp"
         at = f"{dated.at:%Y-%m-%d %H:%M:%S} UTC"
-        what = "its next record" if dated.is_next else "the last record it has read"
+        what = "the next record" if dated.is_next else "the last record read"
         if both.partition not in self.found:
-            return None, f"where the mirror was at {at} is not known"
+            return None, f"the mirror's offset at {at} is unknown"
         spot = self.found[both.partition]
         if spot is None:
-            return self._at(both, log.log_end, f"the mirror has no record of {at} yet: its end")
-        why = f"{what} is of {at}"
+            return self._at(
+                both, log.log_end, f"mirror has no record at or after {at} yet: log end offset"
+            )
+        why = f"{what} has timestamp {at}"
         if not dated.is_next:
-            why += " and comes again"
+            why += "; it is redelivered"
         return self._at(both, spot.offset, why)
 
     def _at(self, both: Both, offset: int | None, why: str) -> tuple[Position, str]:
@@ -127,16 +127,15 @@ def plan_copy_between(
     topics: Sequence[str] = (),
 ) -> Plan:
     """
-    Plan to commit on the mirror, for a new or idle group, where a group of the source is.
+    Plan to commit the offsets of a source group for a new or empty group on the mirror.
 
-    `topics` are scopes of the source (`TOPIC` or `TOPIC:0,1`); none means all. The
-    mirror's snapshot is to have the logs of the mirrored topics. Raises UsageError where a scope
-    cannot be read, or both are one cluster.
+    `topics` are scopes of the source (`TOPIC` or `TOPIC:0,1`); none means all. The mirror's
+    snapshot must have the logs of the mirrored topics. Raises UsageError if a scope cannot be
+    parsed, or both are the same cluster.
     """
     if source.cluster_id == mirror.cluster_id:
         raise UsageError(
-            f"{source.cluster} and {mirror.cluster} are one cluster, with the id "
-            f"{source.cluster_id!r}",
+            f"{source.cluster} and {mirror.cluster} are the same cluster, id {source.cluster_id!r}",
             hint="copy within the cluster",
         )
     scopes = parse_topics(topics)
@@ -189,13 +188,13 @@ def _copied(
 
 class _Dated(NamedTuple):
     at: datetime
-    is_next: bool  # it is the record that the group would read next, not one before it
+    is_next: bool  # it is the next record to read, not an earlier one
 
 
 def records_to_date(
     source: Snapshot, group_id: str, *, topics: Sequence[str] = ()
 ) -> frozenset[tuple[TopicPartition, int]]:
-    """Return the source's records, as partition and offset, of which the times are needed."""
+    """Return the source records, as partition and offset, whose timestamps are needed."""
     facts = Facts.of(source)
     committed = facts.commits(group_id)
     chosen = choose_partitions(facts.index, group_id, parse_topics(topics))
@@ -210,7 +209,7 @@ def records_to_date(
 def instants(
     source: Snapshot, pair: MirrorPair, times: Mapping[tuple[TopicPartition, int], datetime]
 ) -> dict[TopicPartition, datetime]:
-    """Return at which instant each partition of the mirror is to be looked up."""
+    """Return the timestamp to look up in each mirror partition."""
     dated = {
         pair.mirrored(partition): _dated(commit, source.logs[partition], times)
         for partition, commit in Facts.of(source).commits(pair.source).items()
@@ -220,7 +219,7 @@ def instants(
 
 
 def _candidates(commit: Commit, log: LogOffsets) -> Iterator[int]:
-    """Yield the offset of the next record, and those where the last one before it may be."""
+    """Yield the offset of the next record, and the possible offsets of the one before it."""
     start, end = log.log_start or 0, log.log_end or 0
     following = min(max(commit.offset, start), end)
     for offset in range(following, following - MARKERS - 1, -1):

@@ -1,7 +1,7 @@
 """
-Delete whole groups (KIP-229): named ones, or all that have been empty for a while.
+Plan the deletion of groups (KIP-229), by name or by time since last use.
 
-How long a group has been empty is never guessed: see `toolkit.planning.selection.unused_since`.
+How long a group has been empty is never estimated: see `toolkit.planning.selection.unused_since`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def plan_delete_groups(
     sightings: Mapping[str, Sighting] | None = None,
 ) -> Plan:
     """
-    Plan to delete groups, named or by shell pattern, with everything that they committed.
+    Plan to delete groups and all their offsets, by name or shell pattern.
 
-    With `empty_for`, those that have been used since are left out with a note, and so are those of
-    which that is not known; `sightings` are by group. A live group that is named blocks; one that
-    only matches a pattern is left out where `empty_for` is given. Raises UsageError without a name.
+    With `empty_for`, groups used more recently, or with an unknown last use, are skipped with a
+    note; `sightings` are by group. A live group that is named blocks; with `empty_for`, one that
+    only matches a pattern is skipped. Raises UsageError without a name.
     """
     facts = Facts.of(snapshot)
 
@@ -44,7 +44,7 @@ def plan_delete_groups(
             if empty_for is None:
                 yield from _deleted(facts, group, _told(unused, snapshot.taken_at))
             elif group.is_live and group.group_id not in groups:
-                yield note("too-young", f"it is not empty: {group.state}", group.group_id)
+                yield note("too-young", f"group is {group.state}, not Empty", group.group_id)
             elif group.is_live:
                 yield from _deleted(facts, group, "")
             else:
@@ -61,10 +61,13 @@ def _if_old_enough(
 ) -> Iterator[Part]:
     told = _told(unused, facts.index.snapshot.taken_at)
     if unused is None:
-        why = "neither its own record in the log nor our sightings tell since when it is empty"
+        why = (
+            "unknown when the group became empty: no record in __consumer_offsets and no earlier "
+            "observation"
+        )
         yield note("age-unknown", why, group.group_id)
     elif facts.index.snapshot.taken_at - unused.since < empty_for:
-        yield note("too-young", f"{told}; asked for {format_duration(empty_for)}", group.group_id)
+        yield note("too-young", f"{told}; required: {format_duration(empty_for)}", group.group_id)
     else:
         yield note("empty-for", told, group.group_id)
         yield from _deleted(facts, group, told)
@@ -75,7 +78,7 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     unreadable = tuple(facts.unreadable(name))
     yield from unreadable
     if group.is_live:
-        yield block("group-live", f"it is {group.state}; members: {members_of(group)}", name)
+        yield block("group-live", f"group is {group.state}; members: {members_of(group)}", name)
         return
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)

@@ -1,12 +1,11 @@
 """
-Delete committed offsets (KIP-496): of a live group those that nobody subscribes to, else any.
+Plan the deletion of offsets (KIP-496): unsubscribed ones of live groups, any of empty groups.
 
-A broker refuses a topic that any member subscribes to, and a group that has members of another
-protocol than a consumer's; it calls the deletion of a commit that is not there a success. All of
-that is said here, before it is asked.
+A broker rejects a topic that a member subscribes to, and a group with members of another protocol
+type; it reports success for an offset that does not exist. The plan reports all of this beforehand.
 
-Since when a group does not subscribe to a topic is never guessed: only an unbroken series of our
-own looks tells it.
+Kafka does not record when a group stopped subscribing: only a series of consecutive observations
+shows it.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missi
 from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
 
 TOPICS_REQUIRED = (
-    "without a topic, all offsets of an idle group would be deleted: name topics, or say that all "
-    "are meant"
+    "this would delete all offsets of an empty group. Name the topics, or request all explicitly"
 )
 
 
@@ -40,13 +38,12 @@ def plan_delete_offsets(
     all_topics: bool = False,
 ) -> Plan:
     """
-    Plan to delete committed offsets of groups, named or by shell pattern.
+    Plan to delete committed offsets of groups, by name or shell pattern.
 
-    `topics` are scopes (`TOPIC` or `TOPIC:0,1`). Without any, a live group loses the
-    offsets of all topics that it does not subscribe to, and an idle one, for which that would be
-    everything, is refused unless `all_topics`. The snapshot is to have the logs of the topics that
-    are named: one that neither exists nor has a commit blocks. Raises UsageError where a scope
-    cannot be read.
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`). Without any, all unsubscribed offsets of a live
+    group are deleted; an empty group, which would lose everything, is blocked unless `all_topics`.
+    The snapshot must have the logs of the named topics: one that neither exists nor has a commit
+    blocks. Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
     facts = Facts.of(snapshot)
@@ -60,7 +57,7 @@ def plan_delete_offsets(
             elif scopes or all_topics:
                 yield from _named(facts, group, scopes)
             elif group.is_live:
-                none = note("no-commit", "nothing that it does not subscribe to", group.group_id)
+                none = note("no-commit", "no unsubscribed offsets", group.group_id)
                 yield from tuple(_unsubscribed(facts, group)) or (none,)
             else:
                 yield block("topics-required", TOPICS_REQUIRED, group.group_id)
@@ -74,33 +71,33 @@ def plan_delete_offsets(
 
 @dataclass(frozen=True, slots=True)
 class _LeftFor:
-    """How long, and by how many runs, a topic must have been seen left behind."""
+    """How long, and by how many runs, a topic must have been observed as unsubscribed."""
 
     length: timedelta | None = None
     runs: int = 0
     sightings: Mapping[tuple[str, str], Sighting] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return it in words, "" where anything goes."""
-        length = f"left behind for {format_duration(self.length)}" if self.length else ""
+        """Return the condition as text, "" if there is none."""
+        length = f"unsubscribed for {format_duration(self.length)}" if self.length else ""
         return ", ".join(
             filter(None, (length, f"in {counted(self.runs, 'run')}" if self.runs > 0 else ""))
         )
 
     def judge(self, group_id: str, topic: str, now: datetime) -> Finding | str:
-        """Return why a topic's offsets stay for now; or, where they may go, what was seen."""
+        """Return why a topic's offsets are kept or, if they may be deleted, what was observed."""
         if not str(self):
             return ""
         sighting = self.sightings.get((group_id, topic))
         if sighting is None:
-            why = "no run of ours has told yet since when the group does not subscribe to it"
+            why = "no earlier run has observed this topic as unsubscribed"
             return Finding("age-unknown", Severity.NOTE, why, group_id, topic)
         at = f"{sighting.since:%Y-%m-%d %H:%M} UTC"
-        seen = f"seen left behind in {counted(sighting.seen, 'run')} since {at}"
+        seen = f"observed as unsubscribed in {counted(sighting.seen, 'run')} since {at}"
         is_long_enough = self.length is None or now - sighting.since >= self.length
         if is_long_enough and sighting.seen >= self.runs:
             return seen
-        return Finding("too-young", Severity.NOTE, f"{seen}; asked: {self}", group_id, topic)
+        return Finding("too-young", Severity.NOTE, f"{seen}; required: {self}", group_id, topic)
 
 
 ANY_AGE = _LeftFor()
@@ -115,12 +112,11 @@ def plan_delete_unsubscribed(
     sightings: Mapping[tuple[str, str], Sighting] | None = None,
 ) -> Plan:
     """
-    Plan to delete every committed offset of a topic that its live group does not subscribe to.
+    Plan to delete all unsubscribed offsets of live groups.
 
-    Groups of which that cannot be said are passed over, with the reason as a note where they have
-    committed anything. With `left_for` or `in_runs`, a topic that was not seen left behind for so
-    long, or by so many runs, stays with a note, and so does one of which that is not known.
-    `sightings` are by group and topic; this snapshot is to be the last that they know of.
+    Groups with an unknown subscription are skipped, with a note if they have committed offsets.
+    With `left_for` or `in_runs`, a topic not observed as unsubscribed for that long, or by that
+    many runs, is kept with a note. `sightings` are by group and topic, up to this snapshot.
     """
     facts = Facts.of(snapshot)
     wanted = _LeftFor(left_for, in_runs, sightings or {})
@@ -142,17 +138,17 @@ def plan_delete_unsubscribed(
 
 def why_kept(group: Group, topic: str) -> Finding | None:
     """
-    Return why a group's offsets of a topic cannot be deleted; None where they can.
+    Return why a group's offsets of a topic cannot be deleted; None if they can.
 
-    The rules are those of the broker, which answers 86 for a subscribed topic and 68 for a group
-    with members that are not consumers.
+    These are the broker's rules: it returns error 86 for a subscribed topic, and 68 for a group
+    whose members are not consumers.
     """
     if not group.is_live:
         return None
     if why := why_left_out(group):
         if group.type is not GroupType.UNKNOWN and why != group.unreadable_subscription:
             return block("group-live", why, group.group_id)
-        return block("unreadable", f"what it subscribes to is not known: {why}", group.group_id)
+        return block("unreadable", f"the group's subscription is unknown: {why}", group.group_id)
     readers = [member for member in group.members if topic in member.subscription.topics]
     if not readers:
         return None
@@ -161,7 +157,7 @@ def why_kept(group: Group, topic: str) -> Finding | None:
 
 
 def _named(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
-    """Delete what the scopes mean, or everything where there are none."""
+    """Delete the offsets in the scopes, or all if there are none."""
     committed = facts.commits(group.group_id)
     meant = [p for p in committed if _is_meant(p, scopes)]
     kept = {topic: why_kept(group, topic) for topic in sorted({p.topic for p in meant})}
@@ -179,7 +175,7 @@ def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
 
 
 def _unsubscribed(facts: Facts, group: Group, wanted: _LeftFor = ANY_AGE) -> Iterator[Part]:
-    """Delete what a live group committed of topics that it does not subscribe to."""
+    """Delete the unsubscribed offsets of a live group."""
     name, now = group.group_id, facts.index.snapshot.taken_at
     yield from facts.unreadable(name)
     kept = {p: why_kept(group, p.topic) for p in facts.commits(name)}
@@ -202,13 +198,13 @@ def _unsubscribed(facts: Facts, group: Group, wanted: _LeftFor = ANY_AGE) -> Ite
 
 def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator[Part]:
     """
-    Yield what was named and is not committed, for which the real tool says "Successful".
+    Yield what was named and is not committed, for which Kafka's tool prints "Successful".
 
-    What does not exist at all was misspelt, which blocks.
+    A topic or partition that does not exist is a misspelling, which blocks.
     """
     there = {*facts.commits(group.group_id), *facts.index.unread.get(group.group_id, ())}
     if not scopes and not there:
-        yield note("no-commit", "it has committed nothing", group.group_id)
+        yield note("no-commit", "no committed offsets", group.group_id)
     for scope in scopes:
         numbers = {partition.partition for partition in there if partition.topic == scope.topic}
         if missing := why_missing(facts.index, group.group_id, scope, committed=numbers):
@@ -217,7 +213,7 @@ def _not_there(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iter
         lacking = set(scope.partitions or ()) - numbers
         if lacking or not numbers:
             what = TopicScope(scope.topic, tuple(sorted(lacking)) or None)
-            why = f"nothing is committed for {what}"
+            why = f"no committed offset for {what}"
             yield Finding("no-commit", Severity.NOTE, why, group.group_id, scope.topic)
 
 

@@ -1,4 +1,4 @@
-"""A reset's target that was written down: in a file, by another group, in a backup."""
+"""Reset target: offsets from a file, another group or a backup."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Offsets = Mapping[tuple[str | None, TopicPartition], int | Position]
 @dataclass(frozen=True, slots=True)
 class FromOffsets(Target):
     """
-    To offsets that were written down: a file, another group, a backup. Made by `from_offsets`.
+    Reset to given offsets: a file, another group, a backup. Created by `from_offsets`.
 
-    `rows` has them by group; those under None are for every group. A `Position` brings its
-    metadata and leader epoch along.
+    `rows` has them by group; those under None are for every group. A `Position` includes metadata
+    and leader epoch.
     """
 
     rows: Mapping[str | None, Mapping[TopicPartition, int | Position]]
-    source: str  # in words, such as "from-file offsets.csv"
-    cluster_id: str | None = None  # of which they are, where that is known
+    source: str  # as text, such as "from-file offsets.csv"
+    cluster_id: str | None = None  # the cluster of the offsets, if known
 
     @property
     def words(self) -> str:
@@ -36,23 +36,23 @@ class FromOffsets(Target):
 
     @property
     def topics(self) -> frozenset[str]:
-        """The topics that any row is of."""
+        """The topics of all rows."""
         return frozenset(partition.topic for offsets in self.rows.values() for partition in offsets)
 
     def named(self, group_id: str) -> Mapping[TopicPartition, int | Position]:
-        """Return the rows of a group; its own come before those for every group."""
+        """Return the rows of a group; its own override those for every group."""
         return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}
 
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the row's offset."""
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]
-        return Aim(rows[place.partition], "as written down")
+        return Aim(rows[place.partition], "as given in the input")
 
     def findings(self, index: Index, groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield that they are of another cluster, which rows are for other groups, who has none."""
+        """Yield findings: another cluster, rows for other groups, groups without rows."""
         if self.cluster_id not in {None, index.snapshot.cluster_id}:
-            why = f"these are offsets of another cluster, with the id {self.cluster_id!r}"
+            why = f"these offsets are from another cluster, id {self.cluster_id!r}"
             yield Finding("other-cluster", Severity.BLOCK, why)
         asked = {group.group_id for group in groups}
         others = sorted(name for name in self.rows if name is not None and name not in asked)
@@ -60,15 +60,15 @@ class FromOffsets(Target):
             count = sum(len(self.rows[name]) for name in others)
             more = ", ..." if len(others) > 5 else ""
             names = f"{', '.join(others[:5])}{more}"
-            why = f"{count:,} rows are for groups that were not asked for: {names}; left out"
+            why = f"{count:,} rows are for groups that are not selected: {names}; skipped"
             yield Finding("other-groups", Severity.NOTE, why)
         for name in sorted(asked):
             if not self.named(name):
-                yield Finding("no-row", Severity.BLOCK, "no row is written down for it", name)
+                yield Finding("no-row", Severity.BLOCK, "the input has no row for this group", name)
 
 
 def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None) -> FromOffsets:
-    """Return a target from rows; `source` says where they are from. UsageError for one below 0."""
+    """Return a target from rows of `source`. Raises UsageError for a negative offset."""
     rows: dict[str | None, dict[TopicPartition, int | Position]] = defaultdict(dict)
     for (group_id, partition), row in offsets.items():
         offset = row.offset if isinstance(row, Position) else row
@@ -82,19 +82,19 @@ def from_offsets(offsets: Offsets, *, source: str, cluster_id: str | None = None
 def narrow(
     named: Mapping[TopicPartition, int | Position], scopes: Sequence[TopicScope], group_id: str
 ) -> tuple[tuple[TopicScope, ...], list[Finding]]:
-    """Return the scopes of the rows that are also within the scopes asked for, and what is not."""
+    """Return the scopes of the rows within the selected scopes, and findings about the others."""
     if not scopes:
         return scopes_of(named), []
     findings = []
     inside = {partition for partition in named if any(partition in scope for scope in scopes)}
     if left_out := len(named) - len(inside):
-        why = f"{left_out:,} rows are for other partitions than those asked for; left out"
+        why = f"{left_out:,} rows are for partitions that are not selected; skipped"
         findings.append(Finding("other-partitions", Severity.NOTE, why, group_id))
     for scope in scopes:
         have = {partition.partition for partition in inside if partition.topic == scope.topic}
         lacking = set(scope.partitions or ()) - have
         if lacking or not have:
             what = f"{scope.topic}:{ranges(lacking)}" if lacking else scope.topic
-            why = f"no row is written down for {what}"
+            why = f"the input has no row for {what}"
             findings.append(Finding("no-row", Severity.BLOCK, why, group_id, scope.topic))
     return scopes_of(inside), findings

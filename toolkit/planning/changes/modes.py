@@ -1,4 +1,4 @@
-"""The modes of a reset by name, as commands and notebooks are given them."""
+"""Parse reset modes from command line options and notebook parameters."""
 
 from __future__ import annotations
 
@@ -35,30 +35,30 @@ def parse_target(
     """
     Return the target of a mode: `to-offset 20`, `by-duration P1D`, `to-earliest`.
 
-    `now` is what a duration is counted back from, `past_end` what becomes of a partition without a
-    record as young as the time. Raises UsageError for an unknown mode or a value that is not one.
+    A duration counts back from `now`; `past_end` handles a partition without a record at or after
+    the time. Raises UsageError for an unknown mode or an invalid value.
     """
     if mode in WITHOUT_VALUE:
         if value:
-            raise UsageError(f"{mode} takes no value, but was given {value!r}", hint="leave it out")
+            raise UsageError(f"{mode} takes no value, but was given {value!r}", hint="remove it")
         return WITHOUT_VALUE[mode]()
     if mode in WITH_NUMBER:
         if not NUMBER.fullmatch(value):
-            raise UsageError(f"{mode} needs a whole number, not {value!r}", hint=f"{mode} 10")
+            raise UsageError(f"{mode} needs a whole number, not {value!r}", hint=f"write {mode} 10")
         return WITH_NUMBER[mode](int(value))
     if mode in BY_TIME:
         return _by_time(mode, value, now, past_end)
-    raise UsageError(f"there is no mode {mode!r}", hint=f"one of: {', '.join(MODES)}")
+    raise UsageError(f"unknown mode {mode!r}", hint=f"use one of: {', '.join(MODES)}")
 
 
 def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
     if past_end not in list(PastEnd):
-        hint = f"one of: {', '.join(PastEnd)}"
-        raise UsageError(f"past the end, {past_end!r} is not a choice", hint=hint)
+        hint = f"use one of: {', '.join(PastEnd)}"
+        raise UsageError(f"invalid --past-end value {past_end!r}", hint=hint)
     if mode == "to-datetime":
         instant = parse_time(value)
         return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")
-    # To the second: a plan that is made again a moment later should be the same plan.
+    # To the second: a plan made again a moment later should be the same plan.
     at = (now - parse_duration(value)).replace(microsecond=0)
     words = f"by-duration {value} = {at:%Y-%m-%d %H:%M:%S} UTC"
     return ToDatetime(at, PastEnd(past_end), words)

@@ -1,9 +1,9 @@
 """
 Plan to move the committed offsets of a live group, while its partitions are held.
 
-Its numbers move on until the partitions stand still, so it is approved as what was asked for: the
-target, the partitions, how they are held. The exact plan is made then, and judged once more.
-Partitions of a streams group cannot be held: it is moved while the owners are evicted.
+Offsets advance until the partitions are held, so the approval covers the request: the target, the
+partitions, the capture mode. The exact plan is made and checked once they are held. Partitions of a
+streams group cannot be held: they are moved while the owners are evicted.
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ from toolkit.planning.selection.scope import scopes_of
 
 BACKGROUND = HoldFacts()
 UNHELD = (
-    "its partitions cannot be held (KIP-1071): those that read them are evicted, wait while they "
-    "are moved, and read again on all their partitions what they have not committed yet; what they "
-    "commit next is watched for half a minute. Under load a stream thread may end by it: with the "
-    "default exception handler its instance then stops, with REPLACE_THREAD it continues"
+    "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "
+    "rejoin, and wait for the new offsets; on all their partitions, uncommitted records are "
+    "redelivered. Their next commits are monitored for about half a minute. Under load this may "
+    "end a stream thread: with the default exception handler its instance then stops, with "
+    "REPLACE_THREAD it continues"
 )
 
 Replan = Callable[[Snapshot], Plan]
@@ -48,7 +49,7 @@ Replan = Callable[[Snapshot], Plan]
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """What is asked for: which offsets of which live group go where, and how they are held."""
+    """A request to move offsets of a live group: target, topics and capture mode."""
 
     target: Target
     group: str
@@ -60,9 +61,9 @@ class MoveRequest:
 
 class PlannedMove(NamedTuple):
     """
-    A plan with the numbers of now, to be approved, and how it is made anew from later facts.
+    A plan with the current offsets, for approval, and the function that re-plans from later facts.
 
-    Those are to say where the logs stood `at` an instant, where the target is a time.
+    If the target is a time, those facts must include the offsets `at` that instant.
     """
 
     plan: Plan
@@ -72,10 +73,10 @@ class PlannedMove(NamedTuple):
 
 def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     """
-    Plan a reset of a live group as it would be if its partitions stood still now.
+    Plan a reset of a live group as if its partitions were held now.
 
-    Its fingerprint stands for what is asked for, not for the numbers. Raises UsageError where a
-    scope cannot be read.
+    Its fingerprint identifies the request, not the offsets. Raises UsageError if a scope cannot be
+    parsed.
     """
 
     def reset(facts: Snapshot, topics: tuple[str, ...]) -> Plan:
@@ -145,13 +146,13 @@ def _saved_target(plan: Plan) -> Target:
 
 
 def is_holdable(snapshot: Snapshot, group_id: str) -> bool:
-    """Whether partitions of a group can be held; in a streams group they cannot (KIP-1071)."""
+    """Return whether partitions of a group can be held; not in a streams group (KIP-1071)."""
     types = (group.type for group in snapshot.groups if group.group_id == group_id)
     return GroupType.STREAMS not in types
 
 
 def move_back(done: Plan, run_id: str, *, beside: HoldFacts = BACKGROUND) -> MoveRequest:
-    """Return what puts offsets of a live group back to where a run found them."""
+    """Return the move that restores the offsets of a live group from before a run."""
     (group,) = done.group_ids
     before: dict[tuple[str | None, TopicPartition], int | Position] = {
         (group, change.partition): change.before for _, change in done.changes if change.before
@@ -164,7 +165,7 @@ def move_back(done: Plan, run_id: str, *, beside: HoldFacts = BACKGROUND) -> Mov
 def _of_the_hold(
     snapshot: Snapshot, request: MoveRequest, scopes: tuple[str, ...]
 ) -> tuple[Finding, ...]:
-    """Return what is to be said about holding what would be moved, and what that costs."""
+    """Return the findings about holding the partitions to be moved, and the cost."""
     if not scopes:
         return ()
     if not is_holdable(snapshot, request.group):
@@ -176,7 +177,7 @@ def _of_the_hold(
 
 
 def as_if_held(snapshot: Snapshot, group_id: str) -> Snapshot:
-    """Return the facts as they would be if all partitions of a live group were held."""
+    """Return the facts as if all partitions of a live group were held."""
     groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
     return replace(snapshot, groups=tuple(groups))
 

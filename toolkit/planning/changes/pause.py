@@ -1,8 +1,8 @@
 """
 Plan to pause partitions of a live group, and to resume them (KIP-1249).
 
-Facts in, plan out; nothing here loads pandas, so that what holds partitions stays small. What is
-paused already, or not paused, is a note and no change: asking twice is no mistake.
+Does not load pandas, so that the keeper process stays small. A partition that is already paused, or
+not paused, is a note and no change.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from toolkit.planning.selection.scope import (
 )
 
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
-LEFT_BEHIND = "goes on with the hold of a process that is gone"
+LEFT_BEHIND = "takes over the hold of a crashed keeper"
 HOLD_TERMS = HoldTerms()
 BACKGROUND = HoldFacts()
 
@@ -48,13 +48,15 @@ def plan_pause(
     beside: HoldFacts = BACKGROUND,
 ) -> Plan:
     """
-    Plan to keep partitions of one group from its members while the others go on.
+    Plan to pause partitions of one group.
 
-    `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError
-    where a scope cannot be read or no topic is named.
+    `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError if a
+    scope cannot be parsed or no topic is given.
     """
     if not topics:
-        raise UsageError("no topic is named", hint="--topic orders:0,1, or a whole topic")
+        raise UsageError(
+            "no topic given", hint=("name partitions (orders:0,1) or a whole topic (orders)")
+        )
     scopes = parse_topics(topics)
     facts = Facts.of(snapshot)
     known = facts.groups.get(group)
@@ -89,9 +91,9 @@ def plan_resume(
     by: tuple[str, str] | None = None,
 ) -> Plan:
     """
-    Plan to give paused partitions of one group back to its members; no topic means all of them.
+    Plan to resume paused partitions of one group; no topic means all of them.
 
-    Raises UsageError where a scope cannot be read.
+    Raises UsageError if a scope cannot be parsed.
     """
     scopes = parse_topics(topics)
     facts = Facts.of(snapshot)
@@ -102,18 +104,20 @@ def plan_resume(
             yield no_such_group(group, snapshot.why_unlisted)
             return
         if not known.described:
-            yield block("unreadable-member", "its members are not known", group)
+            yield block("unreadable-member", "the group's members are unknown", group)
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from (f for f in missing if not _names_paused(f, known))
         held = {p for p in known.paused if not scopes or any(p in scope for scope in scopes)}
-        # What is committed is of no interest: nothing is moved.
+        # Committed offsets are not needed: no offset is moved.
         hidden = [p for p in facts.index.about_group.get(group, ()) if p.what in NEEDED_TO_RESUME]
-        yield from (block("unreadable", f"its {p.what}: {p.why}", group) for p in hidden)
+        yield from (
+            block("unreadable", f"{p.what} could not be read: {p.why}", group) for p in hidden
+        )
         idle = [p for p in partitions if p not in held]
         if idle and not hidden:
             yield note("not-paused", f"{in_short(idle)} is not paused", group)
         elif not scopes and not held and not hidden:
-            yield note("not-paused", "nothing of it is paused", group)
+            yield note("not-paused", "no partition of this group is paused", group)
         yield from _of_others(known, held, by)
         if held:
             changes = [
@@ -126,7 +130,7 @@ def plan_resume(
 
 
 def judge(case: HoldContext) -> Iterator[Finding]:
-    """Yield what stands in the way of a hold, what is to be known, and what it costs."""
+    """Yield what blocks a hold, notes about it, and its cost."""
     for rule, why_not in GROUP_RULES.items():
         if why := why_not(case.group):
             yield block(rule, why, case.group.group_id)
@@ -138,7 +142,7 @@ def judge(case: HoldContext) -> Iterator[Finding]:
 def every_partition(
     index: Index, group_id: str, scopes: Sequence[TopicScope]
 ) -> tuple[tuple[TopicPartition, ...], tuple[Finding, ...]]:
-    """Return the partitions that scopes name, a topic all of its own, and what is not there."""
+    """Return the partitions in the scopes, and findings about missing ones."""
     found: set[TopicPartition] = set()
     missing: list[Finding] = []
     for scope in scopes:
@@ -153,21 +157,21 @@ def every_partition(
 
 
 def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterator[Finding]:
-    """Say which partitions are paused already, and by whom."""
+    """Yield which partitions are already paused, and by whom."""
     for member in holders(group):
         if again := [p for p in partitions if p in member.holds]:
-            why = f"{in_short(again)} is paused already, by {holder_in_words(member)}"
+            why = f"{in_short(again)} is already paused by {holder_in_words(member)}"
             yield note("already-paused", why, group.group_id)
 
 
 def _why_held(case: HoldContext, partition: TopicPartition) -> str:
     owner, lag = case.owners.get(partition), case.lag(partition)
-    whose = f"owned by {owner.in_words}" if owner else "owned by nobody"
-    return f"{whose}; nothing committed" if lag is None else f"{whose}; lag {lag:,}"
+    whose = f"owned by {owner.in_words}" if owner else "no owner"
+    return f"{whose}; no committed offset" if lag is None else f"{whose}; lag {lag:,}"
 
 
 def _names_paused(finding: Finding, group: Group) -> bool:
-    """Whether something that is said to be missing is held all the same: it was deleted since."""
+    """Return whether a missing partition is still held: it was deleted since."""
     return any(
         finding.topic == p.topic and finding.partition in {None, p.partition} for p in group.paused
     )
@@ -176,7 +180,7 @@ def _names_paused(finding: Finding, group: Group) -> bool:
 def _of_others(
     group: Group, held: set[TopicPartition], by: tuple[str, str] | None
 ) -> Iterator[Finding]:
-    """Say what is held by somebody else; one member holds all that is paused of a classic group."""
+    """Yield what another user holds; in a classic group one member holds all paused partitions."""
     for member in holders(group):
         mine: Mapping[bool, list[TopicPartition]] = {
             meant: [p for p in member.holds if (p in held) is meant] for meant in (True, False)
@@ -184,8 +188,11 @@ def _of_others(
         if not mine[True] or is_ours(member, by):
             continue
         who = holder_in_words(member)
-        why = f"{in_short(mine[True])} is held by {who}, who may have a reason"
-        yield block("foreign-hold", f"{why}; --force resumes it", group.group_id)
+        why = f"{in_short(mine[True])} was paused by {who}"
+        yield block("foreign-hold", f"{why}. Use --force to resume it anyway", group.group_id)
         if group.type is GroupType.CLASSIC and mine[False]:
-            why = f"{who} holds {in_short(mine[False])} too, which would resume with it: name all"
+            why = (
+                f"{who} also paused {in_short(mine[False])}, which would be resumed as well; name "
+                "all of them"
+            )
             yield block("releases-more", why, group.group_id)

@@ -1,10 +1,10 @@
 """
-Keep committed offsets from expiring, by the clocks that brokers were measured to use.
+Plan to keep committed offsets from expiring, by resetting the retention timers of brokers.
 
-A simple, KIP-848 or Streams group has a clock for each offset, which committing the same again
-restarts. A classic group has one clock since it became Empty, which no commit moves: there a member
-of ours joins and leaves. While a group is live, offsets of topics that it subscribes to do not
-expire, and nobody but its members can commit the others again.
+In a simple, KIP-848 or Streams group each offset has a retention timer, which committing the same
+offset again resets. A classic group has one timer since it became Empty, which a commit does not
+reset: an offsetbook member joins and leaves. While a group is live, offsets of subscribed topics do
+not expire, and only its members can commit the others. Measured on brokers.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREA
 
 def plan_rescue(snapshot: Snapshot, *, groups: Sequence[str]) -> Plan:
     """
-    Plan to restart the expiry clocks of idle groups, named or by shell pattern.
+    Plan to reset the retention timers of empty groups, by name or shell pattern.
 
-    Every change has the same position before and after. What cannot be rescued is a note, because
-    nothing would be changed by it. Raises UsageError without a name.
+    Every change has the same position before and after. An offset that cannot be rescued is a note,
+    not a block. Raises UsageError without a name.
     """
     facts = Facts.of(snapshot)
 
@@ -48,14 +48,17 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
     kept = []
     for partition, commit in facts.commits(name).items():
         if commit.pending:
-            why = "it does not expire while a transaction is open that is about to commit here"
+            why = (
+                "does not expire: an open transaction has a pending offset commit for this "
+                "partition"
+            )
             yield note("pending-transaction", why, name, partition)
         else:
             kept.append(_same(partition, Position.of(commit)))
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)
     elif not kept:
-        yield note("no-commit", "it has nothing that could expire", name)
+        yield note("no-commit", "no offsets that can expire", name)
     elif group.type in CLOCK_OF_EACH:
         yield facts.step(name, Action.COMMIT, kept)
     else:
@@ -63,25 +66,25 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
 
 
 def _same(partition: TopicPartition, position: Position) -> Change:
-    return Change(partition, position, position, "the same again, for its expiry clock")
+    return Change(partition, position, position, "re-committed unchanged to reset retention")
 
 
 def _live(facts: Facts, group: Group) -> Iterator[Part]:
-    """Say what a live group may lose, which nobody outside can rescue."""
+    """Yield which offsets of a live group may expire; only its members can keep them."""
     committed = facts.commits(group.group_id)
     if not committed:
         return
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
-        yield note("not-expiring", "none of its offsets expires while it is live", group.group_id)
+        yield note("not-expiring", "no offset expires while the group is live", group.group_id)
     elif why := why_left_out(group):
-        said = f"which of its offsets may expire is not known: {why}"
+        said = f"unknown which offsets may expire: {why}"
         yield note("cannot-rescue", said, group.group_id)
     elif topics := sorted({p.topic for p in committed} - group.subscribed_topics):
         why = (
-            f"no member subscribes to {', '.join(topics)}, so these offsets expire, and only a "
-            "member could commit them again"
+            f"offsets of unsubscribed topics {', '.join(topics)} will expire; only a member of "
+            "the group could commit them again"
         )
         yield note("cannot-rescue", why, group.group_id)
     else:
-        why = "none of its offsets expires while it is live: it subscribes to all their topics"
+        why = "no offset expires while the group is live: it subscribes to all their topics"
         yield note("not-expiring", why, group.group_id)

@@ -1,9 +1,9 @@
 """
-Plan where committed offsets go: to the start, the end, an offset, a time, or what was written down.
+Plan a reset of committed offsets: to the log start or end, an offset, a time, or given offsets.
 
-A target outside the log is moved to the nearest existing offset, and the change says so. Metadata
-and leader epoch are kept where the offset stays; where it moves, the epoch is that of the new place
-and metadata is kept, except what `toolkit.planning.changes.clamp` says of Kafka Streams.
+A target that is out of range is clamped to the log, and the change says so. Metadata and leader
+epoch are kept if the offset stays; if it moves, the epoch is that of the new offset and metadata is
+kept, except what `toolkit.planning.changes.clamp` says of Kafka Streams.
 """
 
 from __future__ import annotations
@@ -41,13 +41,12 @@ def plan_reset(
     new_topics: bool = False,
 ) -> Plan:
     """
-    Plan to move the committed offsets of groups to a target; the same facts give the same plan.
+    Plan a reset of groups to a target; the same facts give the same plan.
 
-    `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`).
-    `new_topics` lets groups commit topics that they never committed. A group that is live, unless
-    all that would change is paused, or of which something is unknown, is planned as far as it can
-    be and blocked by a finding. Raises
-    UsageError where a scope cannot be read or no group is named.
+    `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`). `new_topics`
+    also commits topics that a group has never committed. A live group, unless all changed
+    partitions are paused, or a group with unknown facts is planned as far as possible and blocked
+    by a finding. Raises UsageError if a scope cannot be parsed or no group is given.
     """
     scopes = parse_topics(topics)
     request = _ResetRequest(Facts.of(snapshot), target, scopes, new_topics)
@@ -86,7 +85,7 @@ class _ResetRequest:
 
 
 def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
-    """Yield what is to be said of a group, and the step with its changes where it has any."""
+    """Yield the findings about a group, and the step with its changes, if any."""
     index, group_id = request.index, group.group_id
     if not is_plannable(index, group):
         yield from why_not_idle(index, group)
@@ -105,7 +104,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
                 why = f"{aim.why}; {note}" if note else aim.why
                 changes.append(Change(partition, held, after, why))
     changed = [change.partition for change in changes]
-    # Where nothing would be changed, it matters whether it might have been.
+    # Without changes, the selected partitions decide whether the group may be changed.
     yield from why_not_idle(index, group, changed or partitions)
     yield from said
     if changes:
@@ -115,7 +114,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
 def _partitions(
     request: _ResetRequest, group_id: str
 ) -> tuple[tuple[TopicPartition, ...], list[Finding]]:
-    """Return the partitions meant: by the scopes, by what is written down, or by both."""
+    """Return the selected partitions: by the scopes, the given rows, or both."""
     scopes = request.scopes
     findings: list[Finding] = []
     named = request.target.named(group_id)
@@ -136,21 +135,24 @@ def _place(
 
 
 def _findings(aim: Aim, place: TargetPlace) -> Iterator[Finding]:
-    """Yield what the target says of a place, what is gone there, and what is about to happen."""
+    """Yield findings about one partition: target, deleted records, pending transaction."""
     about = (place.group.group_id, *place.partition)
     if place.commit and place.commit.pending:
         yield pending(place.group.group_id, place.partition)
     if aim.rule:
         yield Finding(aim.rule, aim.severity, aim.why, *about)
     elif aim.to is not None and max(0, _offset(aim.to)) < place.log_start:
-        why = f"{_offset(aim.to)} is before the log start {place.log_start}: records are gone"
+        why = (
+            f"offset {_offset(aim.to)} is before the log start offset {place.log_start}: those "
+            "records are deleted"
+        )
         yield Finding("before-log-start", Severity.NOTE, why, *about)
 
 
 def _after(
     wanted: int | Position, place: TargetPlace, held: Position | None
 ) -> tuple[Position, str]:
-    """Return what is to be committed for what is wanted, and in words what had to differ."""
+    """Return the position to commit, and why it differs from the wanted one."""
     if isinstance(wanted, Position):
         return land(wanted, place.log)
     landed, note = land(Position(wanted), place.log)

@@ -1,7 +1,7 @@
 """
-Put back what a backup holds: offset, leader epoch and metadata, exactly as they were saved.
+Plan to restore a backup: offset, leader epoch and metadata, exactly as saved.
 
-An offset that its log no longer has goes to the nearest that exists, and the change says so.
+An offset that is out of range is clamped to the log, and the change says so.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from toolkit.planning.selection.scope import TopicScope, choose_partitions, pars
 
 
 class SavedCommits(Protocol):
-    """Committed offsets that were saved, and of which cluster at which time."""
+    """Saved committed offsets, with their cluster and time."""
 
     @property
     def cluster(self) -> str | None:
-        """Its name in the fleet file."""
+        """The cluster's name in the fleet file."""
 
     @property
     def cluster_id(self) -> str | None:
-        """What the cluster calls itself."""
+        """The cluster id."""
 
     @property
     def taken_at(self) -> datetime | None:
-        """When they were read."""
+        """When the offsets were read."""
 
     @property
     def commits(self) -> Sequence[Commit]:
-        """What was committed, of any number of groups."""
+        """The committed offsets, of any number of groups."""
 
     @property
     def topic_ids(self) -> Mapping[str, str]:
-        """The ids of their topics, as far as they are known."""
+        """The ids of their topics, as far as known."""
 
 
 def plan_restore(
@@ -56,19 +56,18 @@ def plan_restore(
     into: str = "",
 ) -> Plan:
     """
-    Plan to commit what was saved, for the groups it was saved of or, for a single one, `into`.
+    Plan to commit saved offsets, for the same groups or, for a single one, `into`.
 
-    `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`);
-    none means all that was saved. A group that does not exist is made. What a group has committed
-    beyond the backup stays. Offsets of a topic that was deleted and made anew since block. Raises
-    UsageError where a scope cannot be read, where `into` would take several groups, and for a file
-    that does not have everything, such as a CSV.
+    `groups` holds names and shell patterns, `topics` scopes (`TOPIC` or `TOPIC:0,1`); none means
+    all saved offsets. A missing group is created. Offsets that are not in the backup stay. Offsets
+    of a topic that was re-created since block. Raises UsageError if a scope cannot be parsed, if
+    `into` would take several groups, and for an incomplete file, such as a CSV.
     """
     scopes = parse_topics(topics)
     if saved.cluster_id is None or saved.taken_at is None:
         raise UsageError(
-            "a file that does not say of which cluster it is, and when, is not a backup",
-            hint="a reset takes offsets from any file",
+            "this file has no cluster and time, so it cannot be restored",
+            hint="use a reset, which accepts offsets from any file",
         )
     facts = Facts.of(snapshot)
     by_group = _by_group(saved)
@@ -76,14 +75,14 @@ def plan_restore(
     then = saved.topic_ids if saved.cluster_id == snapshot.cluster_id else {}
     if into and len(names) != 1:
         raise UsageError(
-            f"the offsets of {len(names):,} groups cannot go into the one group {into!r}",
-            hint="name the one group of the backup that is meant",
+            f"the offsets of {len(names):,} groups cannot be restored into one group, {into!r}",
+            hint="select one group of the backup",
         )
 
     def parts() -> Iterator[Part]:
         yield from _other_cluster(saved, snapshot)
         for name in missing:
-            yield block("no-row", "the backup has no offsets of such a group", name)
+            yield block("no-row", "the backup has no offsets of this group", name)
         for name in names:
             restored = _restored(facts, into or name, by_group[name], scopes)
             yield from with_topics_made_anew(restored, then, snapshot)
@@ -98,8 +97,8 @@ def plan_restore(
 def _other_cluster(saved: SavedCommits, snapshot: Snapshot) -> Iterator[Finding]:
     if saved.cluster_id != snapshot.cluster_id:
         why = (
-            f"the backup is of cluster {saved.cluster} with the id {saved.cluster_id!r}, this "
-            f"one is {snapshot.cluster} with {snapshot.cluster_id!r}"
+            f"the backup is from cluster {saved.cluster}, id {saved.cluster_id!r}; this cluster "
+            f"is {snapshot.cluster}, id {snapshot.cluster_id!r}"
         )
         yield Finding("other-cluster", Severity.BLOCK, why)
 
@@ -110,7 +109,7 @@ def _restored(
     positions: Mapping[TopicPartition, Position],
     scopes: Sequence[TopicScope],
 ) -> Iterator[Part]:
-    """Commit what was saved of one group, as far as it is meant."""
+    """Commit the saved offsets of one group that are in the scopes."""
     inside, findings = narrow(positions, scopes, group_id)
     yield from findings
     if not inside:
@@ -126,7 +125,10 @@ def _restored(
     others = facts.commits(group_id).keys() - positions.keys()
     if others and not scopes:
         topics = ", ".join(sorted({partition.topic for partition in others}))
-        why = f"{len(others):,} of its committed offsets are not in the backup and stay: {topics}"
+        why = (
+            f"{len(others):,} committed offsets of the group are not in the backup and stay "
+            f"unchanged: {topics}"
+        )
         yield note("not-in-backup", why, group_id)
 
 
@@ -139,7 +141,7 @@ def _by_group(saved: SavedCommits) -> dict[str, dict[TopicPartition, Position]]:
 
 
 def _choose(saved: Collection[str], wanted: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the saved groups that have or match a name, and the names that none has."""
+    """Return the saved groups that match a name, and the names without a match."""
     if not wanted:
         return sorted(saved), []
     matches = {

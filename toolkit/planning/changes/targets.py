@@ -1,9 +1,8 @@
 """
-Where a reset sends each committed offset: one small value for each mode.
+Reset targets: one class per reset mode.
 
-Those that go by time are in `by_time`, those that were written down in `written_offsets`. A target
-says where an offset should go. Whether that place exists is not its business: the plan
-moves what is outside the log to the nearest existing offset, and says so.
+The target by time is in `by_time`, the one from given offsets in `from_offsets`. A target returns
+the wanted offset; the plan clamps it to the log, and says so.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from toolkit.planning.selection.index import Index
 
 
 class TargetPlace(NamedTuple):
-    """One partition of one group: what is committed there, and where the log begins and ends."""
+    """One partition of one group: committed offset, log start and log end offset."""
 
     group: Group
     partition: TopicPartition
@@ -27,11 +26,11 @@ class TargetPlace(NamedTuple):
     log: LogOffsets
     log_start: int
     log_end: int
-    last_stable: int  # the log end where no transaction is open
+    last_stable: int  # the log end offset if no transaction is open
 
 
 class Aim(NamedTuple):
-    """Where an offset should go and why; or, with `to` None, why it stays, as a finding."""
+    """The wanted offset and the reason; or, with `to` None, why it stays, as a finding."""
 
     to: int | Position | None
     why: str
@@ -40,27 +39,27 @@ class Aim(NamedTuple):
 
 
 class Target(Protocol):
-    """Where committed offsets should go."""
+    """The target of a reset."""
 
     @property
     def words(self) -> str:
-        """The request in words, as on the command line."""
+        """The request as text, as on the command line."""
 
     def aim(self, place: TargetPlace, index: Index) -> Aim:
-        """Return where the offset of one partition should go."""
+        """Return the wanted offset of one partition."""
 
     def named(self, _group_id: str) -> Mapping[TopicPartition, int | Position] | None:
         """Return the partitions that the target itself names for a group; None: any."""
         return None
 
     def findings(self, _index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
-        """Yield what is to be said about the target as a whole."""
+        """Yield findings about the target as a whole."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest(Target):
-    """To the oldest record there is."""
+    """Reset to the log start offset."""
 
     words: str = "to-earliest"
 
@@ -72,10 +71,10 @@ class ToEarliest(Target):
 @dataclass(frozen=True, slots=True)
 class ToLatest(Target):
     """
-    Behind the newest record, but not into an open transaction.
+    Reset to the log end offset, or to the last stable offset while a transaction is open.
 
-    A read_committed reader that starts behind the last stable offset never sees the records of the
-    transaction that is open there, should it commit (the real tool goes to the log end, R51).
+    A read_committed consumer that starts after the last stable offset never receives the records of
+    an open transaction that commits later (Kafka's tool uses the log end offset, R51).
     """
 
     words: str = "to-latest"
@@ -83,39 +82,42 @@ class ToLatest(Target):
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
         """Return the last stable offset."""
         if place.last_stable < place.log_end:
-            why = f"the last stable offset: a transaction is open; the log ends at {place.log_end}"
+            why = (
+                "last stable offset, because a transaction is open; log end offset is "
+                f"{place.log_end}"
+            )
             return Aim(place.last_stable, why)
         return Aim(place.log_end, "the log end")
 
 
 @dataclass(frozen=True, slots=True)
 class ToCurrent(Target):
-    """Heal: an offset outside the log goes to the nearest that exists, all others stay."""
+    """Clamp out-of-range offsets to the log; keep all others."""
 
     words: str = "to-current"
 
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
-        """Return the committed offset, or the end of the log that is nearest to it."""
+        """Return the committed offset, clamped to the log."""
         if place.commit is None:
-            return Aim(None, "nothing is committed here, so there is nothing to heal", "no-commit")
+            return Aim(None, "no committed offset to clamp", "no-commit")
         committed = place.commit.offset
         if committed < place.log_start:
-            return Aim(place.log_start, f"the log start: {committed} is before it")
+            return Aim(place.log_start, f"log start offset: {committed} is before it")
         if committed > place.log_end:
-            return Aim(place.log_end, f"the log end: {committed} is past it")
-        return Aim(committed, "it is inside the log")
+            return Aim(place.log_end, f"log end offset: {committed} is past it")
+        return Aim(committed, "in range, unchanged")
 
 
 @dataclass(frozen=True, slots=True)
 class ToOffset(Target):
-    """To one offset in every partition; raises UsageError where that is negative."""
+    """Reset every partition to one offset; raises UsageError if it is negative."""
 
     offset: int
 
     def __post_init__(self) -> None:
-        """Refuse a negative offset, which the real tool takes for 0 (R08)."""
+        """Reject a negative offset, which Kafka's tool takes for 0 (R08)."""
         if self.offset < 0:
-            hint = "0 or more; shift-by goes back from where the group is"
+            hint = "use 0 or more; shift-by moves back from the committed offset"
             raise UsageError(f"an offset cannot be negative: {self.offset}", hint=hint)
 
     @property
@@ -130,7 +132,7 @@ class ToOffset(Target):
 
 @dataclass(frozen=True, slots=True)
 class ShiftBy(Target):
-    """So many records forward, or back where negative, from the committed offset."""
+    """Shift the committed offset by a number of records; negative moves it back."""
 
     records: int
 
@@ -140,9 +142,9 @@ class ShiftBy(Target):
         return f"shift-by {self.records}"
 
     def aim(self, place: TargetPlace, _index: Index) -> Aim:
-        """Return the commit plus the shift, also from a commit that is outside the log (R14)."""
+        """Return the committed offset plus the shift, also if it is out of range (R14)."""
         if place.commit is None:
-            return Aim(None, "nothing is committed here that could be shifted", "no-commit")
+            return Aim(None, "no committed offset to shift", "no-commit")
         way = "back" if self.records < 0 else "forward"
         why = f"{abs(self.records):,} {way} from {place.commit.offset}"
         return Aim(place.commit.offset + self.records, why)

@@ -1,8 +1,8 @@
 """
-Topics that were deleted and made anew: an offset of then counts other records than one of now.
+Detect re-created topics: their earlier offsets refer to different records.
 
-The name stays, the leader epoch begins again, and the broker drops what groups had committed; only
-the topic's id tells. What was saved of the earlier topic is put back only where somebody insists.
+The name stays, the leader epoch starts again, and the broker deletes the committed offsets; only
+the topic id differs. Offsets saved from the earlier topic are restored only with an override.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from toolkit.plan import Finding, Severity, Step
 from toolkit.planning.selection.plan_parts import Part
 
 RULE = "topic-made-anew"
-WHY = "the topic was deleted and made anew since: these offsets are of records that are gone"
+WHY = "topic was deleted and re-created: these offsets refer to records that no longer exist"
 
 
 def is_another_topic(then: Mapping[str, str], now: Mapping[str, str], topic: str) -> bool:
-    """Whether a topic has another id than it had; an id that is not known is taken for the same."""
+    """Return whether a topic's id has changed; an unknown id counts as unchanged."""
     before, after = then.get(topic), now.get(topic)
     return bool(before and after and before != after)
 
@@ -27,10 +27,10 @@ def with_topics_made_anew(
     parts: Iterable[Part], then: Mapping[str, str], snapshot: Snapshot
 ) -> Iterator[Part]:
     """
-    Yield parts, and a finding for each topic of which a step puts an earlier one's offsets back.
+    Yield parts, and a finding for each re-created topic whose earlier offsets a step restores.
 
-    `then` has the ids of topics when those offsets were committed. The changes stay in the plan:
-    an override of `topic-made-anew` lets them through.
+    `then` has the topic ids at the time those offsets were committed. The changes stay in the plan:
+    an override of `topic-made-anew` allows them.
     """
     for part in parts:
         yield part

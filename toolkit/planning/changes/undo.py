@@ -1,9 +1,9 @@
 """
-Turn a plan that was carried out, wholly or in part, into the plan that takes it back.
+Plan the undo of an applied plan, complete or partial.
 
-What the cluster holds decides: a change whose outcome is still there is taken back, one that was
-never made or is undone already is left out, and one that somebody has moved on since is a finding.
-Undoing an undo is the same.
+The current state decides: a change that is still in place is reverted, one that was not made or is
+already undone is skipped, and an offset that has changed since is a finding. An undo can be undone
+in the same way.
 """
 
 from __future__ import annotations
@@ -30,23 +30,22 @@ from toolkit.planning.selection.scope import MISSING, scopes_of
 
 
 class Moved(StrEnum):
-    """What becomes of an offset that somebody has moved since the plan was carried out."""
+    """How to treat offsets that were changed after the run."""
 
-    LEAVE = "leave"  # it is a finding that blocks, and the offset stays
-    RESTORE = "restore"  # it goes back too
+    LEAVE = "leave"  # block, and keep the offset
+    RESTORE = "restore"  # restore it as well
 
 
 def plan_undo(
     done: Plan, snapshot: Snapshot, *, moved: Moved = Moved.LEAVE, request: str = ""
 ) -> Plan:
     """
-    Plan to put back what a plan changed: offset, leader epoch and metadata, in reverse order.
+    Plan to restore what a plan changed: offset, leader epoch and metadata, in reverse order.
 
-    `snapshot` is to be of the groups and topics of `done`. A deleted group comes back with its
-    commits, as a simple group; one that `done` made is deleted, unless somebody uses it. The plan
-    is for the cluster of `done`, so that a guard-rail notices a snapshot of another one. Offsets of
-    a topic that was deleted and made anew since block. What was paused is resumed, and the other
-    way round.
+    `snapshot` must have the groups and topics of `done`. A deleted group is restored with its
+    offsets, as a simple group; one that `done` created is deleted, unless it is in use. The plan is
+    for the cluster of `done`, so that a guard rail detects a snapshot of another one. Offsets of a
+    topic that was re-created since block. Paused partitions are resumed, and vice versa.
     """
     if done.intent in {Intent.PAUSE, Intent.RESUME}:
         return _undo_hold(done, snapshot, request)
@@ -57,7 +56,7 @@ def plan_undo(
     for step in reversed(done.steps):
         needs = undone.get(step.group_id, "")
         if any(_stops(part, needs) for part in parts):
-            why = f"it stays as it is while {needs} cannot be brought back as it was"
+            why = f"kept, because {needs} cannot be restored"
             parts.append(note("kept", why, step.group_id))
             continue
         waits = any(isinstance(part, Step) and part.group_id == needs for part in parts)
@@ -80,7 +79,7 @@ def plan_undo(
 
 
 def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
-    """Plan to resume what a run paused, or to pause again what it resumed."""
+    """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
     topics = [str(scope) for scope in scopes_of(change.partition for _, change in done.changes)]
     plan = (
@@ -100,24 +99,24 @@ def _stops(part: Part, group_id: str) -> bool:
     return (
         isinstance(part, Finding)
         and part.severity is Severity.BLOCK
-        and part.rule != topic_recreated.RULE  # the changes are in the plan all the same
+        and part.rule != topic_recreated.RULE  # the changes stay in the plan
         and bool(group_id)
         and part.group_id == group_id
     )
 
 
 def _nothing(done: Plan) -> Finding:
-    why = "everything is as it was before"
+    why = "everything is already as before the run"
     if all(change.before == change.after for _, change in done.changes):
         why = "no committed offset was changed"
     return Finding("nothing-to-undo", Severity.NOTE, why)
 
 
 def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
-    """Yield the steps that take one step back, and what stands in their way."""
+    """Yield the steps that revert one step, and what blocks them."""
     group = facts.groups.get(step.group_id)
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
-        why = "it had no committed offsets, with which it could come back"
+        why = "cannot be restored: the group had no committed offsets"
         yield note("cannot-come-back", why, step.group_id)
     if unlisted := tuple(facts.unlisted(step.group_id)):
         yield from unlisted
@@ -138,16 +137,18 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
 
 
 def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change | Finding | None:
-    """Return how one change is taken back, why it is not, or None where there is nothing to do."""
+    """Return the change that reverts one change, a finding that blocks it, or None."""
     partition, before = change.partition, change.before
     if why := facts.index.unread.get(group_id, {}).get(partition):
-        return block("unreadable", f"its commit could not be read: {why}", group_id, partition)
+        return block(
+            "unreadable", f"committed offset could not be read: {why}", group_id, partition
+        )
     holds = facts.held(group_id, partition)
     if before in {change.after, holds}:
         return None
     why = "as it was before"
     if holds != change.after:
-        why = f"{shown(holds)} is committed now, and not {shown(change.after)} as this run left it"
+        why = f"committed offset is {shown(holds)}, not {shown(change.after)} as left by this run"
         if moved is not Moved.RESTORE:
             return block("moved-since", why, group_id, partition)
     problem = facts.index.log_problem(partition)
@@ -158,11 +159,11 @@ def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change |
 
 
 def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]:
-    """Commit what was there; that brings a group back which is gone."""
+    """Commit the previous offsets; this re-creates a deleted group."""
     if step.group_id not in facts.groups and step.type is not GroupType.SIMPLE:
         why = (
-            f"it was a {step.type} group and comes back as one without members; until a consumer "
-            "joins, the expiry clock of each offset starts when it is committed"
+            f"was a {step.type} group; restored as a group without members. Until a consumer "
+            "joins, retention counts from each offset's commit time"
         )
         yield note("comes-back-simple", why, step.group_id)
     wanted = {c.partition: (c.after, c.why) for c in changes if c.after is not None}
@@ -170,7 +171,7 @@ def _put_back(step: Step, facts: Facts, changes: list[Change]) -> Iterator[Part]
 
 
 def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> Iterator[Part]:
-    """Delete what the plan added, and with it the group where it made that and nobody uses it."""
+    """Delete what the plan added, and the group if the plan created it and it is unused."""
     everything = {change.partition for change in changes} == facts.commits(group.group_id).keys()
     hidden = any(facts.unreadable(group.group_id))
     if step.creates and everything and not hidden and not group.is_live:

@@ -1,1 +1,1 @@
-"""What keeps a group from going on."""
+"""Diagnose why a group makes no progress."""

@@ -1,4 +1,4 @@
-"""What to do about what was found in a group: which notebook next, and with what filled in."""
+"""Recommend the next notebook and its parameters for a diagnosed group."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from toolkit.model import Group, TopicPartition
 from toolkit.planning.diagnosis.stuck import Verdict
 from toolkit.planning.selection.scope import scopes_of
 
-MOST_FIRST_STEPS = 3  # offsets to be moved one by one; for more, a table is the better place
+MOST_FIRST_STEPS = 3  # offsets to move one by one; more belong in a table
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """One thing that can be done next; without a notebook it is done elsewhere."""
+    """One recommended step; without a notebook it is done outside offsetbook."""
 
     title: str
     why: str
     notebook: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict)  # besides where it is done
+    parameters: Mapping[str, object] = field(default_factory=dict)  # without the cluster
 
 
 def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple[NextStep, ...]:
     """
-    Return what can be done about a group, the most urgent first.
+    Return the recommended steps for a group, most urgent first.
 
     `partitions` is what `find_stuck` returned for the group. There is always at least one step.
     """
@@ -41,9 +41,11 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
         *_unread(group, cluster),
     ]
     if found[Verdict.PERHAPS]:
-        why = "Two looks that lie further apart tell a slow commit from one that is stuck."
+        why = "It distinguishes a slow commit from a stuck partition."
         values = {"group": group.group_id, "look_for": "2m"}
-        steps.append(NextStep("Look for longer", why, "90_troubleshoot_group", values))
+        steps.append(
+            NextStep("Sample again over a longer interval", why, "90_troubleshoot_group", values)
+        )
     return tuple(steps) or (_nothing(cluster),)
 
 
@@ -56,8 +58,8 @@ def _stuck(
     topics = [str(scope) for scope in scopes_of(stuck)]
     yield NextStep(
         f"Pause {', '.join(topics)}",
-        "The group's other partitions go on, and no consumer is restarted. Without an approval "
-        "it is a dry run that shows the costs.",
+        "The group keeps consuming the other partitions after a short interruption; no consumer "
+        "is restarted. Without an approval it is a dry run that shows the impact.",
         "40_pause_partitions",
         {"group": group_id, "topics": topics},
     )
@@ -65,10 +67,10 @@ def _stuck(
     for partition in stuck[:MOST_FIRST_STEPS]:
         committed = int(rows[tuple(partition)])
         yield NextStep(
-            f"While it is paused, move past record {committed:,} of "
+            f"While it is paused, skip record {committed:,} of "
             f"{partition.topic}:{partition.partition}",
-            "If that record is what cannot be processed: look at it above, and keep it "
-            "elsewhere first. The group will not read it again.",
+            "If this record cannot be processed: inspect it above and save a copy first. The "
+            "group will not read it again.",
             "50_reset_offsets",
             {
                 "groups": [group_id],
@@ -78,8 +80,8 @@ def _stuck(
             },
         )
     yield NextStep(
-        "Then give the partitions back",
-        "The members read on from the new offset.",
+        "Then resume the partitions",
+        "The members continue from the new offset.",
         "40_pause_partitions",
         {"action": "resume", "group": group_id, "topics": topics},
     )
@@ -88,8 +90,8 @@ def _stuck(
 def _outside(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
     if partitions:
         yield NextStep(
-            "Bring its offsets back into the log",
-            "They point to where no record is; a consumer's auto.offset.reset would decide.",
+            "Clamp its offsets to the log",
+            "The offsets are out of range; consumers would fall back to auto.offset.reset.",
             "50_reset_offsets",
             {"groups": [group_id], "topics": _topics(partitions), "mode": "to-current"},
         )
@@ -99,18 +101,19 @@ def _transaction(partitions: Sequence[TopicPartition]) -> Iterator[NextStep]:
     if partitions:
         yield NextStep(
             "Find the producer of the open transaction",
-            f"{', '.join(_topics(partitions))}: consumers that read committed data wait for its "
-            "end. kafka-transactions.sh describe-producers --topic TOPIC --partition N names it. "
-            "If it still runs, it must commit or abort; abort it from outside only if "
-            "kafka-transactions.sh find-hanging lists it. Moving the group's offset does not help.",
+            f"{', '.join(_topics(partitions))}: read_committed consumers wait until it ends. "
+            "kafka-transactions.sh describe-producers --topic TOPIC --partition N shows the "
+            "producer. If it is still running, it must commit or abort; abort it from outside "
+            "only if kafka-transactions.sh find-hanging lists it. Moving the group's offset does "
+            "not help.",
         )
 
 
 def _paused(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
     if partitions:
         yield NextStep(
-            f"Give back {', '.join(_topics(partitions))} once that is right",
-            "Somebody paused them; the table of what is paused says who and why.",
+            f"Resume {', '.join(_topics(partitions))} when the reason for the pause is gone",
+            "They are paused; the table of paused partitions shows by whom and why.",
             "40_pause_partitions",
             {"action": "resume", "group": group_id, "topics": _topics(partitions)},
         )
@@ -119,8 +122,8 @@ def _paused(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[Nex
 def _left_over(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[NextStep]:
     if partitions:
         yield NextStep(
-            "Delete what is left over",
-            "No member subscribes to these topics; until the offsets expire, their lag grows.",
+            "Delete unsubscribed offsets",
+            "No member subscribes to these topics; their lag grows until the offsets expire.",
             "60_delete_offsets",
             {"groups": [group_id], "topics": sorted({p.topic for p in partitions})},
         )
@@ -129,14 +132,14 @@ def _left_over(partitions: Sequence[TopicPartition], group_id: str) -> Iterator[
 def _unread(group: Group, cluster: str) -> Iterator[NextStep]:
     if not group.is_live:
         yield NextStep(
-            "See when its offsets expire",
-            "A group without members loses its offsets after a while, unless they are rescued.",
+            "Check when its offsets expire",
+            "The offsets of a group without members expire, unless they are rescued.",
             "30_expiry_forecast",
             {"clusters": [cluster], "groups": [group.group_id]},
         )
         yield NextStep(
             "Delete the group",
-            "Only if nobody will come back to it. What it committed is saved first.",
+            "Only if no consumer will use it again. Its committed offsets are saved first.",
             "61_delete_groups",
             {"groups": [group.group_id]},
         )
@@ -144,8 +147,8 @@ def _unread(group: Group, cluster: str) -> Iterator[NextStep]:
 
 def _nothing(cluster: str) -> NextStep:
     return NextStep(
-        "See how it does over time",
-        "Nothing stands still now. Status, pace and trend are in the fleet's lag.",
+        "See its history",
+        "No partition is stuck now. See fleet lag for status, rates and trend.",
         "10_fleet_lag",
         {"clusters": [cluster]},
     )

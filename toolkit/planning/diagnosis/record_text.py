@@ -1,8 +1,8 @@
 """
-What the bytes of a record say, for whoever has to tell what is wrong with it.
+Decode record bytes to JSON, text or hex for display.
 
-Bytes are JSON, text, hex, or nothing, by what they are and not by what anybody calls them. Text is
-returned as it is, so it has yet to be escaped for wherever it is shown.
+The form is detected from the bytes. Text is returned unescaped: escape it for the place where it is
+shown.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from toolkit.model.records import Excerpt, Header, Record
 
 MOST_CHARACTERS = 2_000
 MOST_HEX_BYTES = 256
-CONFLUENT_MAGIC = 0  # first byte of what a schema registry's serializers write, then a 4 byte id
+CONFLUENT_MAGIC = 0  # first byte of schema registry format, followed by a 4 byte id
 _JSON_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _OPENING, _CLOSING = ("{", "["), ("}", "]")
-_DEEPEST = 20  # indented further, the text would leave the page
-MOST_SCHEMAS = 10_000_000  # a higher number is not taken for the id of a schema
+_DEEPEST = 20  # deeper indentation would exceed the page
+MOST_SCHEMAS = 10_000_000  # a higher number is not a schema id
 HEX_LETTERS = 64
 RECORD_COLUMNS = (
     *("topic", "partition", "offset", "place", "at", "key", "key_form", "key_bytes"),
@@ -34,7 +34,7 @@ RECORD_COLUMNS = (
 
 
 class Form(StrEnum):
-    """What some bytes turned out to be."""
+    """The form of some bytes."""
 
     NULL = "null"
     EMPTY = "empty"
@@ -44,15 +44,15 @@ class Form(StrEnum):
 
 
 class RecordPlace(StrEnum):
-    """Where a record lies, seen from the committed offset."""
+    """Where a record is, relative to the committed offset."""
 
     BEFORE = "before"
-    NEXT = "next"  # what the group reads next
+    NEXT = "next"  # the next record the group reads
     AFTER = "after"
 
 
 class Decoded(NamedTuple):
-    """Bytes made legible: in which form, the text, how large, and what else is to be known."""
+    """Decoded bytes: form, text, size and a note."""
 
     form: Form
     text: str
@@ -61,7 +61,7 @@ class Decoded(NamedTuple):
 
     @property
     def in_words(self) -> str:
-        """The form, and the size where there is any."""
+        """The form, and the size if there is one."""
         if not self.size_bytes:
             return str(self.form)
         return f"{self.form}, {counted(self.size_bytes, 'byte')}"
@@ -69,11 +69,11 @@ class Decoded(NamedTuple):
 
 def decode(field: Excerpt | None, *, most_characters: int = MOST_CHARACTERS) -> Decoded:
     """
-    Return what a key, value or header holds.
+    Decode a key, value or header.
 
-    Valid UTF-8 without control characters (but for tabs and line ends) is text, and JSON where it
-    is an object or a list as a whole; everything else is hex. What is longer than `most_characters`
-    is cut, which the note says.
+    Valid UTF-8 without control characters (except tabs and line ends) is text, and JSON if the
+    whole is an object or a list; everything else is hex. Text longer than `most_characters` is
+    truncated, which the note says.
     """
     if field is None:
         return Decoded(Form.NULL, "", None)
@@ -87,13 +87,13 @@ def decode(field: Excerpt | None, *, most_characters: int = MOST_CHARACTERS) -> 
     shown = text[:most_characters]
     is_cut = len(shown) < len(text) or not is_whole
     shown_bytes = len(shown.encode())
-    note = f"cut: the first {shown_bytes:,} of {field.size_bytes:,} bytes" if is_cut else ""
+    note = f"truncated: first {shown_bytes:,} of {field.size_bytes:,} bytes" if is_cut else ""
     return Decoded(form, shown, field.size_bytes, note)
 
 
 def _text(start: bytes, *, is_whole: bool) -> str | None:
-    """Return the text that bytes stand for, None where they stand for none."""
-    # The last character of an excerpt may be cut in the middle: at most three bytes of it.
+    """Return the bytes as text; None if they are not text."""
+    # The last character of an excerpt may be incomplete: at most three bytes of it.
     for dropped in range(1 if is_whole else 4):
         try:
             text = start[: len(start) - dropped].decode("utf-8")
@@ -104,8 +104,8 @@ def _text(start: bytes, *, is_whole: bool) -> str | None:
 
 
 def _is_writing(character: str) -> bool:
-    """Whether a character that Python does not print belongs into a text all the same."""
-    # Invisible ones are spelt out where the text is shown; only control characters tell of bytes.
+    """Return whether a character that Python does not print may be part of a text."""
+    # Invisible characters are escaped on display; only control characters indicate binary data.
     return character in "\t\n\r" or not (character < " " or "\x7f" <= character <= "\x9f")
 
 
@@ -123,18 +123,18 @@ def _hex(field: Excerpt) -> Decoded:
     shown = field.start[:MOST_HEX_BYTES]
     notes = []
     if len(shown) < field.size_bytes:
-        notes.append(f"cut: the first {len(shown):,} of {field.size_bytes:,} bytes")
+        notes.append(f"truncated: first {len(shown):,} of {field.size_bytes:,} bytes")
     schema_id = int.from_bytes(field.start[1:5], "big")
     if field.size_bytes in {4, 8}:
         number = int.from_bytes(field.start, "big", signed=True)
-        notes.append(f"as a whole number: {number}")
+        notes.append(f"as integer: {number}")
     elif (
         field.size_bytes > 5 and field.start[0] == CONFLUENT_MAGIC and 0 < schema_id < MOST_SCHEMAS
     ):
-        notes.append(f"begins as with a schema registry, schema id {schema_id}")
+        notes.append(f"looks like schema registry format, schema id {schema_id}")
     letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in shown[:HEX_LETTERS])
     if any(letter.isalnum() for letter in letters):
-        notes.append(f"as letters: {letters}")
+        notes.append(f"as text: {letters}")
     return Decoded(Form.HEX, shown.hex(" "), field.size_bytes, "; ".join(notes))
 
 
@@ -142,7 +142,7 @@ def indented(text: str) -> str:
     """
     Return JSON with a line for each member; nothing but white space between tokens is changed.
 
-    Numbers, repeated names and escapes stay as they were written, which parsing would not keep.
+    Numbers, repeated names and escapes stay as written, which parsing would not keep.
     """
     out: list[str] = []
     depth, before = 0, ""
@@ -162,7 +162,7 @@ def _line(depth: int) -> str:
 
 
 def places(records: Iterable[Record], positions: Mapping[TopicPartition, int]) -> list[RecordPlace]:
-    """Return where each record lies; records are in order of partition and offset."""
+    """Return the place of each record; records are in order of partition and offset."""
     found = []
     had_next: set[TopicPartition] = set()
     for record in records:
@@ -222,7 +222,7 @@ def _header(header: Header) -> str:
 
 
 def _notes(key: Decoded, value: Decoded) -> str:
-    """Return what is to be known about key and value beside their text."""
+    """Return the notes about key and value."""
     fields = (("key", key), ("value", value))
     return "; ".join(f"{name}: {field.note}" for name, field in fields if field.note)
 

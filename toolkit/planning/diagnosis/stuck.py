@@ -1,23 +1,23 @@
 """
-Which partitions of a group stand still while records wait, from two looks at the group.
+Find partitions with unread records and no progress between two samples of a group.
 
-One look cannot tell a consumer that is stuck from one that is about to commit. So what was
-committed is compared over some seconds, and held against how long the first unread record has
-waited and when the broker last wrote a commit. A partition is called stuck only where all of that
-says so; where it may be, or where it cannot be said, the row says what is missing.
+One sample cannot distinguish a stuck consumer from one that is about to commit. So the committed
+offset is compared over some seconds, and with the age of the oldest unread record and the time of
+the last commit. A partition is stuck only if all of them agree; otherwise the row gives what is
+missing.
 
 | verdict | |
 |---|---|
-| stuck | records waited from one look to the other, and beyond patience, and nothing moved |
-| perhaps stuck | nothing moved, but not for long enough, or for how long is not known |
-| outside its log | the commit is beyond the log end, or records were deleted before it read them |
-| open transaction | everything up to an open transaction is read |
-| paused | a hold keeps the partition from the members |
-| left over | the group lives, and no member subscribes to the topic |
+| stuck | lag in both samples, for longer than patience, and no progress |
+| perhaps stuck | no progress, but not for long enough, or for an unknown time |
+| outside its log | committed offset past the log end offset, or unread records were deleted |
+| open transaction | caught up to an open transaction |
+| paused | paused by a hold |
+| left over | unsubscribed offset: the group is live, no member subscribes to the topic |
 | nobody reads | the group has no members |
-| moves | the commit went on |
-| nothing waits | everything is read |
-| not known | nothing is committed, or something could not be read |
+| moves | the committed offset changed |
+| nothing waits | caught up |
+| not known | no committed offset, or a read error |
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STUCK_COLUMNS = (
 
 
 class Verdict(StrEnum):
-    """What two looks say of a partition, the worst first; the table above explains them."""
+    """The verdict on a partition, worst first; see the table above."""
 
     STUCK = "stuck"
     PERHAPS = "perhaps stuck"
@@ -71,12 +71,11 @@ def find_stuck(
     """
     Return one row for each partition that a group has committed or owns, the worst verdict first.
 
-    `waits_since` is when the first unread record was written, where that is known: what a producer
-    wrote as its time may be older than the record is. `patience_s` is how long a commit stands
-    still, and a record waits, before a partition counts as stuck. The columns are topic, partition,
-    verdict (see `Verdict`), owner, committed, log_end, lag, moved (Int64: by how many records the
-    commit moved between the looks), committed_at (UTC, the last commit, null where not known),
-    first_waits_since (UTC), why.
+    `waits_since` is when the oldest unread record was written, if known: a producer's timestamp may
+    be older than the record. `patience_s` is how long there must be no progress and an unread
+    record before a partition counts as stuck. Columns: topic, partition, verdict (see `Verdict`),
+    owner, committed, log_end, lag, moved (Int64: how far the committed offset moved between the
+    samples), committed_at (UTC, the last commit, null if unknown), first_waits_since (UTC), why.
     """
     frame = with_lag(offsets_frame(second))
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
@@ -105,7 +104,7 @@ def find_stuck(
 
 @dataclass(frozen=True, slots=True)
 class _Samples:
-    """What holds for all partitions of the group."""
+    """Facts about the whole group."""
 
     first: Snapshot
     second: Snapshot
@@ -121,7 +120,7 @@ class _Samples:
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """One partition, with None for what is not known."""
+    """Facts about one partition; None is unknown."""
 
     partition: TopicPartition
     owner: str
@@ -131,10 +130,10 @@ class _Evidence:
     lost: int
     position: str
     moved: int | None
-    stood_s: float  # for how long the commit has stood where it stands, at least
-    stood_known: bool  # when it was last committed is known
-    waits_since: datetime | None  # when its first unread record was written
-    waited_between: bool  # records waited at the first look already, at the same offset
+    stood_s: float  # minimum time without a change of the committed offset
+    stood_known: bool  # the time of the last commit is known
+    waits_since: datetime | None  # when the oldest unread record was written
+    waited_between: bool  # lag in the first sample, at the same offset
     holder: Member | None
 
     @classmethod
@@ -175,24 +174,27 @@ def _rules(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     if case.moved:
         yield Verdict.MOVES, _movement(case.moved, looks.apart_s)
     if case.lag == 0:
-        yield Verdict.NOTHING_WAITS, "everything is read"
+        yield Verdict.NOTHING_WAITS, "caught up"
     if case.holder:
-        yield Verdict.PAUSED, f"held back from the members by {_holder(case.holder)}"
+        yield Verdict.PAUSED, f"paused by {_holder(case.holder)}"
     yield from _of_the_group(case, looks)
     if case.stable_lag == 0:
-        yield Verdict.TRANSACTION, f"read up to an open transaction; {_waiting(case, looks)}"
+        yield Verdict.TRANSACTION, f"blocked by an open transaction; {_waiting(case, looks)}"
     yield _still(case, looks)
 
 
 def _of_the_log(case: _Evidence) -> Iterator[Judged]:
     if case.committed is None:
-        yield Verdict.UNKNOWN, "nothing is committed: where it starts is a setting of its consumers"
+        yield Verdict.UNKNOWN, "no committed offset: consumers start according to auto.offset.reset"
     if case.position == BEYOND_LOG_END:
-        yield Verdict.OUTSIDE, "committed beyond the log end: the topic was cut or made anew"
+        yield (
+            Verdict.OUTSIDE,
+            ("committed offset is past the log end offset: the topic was truncated or re-created"),
+        )
     if case.lag is None:
-        yield Verdict.UNKNOWN, "where its log begins and ends could not be read"
+        yield Verdict.UNKNOWN, "log start and log end offset could not be read"
     if case.position == LOST_RECORDS and not case.moved:
-        yield Verdict.OUTSIDE, f"{case.lost:,} records were deleted before they were read"
+        yield Verdict.OUTSIDE, f"{case.lost:,} unread records were deleted"
 
 
 def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
@@ -204,30 +206,33 @@ def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     elif not group.unreadable_subscription and (
         case.partition.topic not in group.subscribed_topics
     ):
-        yield Verdict.LEFT_OVER, "no member subscribes to the topic, so nobody will read it"
+        yield Verdict.LEFT_OVER, "no member subscribes to the topic"
 
 
 def _still(case: _Evidence, looks: _Samples) -> Judged:
-    """Judge a partition in which records wait and the commit did not move."""
+    """Judge a partition with unread records and no progress."""
     waiting = _waiting(case, looks)
     if case.moved is None:
-        return Verdict.PERHAPS, f"its commit came between the looks; {waiting}"
-    stood = f"committed {case.committed:,} for at least {format_duration(case.stood_s)}; {waiting}"
+        return Verdict.PERHAPS, f"committed between the two samples; {waiting}"
+    stood = (
+        f"committed offset {case.committed:,} unchanged for at least "
+        f"{format_duration(case.stood_s)}; {waiting}"
+    )
     if not case.owner:
-        stood += "; no member owns it"
+        stood += "; no owner"
     elif case.owner in looks.moving_owners:
-        stood += "; other partitions of its owner moved on meanwhile"
+        stood += "; other partitions of this owner made progress"
     if not case.waited_between:
-        return Verdict.PERHAPS, f"{stood}; nothing waited yet at the first look"
+        return Verdict.PERHAPS, f"{stood}; no lag in the first sample"
     if case.stood_s <= looks.patience_s:
-        unknown = "" if case.stood_known else ", and when it committed is not known"
+        unknown = "" if case.stood_known else "; commit time unknown"
         return (
             Verdict.PERHAPS,
             f"{stood}; not for longer than {format_duration(looks.patience_s)}{unknown}",
         )
     waited_s = _waited_s(case, looks)
     if waited_s is None and looks.apart_s <= looks.patience_s:
-        return Verdict.PERHAPS, f"{stood}; when the first of them was written is not known"
+        return Verdict.PERHAPS, f"{stood}; age of the oldest unread record unknown"
     if waited_s is not None and max(waited_s, looks.apart_s) <= looks.patience_s:
         return Verdict.PERHAPS, f"{stood}; not for longer than {format_duration(looks.patience_s)}"
     return Verdict.STUCK, stood
@@ -235,14 +240,14 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
 
 def _movement(moved: int, apart_s: float) -> str:
     way = "on" if moved > 0 else "back"
-    return f"went {way} by {abs(moved):,} in {format_duration(apart_s)}"
+    return f"moved {way} by {abs(moved):,} in {format_duration(apart_s)}"
 
 
 def _waiting(case: _Evidence, looks: _Samples) -> str:
-    some = "1 record waits" if case.lag == 1 else f"{case.lag:,} records wait"
+    some = "1 unread record" if case.lag == 1 else f"{case.lag:,} unread records"
     waited_s = _waited_s(case, looks)
     return (
-        some if waited_s is None else f"{some}, the first written {format_duration(waited_s)} ago"
+        some if waited_s is None else f"{some}, the oldest written {format_duration(waited_s)} ago"
     )
 
 
@@ -258,7 +263,7 @@ def _holder(member: Member) -> str:
 
 
 def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) -> frozenset[str]:
-    """Return the owners of which at least one partition moved between the looks."""
+    """Return the owners with progress on at least one partition."""
     return frozenset(
         str(row["owner"])
         for row in frame.to_dict("records")

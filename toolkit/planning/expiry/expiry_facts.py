@@ -1,4 +1,4 @@
-"""What decides when committed offsets expire, one array a fact, whatever types a frame has."""
+"""Inputs of the expiry rules, as one array per fact."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Texts = npt.NDArray[np.object_]
 Times = npt.NDArray[np.datetime64]
 Durations = npt.NDArray[np.timedelta64]
 
-CONSUMERS = "consumer"  # the protocol type of classic groups whose members subscribe to topics
+CONSUMERS = "consumer"  # protocol type of classic consumer groups
 REBALANCING = (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 NOT_LIVE = (GroupState.EMPTY, GroupState.DEAD, GroupState.UNKNOWN)
 NO_TIME = np.datetime64("NaT", "ms")
-LAST_DAY = np.datetime64("9999-12-31T00:00", "ms")  # beyond it no calendar has a date
+LAST_DAY = np.datetime64("9999-12-31T00:00", "ms")  # later dates are out of range
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,13 @@ class ExpiryFacts:
     The facts about each row of a frame of partitions.
 
     `simple`, `classic`, `modern` and `share` are kinds of group; `modern` is KIP-848 and streams,
-    whose coordinator has the same rules. `empty`: without members, for certain; `live`: with some.
+    whose coordinator has the same rules. `empty`: certainly without members; `live`: with members.
     """
 
-    nothing: Flags  # nothing is committed
+    nothing: Flags  # no committed offset
     deleted: Flags
     pending: Flags
-    settled: Flags  # no open transaction is about to change it, for certain
+    settled: Flags  # certainly no pending transaction
     simple: Flags
     classic: Flags
     modern: Flags
@@ -51,7 +51,7 @@ class ExpiryFacts:
     unsubscribed: Flags
     unreadable: Texts
     committed_at: Times
-    chosen_at: Times  # the expire time that an old client sent with its commit
+    chosen_at: Times  # the expiry time that an old client set in the commit
     empty_since: Times
     seen_since: Times
     retention: Durations
@@ -64,7 +64,7 @@ class ExpiryFacts:
         protocol = _texts(partitions["protocol_type"])
         live = (state != "") & ~_is_in(state, NOT_LIVE)
         empty = np.equal(state, GroupState.EMPTY)
-        # A classic group that never had a member has no protocol type: the broker's own sign.
+        # A classic group that never had a member has no protocol type, as on the broker.
         simple = np.equal(kind, GroupType.SIMPLE) & ~live
         simple |= np.equal(kind, GroupType.CLASSIC) & (protocol == "") & empty
         subscribed, unsubscribed = _answers(partitions["subscribed"])
@@ -98,13 +98,13 @@ class ExpiryFacts:
 
 
 def later(times: Times, durations: Durations) -> Times:
-    """Return times moved on; none where either is unknown or no calendar has the result."""
+    """Return times plus durations; NaT if either is unknown or the result is out of range."""
     moved = times + durations
     return np.where(moved <= LAST_DAY, moved, NO_TIME)
 
 
 def _texts(column: pd.Series[Any]) -> Texts:
-    """Return texts, with "" where there is none."""
+    """Return texts, "" for missing ones."""
     values = column.astype(object)
     return values.where(values.notna(), "").to_numpy(dtype=object)
 
@@ -117,7 +117,7 @@ def _is_in(texts: Texts, wanted: tuple[str, ...]) -> Flags:
 
 
 def _answers(column: pd.Series[Any]) -> tuple[Flags, Flags]:
-    """Return where it is known to be so, and where it is known not to be so."""
+    """Return where a flag is known to be true, and where it is known to be false."""
     answers = column.astype("boolean")
     return (
         answers.fillna(value=False).to_numpy(dtype=bool),

@@ -1,4 +1,4 @@
-"""What vanishes next, what would if its group stopped, and that by group."""
+"""Select offsets that expire within a period, or would if their group stopped; sum by group."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DOUBT = {str(confidence): place for place, confidence in enumerate(Confidence)}
 
 class ExpiryForecast(NamedTuple):
     """
-    What vanishes within a time, and what is at risk: it would if the last member left now.
+    Offsets that expire within a period, and offsets at risk if the last member leaves now.
 
-    `rows` are the offsets that vanish if nobody does anything, soonest first. `at_risk` are others,
-    of live groups, whose clock has been running under their members (KIP-848 and streams groups; of
-    a classic group only where a client chose the time), those that would go first first. Both have
-    the columns of `with_expiry`.
+    `rows` are the offsets that expire without intervention, soonest first. `at_risk` are other
+    offsets, of live groups, whose retention timer runs although the group has members (KIP-848 and
+    streams groups; in a classic group only if a client set the expiry time), soonest first. Both
+    have the columns of `with_expiry`.
     """
 
     rows: pd.DataFrame
@@ -30,10 +30,10 @@ class ExpiryForecast(NamedTuple):
 
 
 def expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> ExpiryForecast:
-    """Return what of a frame of `with_expiry` vanishes within a time, and what is at risk."""
+    """Return which rows of a `with_expiry` frame expire within a period, and which are at risk."""
     until = pd.Timestamp(now + timedelta(seconds=within_s))
     vanishes = partitions["expires_at"] <= until
-    # A group without members has stopped: what it would lose by that is what vanishes.
+    # A group without members has already stopped: its offsets are in `rows`.
     stopped = (partitions["expires_if_stopped_at"] <= until) & ~vanishes
     at_risk = stopped & (
         (partitions["type"] != GroupType.CLASSIC) | partitions["expire_at"].notna()
@@ -49,10 +49,10 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     Sum a frame of `with_expiry` up to one row for each cluster and group, soonest first.
 
     Columns: cluster, group, type, state, offsets (how many it has committed), expiring (those with
-    a time), kept (those that do not expire as things are), unknown (those of which neither can be
-    said), first_at and last_at (the first and the last that expires), first_topic,
-    first_partition, why and rule (of the first), at_once_if_stopped (how many would go at once if
-    the last member left), confidence (the lowest of its forecasts).
+    a time), kept (those that currently do not expire), unknown (neither known), first_at and
+    last_at (first and last expiry), first_topic, first_partition, why and rule (of the first),
+    at_once_if_stopped (how many would expire at once if the last member left), confidence (the
+    lowest of its forecasts).
     """
     rows = partitions[partitions["committed"].notna()]
     unknown = rows["expiry_confidence"] == Confidence.NONE
@@ -64,7 +64,7 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
         _at_once=rows["at_once_if_stopped"].fillna(value=False).astype(bool),
         _doubt=rows["expiry_confidence"].map(DOUBT).fillna(0).astype("int64"),
     )
-    # The first that expires stands for its group, whichever partition that is.
+    # The offset that expires first represents its group.
     rows = rows.sort_values(["expires_at", *PLACE], na_position="last", kind="stable")
     table = rows.groupby(GROUP, sort=False, dropna=False).agg(
         type=("type", "first"),

@@ -1,4 +1,4 @@
-"""Why committed offsets expire when they do, in plain words."""
+"""Explain the expiry of each committed offset as text."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_facts import ExpiryFacts, Texts, Times
 from toolkit.planning.expiry.expiry_rules import KEPT, Basis, Clock, ExpiryRule
 
-NOBODY_THERE, NOBODY_SUBSCRIBES = "nobody is in the group", "nobody subscribes"
+NOBODY_THERE, NOBODY_SUBSCRIBES = "group has no members", "no member subscribes"
 SAID = {
-    ExpiryRule.NO_COMMIT: "nothing is committed",
-    ExpiryRule.TOPIC_DELETED: (
-        "its topic does not exist: brokers remove its offsets with it, unless they missed that"
-    ),
+    ExpiryRule.NO_COMMIT: "no committed offset",
+    ExpiryRule.TOPIC_DELETED: ("topic does not exist; brokers normally delete its offsets with it"),
     ExpiryRule.SHARE_GROUP: "a share group has no committed offsets that could expire",
-    ExpiryRule.OPEN_TRANSACTION: "an open transaction is about to commit here: kept until it ends",
-    ExpiryRule.OTHER_PROTOCOL: "its members are no consumers: kept while the group is live",
+    ExpiryRule.OPEN_TRANSACTION: "an open transaction has a pending commit: kept until it ends",
+    ExpiryRule.OTHER_PROTOCOL: "protocol type is not consumer: kept while the group is live",
     ExpiryRule.REBALANCING: "kept while the group rebalances",
     ExpiryRule.UNPARSED: (
-        "a member's subscription cannot be parsed: all is kept while the group is live"
+        "a member's subscription cannot be parsed: no offset expires while the group is live"
     ),
-    ExpiryRule.SUBSCRIBED: "a live member subscribes to the topic",
+    ExpiryRule.SUBSCRIBED: "a member subscribes to the topic",
 }
 COUNTED = {
-    Basis.CHOSEN: "at the time that its client chose for this commit",
+    Basis.CHOSEN: "at the expiry time that the client set in the commit",
     Basis.EMPTY: "{length} after the group became Empty at {since}",
-    Basis.COMMIT: "{length} after the commit of {since}",
+    Basis.COMMIT: "{length} after the commit at {since}",
     Basis.OLD_RECORD: (
-        "{length} after the commit of {since} at the earliest: since when the group is Empty is "
-        "not told"
+        "at the earliest {length} after the commit at {since}: unknown when the group became Empty"
     ),
-    Basis.SEEN: "by {length} after {since}, when we first saw it so; committing again delays that",
+    Basis.SEEN: (
+        "at most {length} after {since}, when it was first observed; a new commit delays it"
+    ),
 }
 
 
@@ -49,7 +48,7 @@ def reasons_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
             "lacks": lacks,
         }
     )
-    # Many offsets have the same reason: each is put in words once.
+    # Many offsets have the same reason: each is formatted once.
     of = said.groupby(list(said.columns), sort=False).ngroup().to_numpy()
     words = [_in_words(*row) for row in said.drop_duplicates().itertuples(index=False, name=None)]
     return np.array([*words, ""], dtype=object)[of]
@@ -76,7 +75,7 @@ def _heads(facts: ExpiryFacts, rules: Texts) -> Texts:
 
 
 def _lacks(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
-    """Say what is not known of offsets that have no forecast for want of it."""
+    """Return which fact is missing for offsets without a forecast."""
     unknown = np.equal(rules, ExpiryRule.UNKNOWN)
     a_kind = facts.simple | facts.classic | facts.modern
     a_state = facts.empty | facts.live
@@ -84,13 +83,13 @@ def _lacks(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
     no_start = waiting & np.isnat(clock.since)
     unread = unknown & a_kind & a_state & (facts.unreadable != "")
     cases = [
-        (unknown & ~a_kind, "the type of its group is not known"),
-        (unknown & ~a_state, "the state of its group is not known, or it is gone"),
-        (unknown, "whether anybody subscribes is not known"),
-        (no_start & np.equal(rules, ExpiryRule.EMPTY_SINCE), "since when it is Empty is not known"),
-        (no_start, "when it was committed is not known"),
-        (waiting & np.isnat(facts.retention), "how long brokers keep offsets is not known"),
-        (waiting, "that is beyond the calendar"),
+        (unknown & ~a_kind, "group type unknown"),
+        (unknown & ~a_state, "group state unknown, or the group no longer exists"),
+        (unknown, "subscription unknown"),
+        (no_start & np.equal(rules, ExpiryRule.EMPTY_SINCE), "unknown when the group became Empty"),
+        (no_start, "commit time unknown"),
+        (waiting & np.isnat(facts.retention), "offsets.retention.minutes unknown"),
+        (waiting, "the date is out of range"),
     ]
     found = np.select([where for where, _ in cases], [said for _, said in cases], "")
     words = found.astype(object)

@@ -1,9 +1,9 @@
 """
-Which row of the brokers' decision table a committed offset falls under, and its clock.
+Match each committed offset to the brokers' expiry rules and compute its retention timer.
 
-The table was measured row by row on Apache Kafka 4.3 (KIP-211, KIP-496 and KIP-848 tell parts of
-it). Rows are tried in the order of `ExpiryRule`; the first that fits decides. Brokers look every
-check interval, so an offset goes at the first look at or after its time.
+The rules were measured one by one on Apache Kafka 4.3 (KIP-211, KIP-496 and KIP-848 describe parts
+of them). They are tried in the order of `ExpiryRule`; the first match decides. Brokers check at
+every check interval, so an offset expires at the first check at or after its time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from toolkit.planning.expiry.expiry_facts import NO_TIME, ExpiryFacts, Flags, Te
 
 
 class ExpiryRule(StrEnum):
-    """The rows of the decision table, in their order."""
+    """The expiry rules, in order."""
 
-    NO_COMMIT = "no commit"  # nothing that could expire
+    NO_COMMIT = "no commit"  # nothing can expire
     TOPIC_DELETED = "topic deleted"
     SHARE_GROUP = "share group"
     OPEN_TRANSACTION = "open transaction"
@@ -29,19 +29,19 @@ class ExpiryRule(StrEnum):
     UNPARSED = "subscription not parseable"
     SUBSCRIBED = "subscribed"
     CHOSEN_TIME = "time chosen with the commit"  # OffsetCommit versions 2 to 4
-    EMPTY_SINCE = "empty since"  # one clock for all offsets of a classic group
-    SIMPLE_GROUP = "simple group"  # from here on each offset has its own clock: its commit
+    EMPTY_SINCE = "empty since"  # one timer for all offsets of a classic group
+    SIMPLE_GROUP = "simple group"  # from here on the timer of each offset starts at its commit
     NOT_SUBSCRIBED = "nobody subscribes"
     UNKNOWN = "unknown"
 
 
 class Confidence(StrEnum):
-    """How sure a forecast is, whether it is a time or that there is none."""
+    """Confidence of a forecast, with or without a time."""
 
-    HIGH = "high"  # everything that brokers decide by was read
-    MEDIUM = "medium"  # a bound: it goes by then, unless somebody commits it again
-    LOW = "low"  # a bound that something unseen moves, such as members that commit the same again
-    NONE = "none"  # nothing can be said
+    HIGH = "high"  # all inputs of the broker's decision are known
+    MEDIUM = "medium"  # an upper bound, unless it is committed again
+    LOW = "low"  # a bound that unseen events move, such as repeated commits of the same offset
+    NONE = "none"  # unknown
 
 
 KEPT = (
@@ -56,19 +56,19 @@ KEPT = (
 
 
 class Basis(StrEnum):
-    """What the time in a forecast is counted from."""
+    """Start of the retention timer in a forecast."""
 
     NOTHING = ""
     CHOSEN = "chosen"
     EMPTY = "empty"
     COMMIT = "commit"
-    OLD_RECORD = "old record"  # of a group's state, from before Kafka 2.1: it has no time
-    SEEN = "seen"  # by ourselves, for the first time
+    OLD_RECORD = "old record"  # group record from before Kafka 2.1, without a timestamp
+    SEEN = "seen"  # first observation by offsetbook
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """From what and when an offset's time is counted, and when it is over; arrays, as all facts."""
+    """Basis, start and end of the retention timer of each offset, as arrays."""
 
     basis: Texts
     since: Times
@@ -76,7 +76,7 @@ class Clock:
 
 
 def rules_of(facts: ExpiryFacts) -> Texts:
-    """Return the row of the table for each offset."""
+    """Return the rule for each offset."""
     of_consumers = facts.classic & facts.of_consumers
     listening = (of_consumers & facts.stable) | (facts.modern & facts.live)
     alone = facts.empty & (facts.classic | facts.modern)
@@ -101,7 +101,7 @@ def rules_of(facts: ExpiryFacts) -> Texts:
 
 
 def clocks_of(facts: ExpiryFacts, rules: Texts, *, now: np.datetime64) -> Clock:
-    """Return the clock of each offset that has one by its row of the table."""
+    """Return the retention timer of each offset whose rule has one."""
     of_commit, of_group = _commit_clock(facts), _group_clock(facts)
     chosen = np.equal(rules, ExpiryRule.CHOSEN_TIME)
     by_choice = np.full_like(rules, str(Basis.CHOSEN))
@@ -119,9 +119,9 @@ def stopped_at(facts: ExpiryFacts, clock: Clock, *, now: np.datetime64) -> Times
     """
     Return when each offset would expire if the last member of its group left now.
 
-    A classic group then starts its one clock anew; in a KIP-848 or streams group the clock of each
-    commit has been running all the time (measured; KIP-211 and the broker's own words for
-    offsets.retention.minutes say otherwise). A group without members has stopped already.
+    A classic group then restarts its timer; in a KIP-848 or streams group the timer of each commit
+    has been running all the time (measured; KIP-211 and the documentation of
+    offsets.retention.minutes differ). A group without members has already stopped.
     """
     anew = later(np.full(len(facts.live), now), facts.retention)
     own = np.where(facts.modern, _commit_clock(facts).expires_at, anew)
@@ -137,13 +137,13 @@ def stopped_at(facts: ExpiryFacts, clock: Clock, *, now: np.datetime64) -> Times
 
 
 def confidences_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
-    """Return how sure each forecast is."""
+    """Return the confidence of each forecast."""
     kept = np.isin(rules, KEPT)
     alone = facts.simple | facts.empty
     seen = np.equal(clock.basis, Basis.SEEN)
-    # Where it is not known whether a transaction is open, one may keep the offset for longer.
+    # An unknown open transaction may keep the offset for longer.
     bound = (seen & alone) | ~facts.settled
-    missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would not be there any more
+    missed = np.equal(rules, ExpiryRule.TOPIC_DELETED)  # or it would no longer exist
     cases = [
         ~kept & np.isnat(clock.expires_at),
         (seen & ~alone) | np.equal(clock.basis, Basis.OLD_RECORD) | missed,
@@ -161,7 +161,7 @@ def _commit_clock(facts: ExpiryFacts) -> Clock:
 
 
 def _group_clock(facts: ExpiryFacts) -> Clock:
-    """Return the one clock of a classic group that is Empty."""
+    """Return the retention timer of a classic group that is Empty."""
     timed, of_commit = ~np.isnat(facts.empty_since), _commit_clock(facts)
     told = np.equal(of_commit.basis, Basis.COMMIT)
     basis = np.select([timed, told], [Basis.EMPTY, Basis.OLD_RECORD], of_commit.basis)

@@ -1,10 +1,10 @@
 """
-When committed offsets expire, and when they would if their group stopped.
+Add the expiry forecast of committed offsets, and the one if their group stopped.
 
 The brokers' rules are in `expiry_rules`; here they become columns of a frame of partitions. A time
-is given only where it follows from facts, and a bound is called one. What a single look at a
-cluster cannot tell is when its brokers next look for what is due: within a check interval, and up
-to one more after the coordinator of a group moved or was restarted.
+is given only if it follows from facts; a bound is marked as such. The time of the brokers' next
+check is unknown: within one check interval, and up to one more after a coordinator moved or
+restarted.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from toolkit.planning.expiry.expiry_rules import clocks_of, confidences_of, rule
 
 def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """
-    Add when each committed offset expires, by which rule, why, and how sure that is.
+    Add when each committed offset expires, by which rule, why, and the confidence.
 
     Reads committed, type, state, protocol_type, subscribed, unreadable, pending, log_problem,
-    source, committed_at, expire_at, empty_since, retention_s, check_interval_s and, where there is
-    one, seen_since: the first reading of ours that saw just this commit, and for a classic group
-    that is Empty, this state. `now` is when the facts were read.
+    source, committed_at, expire_at, empty_since, retention_s, check_interval_s and, if present,
+    seen_since: the first observation of this commit, and for a classic group that is Empty, of this
+    state. `now` is when the facts were read.
 
     Adds expires_at (null: never, or unknown), expires_by (the latest: a check interval later, and
     never before that from now), expiry_rule (an `ExpiryRule`), expiry_why, expires_if_stopped_at
-    (were the group's last member to leave now; where it has none, expires_at),
-    at_once_if_stopped (null where unknown) and expiry_confidence (a `Confidence`; "none": nothing
-    is known, and expires_at is null for that reason). Times are UTC.
+    (if the group's last member left now; without members, expires_at), at_once_if_stopped (null if
+    unknown) and expiry_confidence (a `Confidence`; "none": unknown, and expires_at is null for that
+    reason). Times are UTC.
     """
     facts, at = ExpiryFacts.of(partitions), np.datetime64(now.astimezone(UTC).replace(tzinfo=None))
     at = at.astype("datetime64[ms]")

@@ -1,4 +1,4 @@
-"""What became of a plan, as a frame for whoever looks at it."""
+"""Result of a plan as a frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def outcome_frame(outcome: Outcome) -> pd.DataFrame:
     One row for each change, and one for a step without changes, in the order of the plan.
 
     Columns: group, action, topic, partition (Int64), status ("done", "refused", "failed" or "not
-    tried"), found (Int64, the offset that was read back; null where nothing is committed), why.
+    tried"), found (Int64, the offset that was read back; null if there is no committed offset),
+    why.
     """
     rows = [
         (step.group_id, str(step.action), *cells) for step in outcome.steps for cells in _rows(step)
@@ -27,7 +28,7 @@ def outcome_frame(outcome: Outcome) -> pd.DataFrame:
 
 
 def outcome_reasons(outcome: Outcome) -> list[str]:
-    """Return why steps were not done, one line a reason: of which group, or of how many."""
+    """Return why steps were not done: one line per reason, with the group or a count."""
     told: dict[str, set[str]] = defaultdict(set)
     for step in outcome.steps:
         if step.why:

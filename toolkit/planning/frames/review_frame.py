@@ -1,4 +1,4 @@
-"""A plan and its findings as frames and a sentence, for whoever reviews it."""
+"""Plan changes, findings and summary for review."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     """
     One row for each change, in the order of the plan.
 
-    `times` has the timestamps of records by partition and offset, as far as they are known.
-    Columns: group, action, topic, partition, before, after (Int64, null where nothing is or will
-    be committed), distance (Int64, records, back is negative), before_time, after_time (UTC, of
-    the record there, null where there is none), time_distance, metadata (what becomes of it: "",
-    "kept", "set", "changed" or "removed"), why.
+    `times` has the timestamps of records by partition and offset, as far as known. Columns: group,
+    action, topic, partition, before, after (Int64, null without a committed offset), distance
+    (Int64, records, back is negative), before_time, after_time (UTC, of the record there, null if
+    there is none), time_distance, metadata (what happens to it: "", "kept", "set", "changed" or
+    "removed"), why.
     """
     rows = list(plan.changes)
     changes = [change for _, change in rows]
@@ -71,7 +71,7 @@ def review_columns(intent: Intent) -> tuple[str, ...]:
 
 
 def summary(plan: Plan) -> str:
-    """Return a plan in one sentence: how many partitions of how many groups go which way."""
+    """Return a plan summary: how many partitions of how many groups move which way."""
     pairs = [(change.before, change.after) for _, change in plan.changes]
     moves = [a.offset - b.offset for b, a in pairs if b is not None and a is not None]
     forward, back = [m for m in moves if m > 0], [-m for m in moves if m < 0]
@@ -84,7 +84,7 @@ def summary(plan: Plan) -> str:
     ]
     told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
     if not plan.steps:
-        return "nothing to change"
+        return "no changes"
     partitions, groups = counted(len(pairs), "partition"), counted(len(plan.group_ids), "group")
     return f"{partitions} of {groups}" + (f": {told}" if told else "")
 

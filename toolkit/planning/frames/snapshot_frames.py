@@ -1,8 +1,8 @@
 """
-Facts as frames, for what we look at.
+Facts of a snapshot as frames.
 
-Integer columns are pandas' nullable Int64, so that a missing offset stays missing and a large one
-stays exact.
+Integer columns are pandas' nullable Int64, so that missing offsets stay missing and large ones
+exact.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     """
     One row for each partition that a group has committed or owns.
 
-    Share groups are not among them: they keep no committed offsets (KIP-932), so they have no lag.
+    Without share groups: they have no committed offsets (KIP-932), so they have no lag.
 
     Columns: cluster, group, topic, partition, committed, log_start, log_end, last_stable (Int64,
-    null where unknown), committed_at (UTC, null where unknown), pending (an open transaction is
-    about to change the commit), owner ("client-id @ host" of the assigned member, or "").
+    null if unknown), committed_at (UTC, null if unknown), pending (an open transaction has a
+    pending commit), owner ("client-id @ host" of the assigned member, or "").
     """
     owners = {
         (group.group_id, *partition): member.in_words
@@ -93,13 +93,13 @@ def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
 
 
 def _subscription(group: Group) -> str:
-    """Topic names, or in brackets why they are not known; "" where nobody subscribes to any."""
+    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
     why = group.unreadable_subscription
     return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:
-    """One row for each unreadable thing: cluster, what, group, topic, partition, why."""
+    """One row for each read error: cluster, what, group, topic, partition, why."""
     rows = [{"cluster": cluster, **asdict(problem)} for problem in problems]
     columns = ["cluster", "what", "group_id", "topic", "partition", "why"]
     frame = pd.DataFrame(rows, columns=columns).rename(columns={"group_id": "group"})
@@ -111,8 +111,8 @@ def members_frame(group: Group) -> pd.DataFrame:
     One row for each member of a group, by client id and host.
 
     Columns: member (client id), host, static (instance id or ""), rack, partitions (Int64), reads
-    (`topic:0-2`, one scope after the other), holds (what it keeps from the others), subscribed
-    (topics, or in brackets why they are not known), member_id.
+    (`topic:0-2`, one scope after the other), holds (paused partitions), subscribed (topics, or in
+    parentheses why they are unknown), member_id.
     """
     rows = [
         (

@@ -242,7 +242,7 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
     for name in case.plan.group_ids:
         group = case.groups.get(name)
         if group is None and unlisted:
-            yield Objection(f"whether it exists is not known: {unlisted}", name)
+            yield Objection(f"unknown whether the group exists: {unlisted}", name)
         elif group and not group.described and name not in said:
             yield Objection("its members are not known", name)
 

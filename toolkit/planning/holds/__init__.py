@@ -1,1 +1,1 @@
-"""Whether partitions of a live group can be held, and what that costs."""
+"""Check whether partitions of a live group can be held, and estimate the cost."""

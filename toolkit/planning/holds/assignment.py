@@ -1,20 +1,20 @@
 """
-Share partitions out among the members of a classic group, all but those that are paused.
+Assign partitions to the members of a classic group, except paused ones.
 
-This is what a leader of the group does. The rules, each of them a property that is tested:
+This is the task of the group leader. Each rule is tested as a property:
 
-- Every partition that is not paused has exactly one owner, who subscribes to its topic; where
-  nobody does it has none. A paused partition has no owner.
-- Shares are balanced: nobody keeps a partition while another subscriber of its topic has two
-  partitions less. So members who subscribe to the same topics differ by one at most. Those who
-  subscribe to different topics may differ by more, where the smaller one could not take anything
-  from the larger one.
-- As little as possible moves: a partition changes its owner only where it has to, because it has
-  no owner now, its owner may not have it any more, or the balance asks for it.
-- The same facts give the same shares, in whatever order they come.
+- Every partition that is not paused has exactly one owner, which subscribes to its topic; without a
+  subscriber it has none. A paused partition has no owner.
+- The assignment is balanced: no member keeps a partition while another subscriber of its topic has
+  two partitions fewer. So members with the same subscription differ by at most one. Members with
+  different subscriptions may differ by more, if the smaller one cannot take over any partition of
+  the larger one.
+- As few partitions as possible move: a partition changes its owner only if it has no owner, its
+  owner may no longer own it, or the balance requires it.
+- The same facts give the same assignment, in any order.
 
-Racks are ignored: who is near to a replica plays no part. Nor do partitions of the same number in
-different topics stay together, as they would with `range`.
+Racks are ignored. Partitions with the same number in different topics do not stay together, as they
+would with `range`.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Shares = Mapping[str, frozenset[TopicPartition]]
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """A member of the group: what it wants to read, and what it says it owns, or had last."""
+    """A member of the group: its subscription, and the partitions it claims to own."""
 
     member_id: str
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
-    generation: int = -1  # of what it says it owns: the newer of two claims counts
+    generation: int = -1  # of its claim: the newer of two claims counts
 
 
 @dataclass(frozen=True, slots=True)
 class CutAssignment:
     """
-    What each member is given, by member id.
+    The assignment, by member id.
 
-    `withheld` is kept from its new owners until the present ones have let go of it. They do so
-    when they hear of this assignment, and then join again: a second one is due.
+    `withheld` partitions are not assigned until their current owners have revoked them. They revoke
+    them on this assignment and then rejoin: a second assignment follows.
     """
 
     shares: Shares
@@ -59,10 +59,10 @@ def assign(
     cooperative: bool = False,
 ) -> CutAssignment:
     """
-    Return the assignment for members, topics with so many partitions, and what is paused.
+    Return the assignment for members, partition counts of topics, and paused partitions.
 
-    Where members are `cooperative` they go on reading what they own while the group assigns, so
-    nobody is given what another member still owns. Eager ones have let go of everything.
+    `cooperative` members keep consuming what they own during a rebalance, so no member is assigned
+    what another member still owns. Eager members have revoked everything.
     """
     ordered = sorted(members, key=lambda member: member.member_id)
     shares = _kept(ordered, counts, paused)
@@ -77,7 +77,7 @@ def assign(
 def _kept(
     members: list[Subscriber], counts: Mapping[str, int], paused: AbstractSet[TopicPartition]
 ) -> dict[str, set[TopicPartition]]:
-    """Return what members have that they may keep."""
+    """Return the partitions that members may keep."""
     shares: dict[str, set[TopicPartition]] = {member.member_id: set() for member in members}
     taken: set[TopicPartition] = set()
     for member in sorted(members, key=lambda member: -member.generation):
@@ -104,7 +104,7 @@ def _give_away(
     shares: dict[str, set[TopicPartition]],
     partitions: Iterable[TopicPartition],
 ) -> None:
-    """Give each partition to the subscriber of its topic that has least."""
+    """Assign each partition to the subscriber of its topic with the fewest partitions."""
     readers = _readers(members)
     for partition in partitions:
         if subscribers := readers.get(partition.topic):
@@ -112,13 +112,13 @@ def _give_away(
 
 
 def _balance(members: list[Subscriber], shares: dict[str, set[TopicPartition]]) -> None:
-    """Move one partition after another to whoever has at least two less, while there are any."""
+    """Move partitions, one at a time, to members with at least two fewer."""
     owned = {member.member_id: member.owned for member in members}
     readers = _readers(members)
     while move := _move(readers, shares):
         giver, taker = move
         movable = (one for one in shares[giver] if taker in readers[one.topic])
-        # What the giver did not own before is given away first: that moves nothing.
+        # Partitions that the giver did not own before are moved first: no owner changes.
         partition = min(movable, key=lambda one: (one in owned[giver], one))
         shares[giver].remove(partition)
         shares[taker].add(partition)
@@ -127,7 +127,7 @@ def _balance(members: list[Subscriber], shares: dict[str, set[TopicPartition]]) 
 def _move(
     readers: Mapping[str, list[str]], shares: Mapping[str, set[TopicPartition]]
 ) -> tuple[str, str] | None:
-    """Return who gives a partition to whom, the largest first; None where all is balanced."""
+    """Return which member gives a partition to which, largest first; None if balanced."""
     for giver in sorted(shares, key=lambda one: (-len(shares[one]), one)):
         topics = {partition.topic for partition in shares[giver]}
         takers = {reader for topic in topics for reader in readers[topic]}
@@ -148,7 +148,7 @@ def _still_owned_by_others(
 
 
 def _readers(members: list[Subscriber]) -> dict[str, list[str]]:
-    """Return who subscribes to each topic."""
+    """Return the subscribers of each topic."""
     topics = {topic for member in members for topic in member.topics}
     return {topic: [m.member_id for m in members if topic in m.topics] for topic in topics}
 

@@ -1,4 +1,4 @@
-"""What a hold is judged by: the group, what is wanted, by which recipe, and how fast it is read."""
+"""Inputs of the hold rules: group, partitions, recipe and consumption rates."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ from toolkit.plan import Plan
 from toolkit.planning.selection.index import Index
 
 COOPERATIVE = "cooperative-sticky"
-STREAMS = "stream"  # what Kafka Streams calls its assignor on the classic protocol
-# `RoundRobinAssigner` is the name that kafkajs gives an ordinary round robin.
+STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
+# `RoundRobinAssigner` is kafkajs's name for round robin.
 EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
 KNOWN = EAGER | {COOPERATIVE, STREAMS}
 
 
 class Recipe(StrEnum):
-    """How partitions are captured, in a few words."""
+    """How partitions are captured, as text."""
 
-    LOSSLESS = "members of ours take the whole topic over and keep what is wanted"
-    QUIET = "members of ours, weighed down by an unread topic, take the owner's place"
-    FAST = "the owner is evicted while members of ours take the whole topic over"
-    EAGER = "a member of ours takes the lead while all wait in a rebalance"
-    COOPERATIVE = "a member of ours takes the lead right after the leader has committed"
-    STREAMS = "a member of ours takes the lead and hands the application's assignment out, cut"
+    LOSSLESS = "offsetbook members take over the whole topic and keep the paused partitions"
+    QUIET = "offsetbook members, also assigned an unused topic, replace the owner"
+    FAST = "the owner is evicted while offsetbook members take over the whole topic"
+    EAGER = "an offsetbook member becomes group leader during a rebalance"
+    COOPERATIVE = "an offsetbook member becomes group leader right after the leader has committed"
+    STREAMS = (
+        "an offsetbook member becomes group leader and distributes the application's assignment "
+        "without the paused partitions"
+    )
 
 
 RECIPES = {Prefer.LOSSLESS: Recipe.LOSSLESS, Prefer.QUIET: Recipe.QUIET, Prefer.FAST: Recipe.FAST}
@@ -39,34 +42,36 @@ CONSUMER_RECIPES = frozenset(RECIPES.values())
 
 @dataclass(frozen=True, slots=True)
 class HoldSettings:
-    """Settings of a group and its brokers, as far as they are known; the defaults are Kafka's."""
+    """Settings of a group and its brokers, as far as known; the defaults are Kafka's."""
 
     heartbeat_s: float | None = None  # of its members; 5 s (KIP-848) or 3 s (classic)
     commit_interval_s: float = 5.0  # auto.commit.interval.ms of its members
-    survives_s: float = 45.0  # the session time-out of a member that holds
-    max_size: int | None = None  # most members of the group
+    survives_s: float = 45.0  # session timeout of a holding member
+    max_size: int | None = None  # maximum size of the group
     retention: timedelta | None = None  # offsets.retention.minutes
 
 
 @dataclass(frozen=True, slots=True)
 class HoldTerms:
-    """How a hold is captured, and how long it lasts: what is approved beside its partitions."""
+    """Capture mode and duration of a hold, approved together with its partitions."""
 
     prefer: Prefer = Prefer.LOSSLESS
-    hold_for: timedelta | None = None  # None: until it is resumed
+    hold_for: timedelta | None = None  # None: until resumed
     for_move: bool = False  # a move resumes them itself, whatever else is held
 
     def __post_init__(self) -> None:
-        """Refuse a hold that would be over before it begins."""
+        """Reject a duration that is not positive."""
         if self.hold_for is not None and self.hold_for <= timedelta(0):
-            raise UsageError("a hold lasts longer than nothing", hint="--for 30m")
+            raise UsageError(
+                "pause duration must be greater than zero", hint="use a duration such as 30m"
+            )
 
     @classmethod
     def read(cls, prefer: str = "", hold_for: str = "") -> Self:
-        """Return terms as people write them, "30m"; raises UsageError. "" is the default."""
+        """Parse terms such as "30m"; "" is the default. Raises UsageError."""
         if prefer not in {"", *Prefer}:
-            hint = f"one of: {', '.join(Prefer)}"
-            raise UsageError(f"{prefer!r} is no way to capture partitions", hint=hint)
+            hint = f"use one of: {', '.join(Prefer)}"
+            raise UsageError(f"unknown capture mode {prefer!r}", hint=hint)
         length = parse_duration(hold_for) if hold_for else None
         return cls(Prefer(prefer or Prefer.LOSSLESS), length)
 
@@ -77,7 +82,7 @@ class HoldTerms:
         return replace(terms, for_move=plan.terms.get("within") == "move")
 
     def as_terms(self) -> dict[str, str]:
-        """Return them as they stand in a plan."""
+        """Return the terms as stored in a plan."""
         told = {"prefer": str(self.prefer)}
         if self.hold_for is not None:
             told["for"] = short_duration(self.hold_for)
@@ -85,7 +90,7 @@ class HoldTerms:
 
     @property
     def words(self) -> str:
-        """How long it lasts."""
+        """The duration as text."""
         if self.hold_for is None:
             return "until it is resumed"
         return f"for {format_duration(self.hold_for)}"
@@ -94,11 +99,11 @@ class HoldTerms:
 @dataclass(frozen=True, slots=True)
 class HoldFacts:
     """
-    What is known beside a snapshot.
+    Facts beside the snapshot.
 
-    `earlier` is a snapshot that was taken before: what was written and committed in between gives
-    the rates. `by` is who would hold, and on which host; None: nobody asks. `left_behind` is what
-    a process of theirs held that is gone, with which another one goes on.
+    `earlier` is an earlier snapshot, from which the rates are computed. `by` is the user and host
+    of the hold; None: unknown. `left_behind` are the partitions of a crashed keeper of theirs,
+    which another keeper takes over.
     """
 
     settings: HoldSettings = HoldSettings()
@@ -110,9 +115,9 @@ class HoldFacts:
 @dataclass(frozen=True)
 class HoldContext:
     """
-    A group of which partitions are to be held, and the facts about it.
+    A group with partitions to hold, and the facts about it.
 
-    `wanted` are those that exist and are not paused yet.
+    `wanted` are the partitions that exist and are not yet paused.
     """
 
     index: Index
@@ -123,7 +128,7 @@ class HoldContext:
 
     @property
     def recipe(self) -> Recipe | None:
-        """How it is done; None where it is not."""
+        """The recipe; None if the group cannot be held."""
         if self.group.type is GroupType.CONSUMER:
             return RECIPES[self.terms.prefer]
         if self.group.type is not GroupType.CLASSIC:
@@ -136,18 +141,18 @@ class HoldContext:
 
     @property
     def heartbeat_s(self) -> float:
-        """How long a member may take to notice."""
+        """Heartbeat interval of the members in seconds."""
         default = 5.0 if self.group.type is GroupType.CONSUMER else 3.0
         return self.beside.settings.heartbeat_s or default
 
     @cached_property
     def owners(self) -> Mapping[TopicPartition, Member]:
-        """Who reads each partition of the group now."""
+        """The current owner of each partition."""
         return {p: member for member in self.group.readers for p in member.assignment}
 
     @cached_property
     def stopped(self) -> tuple[TopicPartition, ...]:
-        """The other partitions that may stop for a moment."""
+        """The other partitions that may be interrupted."""
         topics = {partition.topic for partition in self.wanted}
         match self.recipe:
             case Recipe.LOSSLESS:
@@ -165,13 +170,13 @@ class HoldContext:
 
     @cached_property
     def evicted(self) -> tuple[Member, ...]:
-        """The members that may be put out of the group before they have committed."""
+        """The members that may be evicted before they have committed."""
         match self.recipe:
             case Recipe.QUIET | Recipe.FAST:
                 owners = {m.member_id: m for p, m in self.owners.items() if p in self.wanted}
                 return tuple(owners[name] for name in sorted(owners))
             case Recipe.COOPERATIVE | Recipe.STREAMS:
-                return self.group.readers  # the leader, who is not known from outside; or all
+                return self.group.readers  # the leader, which is unknown from outside; or all
             case _:
                 return ()
 
@@ -182,18 +187,18 @@ class HoldContext:
 
     @property
     def commits(self) -> Mapping[TopicPartition, Commit]:
-        """What the group has committed."""
+        """The committed offsets of the group."""
         return self.index.commits.get(self.group.group_id, {})
 
     def lag(self, partition: TopicPartition) -> int | None:
-        """Count the records that are not read yet; None where that is not known."""
+        """Return the number of unread records; None if unknown."""
         commit, log = self.commits.get(partition), self.index.snapshot.logs.get(partition)
         if commit is None or log is None or log.log_end is None:
             return None
         return max(0, log.log_end - max(commit.offset, log.log_start or 0))
 
     def rate(self, partition: TopicPartition) -> float | None:
-        """Return records a second, written or read, whichever is more; None where not known."""
+        """Return the larger of production and consumption rate in records/s; None if unknown."""
         earlier, now = self.beside.earlier, self.index.snapshot
         if earlier is None:
             return None

@@ -1,8 +1,8 @@
 """
-What a hold costs: who stops for how long, what may come twice, and what happens if we die.
+Estimate the cost of a hold: interruptions, redelivery, and what happens if the keeper crashes.
 
-The numbers are those that were measured on real brokers, with some room: they follow from the time
-members take to notice, which is one heartbeat, and from what they read since their last commit.
+The numbers were measured on real brokers, with a margin: they depend on the heartbeat interval and
+on the records read since the last commit.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
-CLASSIC_WAIT = 1.1  # heartbeats of its members in which a classic group comes to a standstill
-STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams, where it is not exactly-once
+CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped
+STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
-    Prefer.LOSSLESS: "--prefer lossless: nothing comes twice; the topic's other partitions stop "
+    Prefer.LOSSLESS: "--prefer lossless: no redelivered records; the topic's other partitions stop "
     "for up to {heartbeat:g} s",
-    Prefer.QUIET: "--prefer quiet: paused within 2 s, only partitions of the same owner stop; "
-    "what it read since its last commit comes twice; needs a topic that nobody reads",
+    Prefer.QUIET: "--prefer quiet: paused within 2 s; only partitions of the same owner stop; "
+    "records it read since its last commit are redelivered; needs a topic that no member of the "
+    "group reads",
     Prefer.FAST: "--prefer fast: paused within 1 s; partitions of the topic stop for up to "
-    "{heartbeat:g} s; what the owner read since its last commit comes twice",
+    "{heartbeat:g} s; records the owner read since its last commit are redelivered",
 }
 NO_UPGRADE = (
-    "while it is held no instance with group.protocol=consumer can join: brokers do not convert a "
-    "group that has a member of ours, and that instance would end with an error"
+    "during the pause, no consumer with group.protocol=consumer can join: the broker cannot "
+    "upgrade a group that contains an offsetbook member, and that consumer would fail"
 )
-ELSE = "stop the application, reset the group, start it again"
+ELSE = "stop the application, reset the group, restart the application"
 
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a hold costs at most, in seconds and records; None where that is not known."""
+    """Maximum cost of a hold, in seconds and records; None if unknown."""
 
     paused_within_s: float
     others_stop_s: float
@@ -50,7 +51,7 @@ class Costs:
 
 
 def costs(case: HoldContext, recipe: Recipe) -> Costs:
-    """Return what holding costs by a recipe."""
+    """Return the cost of a recipe."""
     beat = case.heartbeat_s
     within, others = {
         Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
@@ -70,7 +71,7 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
 
 
 def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
-    """Count what members that are evicted may have read since their last commit."""
+    """Return how many records evicted members may have read since their last commit."""
     if recipe in {Recipe.LOSSLESS, Recipe.EAGER}:
         return 0
     now = case.index.snapshot.taken_at
@@ -88,13 +89,13 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
                 unread = max(unread, (now - commit.committed_at).total_seconds())
             count += rate * (unread + case.heartbeat_s)
         counts.append(count)
-    # Of a cooperative group only the leader is evicted, whoever that is.
+    # In a cooperative group only the leader is evicted, which is unknown.
     most = max(counts, default=0.0) if recipe is Recipe.COOPERATIVE else sum(counts)
     return math.ceil(most)
 
 
 def cost_notes(case: HoldContext) -> Iterator[Finding]:
-    """Yield what a hold costs, a note each, such as `stops`, `repeats` and `survives`."""
+    """Yield the cost of a hold, one note each, such as `stops`, `repeats` and `survives`."""
     recipe, group_id = case.recipe, case.group.group_id
     if recipe is None or not case.wanted:
         return
@@ -109,57 +110,59 @@ def cost_notes(case: HoldContext) -> Iterator[Finding]:
 
 
 def _stops(case: HoldContext, found: Costs) -> str:
-    told = f"{in_short(list(case.wanted))} stops within about {found.paused_within_s:g} s"
+    told = f"{in_short(list(case.wanted))}: paused within about {found.paused_within_s:g} s"
     if case.stopped:
         told += (
-            f"; {len(case.stopped):,} other partitions stop for up to about "
-            f"{found.others_stop_s:g} s while it is captured"
+            f"; during that time {len(case.stopped):,} other partitions stop for up to about "
+            f"{found.others_stop_s:g} s"
         )
     else:
         told += "; no other partition stops for longer than a second"
-    return f"{told}; after resuming it is read again within about {found.resumed_within_s:g} s"
+    return f"{told}; consumed again within about {found.resumed_within_s:g} s after resume"
 
 
 def _repeated(case: HoldContext, found: Costs) -> str:
     if found.repeats == 0:
         return (
-            "no record comes twice, of members that commit when partitions are taken from them and "
-            "send heartbeats as often as they do by default"
+            "no redelivered records, provided consumers commit on revoke and use the default "
+            "heartbeat interval"
         )
     where = in_short(list(case.at_risk))
     if found.repeats is None:
         return (
-            f"records of {where} that were read since the last commit come twice; how many is "
-            "not known: how fast it is read was not measured"
+            f"records of {where} read since the last commit are redelivered; the number is "
+            "unknown because the consumption rate was not measured"
         )
-    return f"up to about {found.repeats:,} records of {where} come twice"
+    return f"up to about {found.repeats:,} records of {where} are redelivered"
 
 
 def _disturbs(case: HoldContext, recipe: Recipe) -> str:
     touched = {*case.wanted, *case.stopped}
     members = [m for m in case.group.readers if touched & set(m.assignment)]
     if recipe is Recipe.COOPERATIVE:
-        return f"one of {name_members(case.group.readers)}, who leads, is evicted and rejoins"
+        return (
+            f"the group leader (one of {name_members(case.group.readers)}) is evicted and rejoins"
+        )
     if recipe is Recipe.EAGER:
         return (
-            f"all rebalance, and are made to join once more while they wait, which costs them "
-            f"nothing: {name_members(case.group.readers)}"
+            "all members rebalance twice, without extra downtime: "
+            f"{name_members(case.group.readers)}"
         )
     if case.evicted:
-        return f"evicted once, and back by themselves: {name_members(case.evicted)}"
-    return f"nobody is evicted; partitions are taken from {name_members(members) or 'nobody'}"
+        return f"evicted once, and rejoin automatically: {name_members(case.evicted)}"
+    return (
+        f"no member is evicted; partitions are revoked from {name_members(members) or 'no member'}"
+    )
 
 
 def _survives(case: HoldContext, found: Costs) -> str:
     lasts = format_duration(found.survives_s)
     ends = (
-        f"after {format_duration(case.terms.hold_for)}"
-        if case.terms.hold_for
-        else "when it is resumed"
+        f"after {format_duration(case.terms.hold_for)}" if case.terms.hold_for else "when resumed"
     )
     return (
-        f"it ends {ends}; should the process that holds die, the partitions are read again by "
-        f"themselves after about {lasts}, unless another takes over"
+        f"ends {ends}. If the keeper crashes, the group resumes the partitions after about "
+        f"{lasts} (session timeout), unless another keeper takes over"
     )
 
 

@@ -1,9 +1,9 @@
 """
-Why partitions of a group cannot be held, or not without harm: one function for each rule.
+Rules that block or warn about a hold, one function per rule.
 
-Those in `GROUP_RULES` are about the group alone and hold again when a plan is applied. The others
-look at what is wanted, and yield findings; what only tells is a note. The reasons were measured on
-real brokers; the recipes are in `toolkit.live`.
+`GROUP_RULES` concern the group only and are checked again when a plan is applied. The others check
+the partitions and yield findings. The reasons were measured on real brokers; the recipes are in
+`toolkit.live`.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import block, note
 from toolkit.planning.selection.scope import scopes_of
 
-LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # the rebalance time-out of a KIP-848 member
+LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
 SLOW_HEARTBEAT_S = 10.0
 OLD_COMMIT = timedelta(minutes=1)
 CLASSIC_EXTRA_MEMBERS = 2
-ALIKE = timedelta(minutes=1)  # ends that are as good as the same
+ALIKE = timedelta(minutes=1)  # ends closer than this count as the same
 
 
 def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
-    """Write partitions short: orders:0-2,5 bills:1."""
+    """Format partitions: orders:0-2,5 bills:1."""
     return " ".join(map(str, scopes_of(partitions)))
 
 
 def group_kind(group: Group) -> str:
-    """Only consumers have partitions that can be kept from them one by one."""
+    """Block groups whose partitions cannot be held one by one."""
     match group.type:
         case GroupType.SHARE:
             return "members of a share group read partitions together (KIP-932)"
         case GroupType.SIMPLE:
-            return "it has no members of its own: stop its readers and reset it"
+            return "group has no members (assign() consumers): stop them and reset the group"
         case GroupType.UNKNOWN:
             return UNKNOWN_TYPE
         case _:
@@ -52,36 +52,36 @@ def group_kind(group: Group) -> str:
 
 
 def group_empty(group: Group) -> str:
-    """Where nobody reads there is nothing to hold."""
+    """Block empty groups: there is nothing to hold."""
     if group.state is GroupState.EMPTY and group.type in {GroupType.CLASSIC, GroupType.CONSUMER}:
-        return "it has no members, so nothing reads it: reset it as it is"
+        return "group is empty: reset it without a pause"
     return ""
 
 
 def not_stable(group: Group) -> str:
-    """A group is captured from a standstill; one that is held already may wait for what is held."""
+    """Block groups that are not Stable; a group that is already held may be Reconciling."""
     held = group.state is GroupState.RECONCILING and bool(group.paused)
     if group.state in {GroupState.STABLE, GroupState.EMPTY} or held:
         return ""
-    return f"it is {group.state}: wait until it is Stable"
+    return f"group is {group.state}: wait until it is Stable"
 
 
 def custom_protocol(group: Group) -> str:
-    """Whoever leads a classic group sends each member bytes that its assignor understands."""
+    """Block unknown assignors: the leader must send bytes that members understand."""
     if group.type is not GroupType.CLASSIC or group.state is GroupState.EMPTY:
         return ""
     if group.protocol_type != "consumer":
-        return f"its members speak the protocol {group.protocol_type!r}, not a consumer's"
+        return f"protocol type is {group.protocol_type!r}, not 'consumer'"
     if group.state is GroupState.STABLE and group.assignor not in KNOWN:
         known = ", ".join(sorted(KNOWN - {STREAMS}))
-        return f"its assignor {group.assignor!r} is not known here; known are {known}"
+        return f"assignor {group.assignor!r} is not supported; supported: {known}"
     return ""
 
 
 def unreadable_member(group: Group) -> str:
-    """What a member reads must be known to keep a part of it from it."""
+    """Block groups with members whose subscription is unknown."""
     if not group.described:
-        return "its members are not known"
+        return "the group's members are unknown"
     return next((m.subscription.unreadable for m in group.readers if m.subscription.unreadable), "")
 
 
@@ -95,7 +95,7 @@ GROUP_RULES: dict[str, Callable[[Group], str]] = {
 
 
 def streams_share(case: HoldContext) -> Iterator[Finding]:
-    """The Streams protocol gives every member its share, so a member of ours would get more."""
+    """Block Streams groups: the broker would assign the keeper a full share of tasks."""
     group, wanted = case.group, case.wanted
     if group.type is not GroupType.STREAMS:
         return
@@ -103,17 +103,17 @@ def streams_share(case: HoldContext) -> Iterator[Finding]:
     tasks = max((len(case.index.partitions.get(topic, ())) for topic in topics), default=0)
     share = tasks // (len(group.readers) + 1)
     more = max(0, share - len({partition.partition for partition in wanted}))
-    told = f"a member that holds would be given {share} of {tasks} tasks"
-    harm = f", so {more} more would stop than were asked for" if more else ""
+    told = f"the keeper would be assigned {share} of {tasks} tasks"
+    harm = f", and {more} more than requested would stop" if more else ""
     why = (
-        f"it speaks the Streams protocol (KIP-1071): {told}{harm}. Move its offsets with "
-        "'offsetbook move', which needs no hold, or stop the application"
+        f"Streams groups (KIP-1071) cannot be paused per partition: {told}{harm}. Use 'offsetbook "
+        "move', or stop the application"
     )
     yield block("streams-share", why, group.group_id)
 
 
 def not_subscribed(case: HoldContext) -> Iterator[Finding]:
-    """A partition of a topic that nobody subscribes to is read by nobody in the group."""
+    """Block partitions of topics that no member subscribes to."""
     subscribed = {topic for m in case.group.readers for topic in m.subscription.topics}
     for topic in sorted({partition.topic for partition in case.wanted} - subscribed):
         why = "no member subscribes to it"
@@ -121,32 +121,36 @@ def not_subscribed(case: HoldContext) -> Iterator[Finding]:
 
 
 def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
-    """A partition that no member reads stands still already."""
+    """Report partitions without an owner; block if there are no others."""
     unread = [partition for partition in case.wanted if partition not in case.owners]
     if not unread or case.group.type is GroupType.STREAMS:
         return
-    why = f"no member is reading {in_short(unread)} now"
+    why = f"{in_short(unread)} is not assigned to any member now"
     if len(unread) == len(case.wanted):
         yield block("nothing-assigned", f"{why}: there is nothing to pause", case.group.group_id)
     else:
-        yield note("not-assigned", f"{why}; it is kept from whoever comes", case.group.group_id)
+        yield note(
+            "not-assigned",
+            f"{why}; the pause also applies to members that join later",
+            case.group.group_id,
+        )
 
 
 def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
-    """A member that has to ask where to read, and finds nothing, goes by auto.offset.reset."""
+    """Report partitions without a committed offset: the next owner starts at auto.offset.reset."""
     at_risk = case.at_risk if case.evicted else (*case.wanted, *case.stopped)
     if missing := [partition for partition in at_risk if partition not in case.commits]:
         say = block if case.evicted else note
-        what = "is evicted" if case.evicted else "is given it"
+        what = "an evicted member" if case.evicted else "the next owner"
         why = (
-            f"nothing is committed for {in_short(missing)}: whoever {what} starts there where its "
-            "auto.offset.reset says"
+            f"no committed offset for {in_short(missing)}: {what} starts according to "
+            "auto.offset.reset"
         )
         yield say("no-committed-offset", why, case.group.group_id)
 
 
 def old_commit(case: HoldContext) -> Iterator[Finding]:
-    """What was read since the last commit of an evicted member is read again."""
+    """Report old commits: records that an evicted member read since then are redelivered."""
     now = case.index.snapshot.taken_at
     for partition in case.at_risk:
         commit = case.commits.get(partition)
@@ -154,39 +158,42 @@ def old_commit(case: HoldContext) -> Iterator[Finding]:
             continue
         if now - commit.committed_at > OLD_COMMIT:
             age = format_duration(now - commit.committed_at)
-            why = f"the last commit is {age} old: what was read since would be read again"
+            why = f"last commit was {age} ago; records read since then would be redelivered"
             yield note("old-commit", why, case.group.group_id, partition)
 
 
 def slow_group(case: HoldContext) -> Iterator[Finding]:
-    """Members notice nothing before their next heartbeat."""
+    """Report long heartbeat intervals: members react at their next heartbeat."""
     if case.heartbeat_s > SLOW_HEARTBEAT_S:
-        why = f"its members send a heartbeat only every {case.heartbeat_s:g} s: it takes that long"
+        why = f"heartbeat interval is {case.heartbeat_s:g} s, so pausing takes that long"
         yield note("slow-group", why, case.group.group_id)
 
 
 def hold_too_long(case: HoldContext) -> Iterator[Finding]:
-    """A KIP-848 member may keep what it was asked to give back for its rebalance time-out."""
+    """Block holds longer than the maximum rebalance timeout of a KIP-848 member."""
     too_long = case.terms.hold_for is not None and case.terms.hold_for > LONGEST_HOLD
     if too_long and case.recipe in CONSUMER_RECIPES:
-        why = f"a hold of a KIP-848 group can last {format_duration(LONGEST_HOLD)} at most"
+        why = f"a pause of a KIP-848 group can last at most {format_duration(LONGEST_HOLD)}"
         yield block("hold-too-long", why, case.group.group_id)
 
 
 def retention(case: HoldContext) -> Iterator[Finding]:
-    """Members that hold subscribe to nothing, so a KIP-848 group's offsets expire under them."""
+    """Report that offsets can expire: holding members have no subscription (KIP-848)."""
     kept = case.beside.settings.retention
     if case.recipe not in CONSUMER_RECIPES or kept is None:
         return
     if case.terms.hold_for is None or case.terms.hold_for > kept:
         lasts = format_duration(kept)
-        why = f"should all readers leave, its offsets expire after {lasts}, hold or not"
+        why = (
+            f"if all consumers leave, the group's offsets expire after {lasts}, even during the "
+            "pause"
+        )
         say = note if case.group.readers else block
         yield say("retention", why, case.group.group_id)
 
 
 def group_size(case: HoldContext) -> Iterator[Finding]:
-    """A flood needs one member of ours for each partition of the topic, for a moment."""
+    """Block if the temporary members exceed the group's maximum size (one per partition)."""
     largest = case.beside.settings.max_size
     if largest is None or case.recipe is None:
         return
@@ -197,24 +204,26 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
         ours = max(counts, default=0) + len(case.wanted)
     needed = len(case.group.members) + ours
     if needed > largest:
-        why = f"{needed:,} members are needed for a moment; the group may have {largest:,}"
+        why = f"needs {needed:,} members temporarily; the group's maximum size is {largest:,}"
         yield block("group-size", why, case.group.group_id)
 
 
 def another_hold(case: HoldContext) -> Iterator[Finding]:
-    """A classic group has one leader, so one hold; in a KIP-848 group holds stand side by side."""
+    """Block a second hold of a classic group, which has one leader; report it for KIP-848."""
     for member in holders(case.group):
         if not is_ours(member, case.beside.by):
-            told = f"{holder_in_words(member)} holds {in_short(list(member.holds))}"
+            told = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
             if case.group.type is GroupType.CLASSIC:
-                why = f"{told}: ask for it there, or resume that first"
+                why = (
+                    f"{told}. Pause these partitions from there as well, or resume that pause first"
+                )
                 yield block("another-hold", why, case.group.group_id)
             else:
                 yield note("another-hold", told, case.group.group_id)
 
 
 def other_end(case: HoldContext) -> Iterator[Finding]:
-    """What is added to a hold ends with it, so it has to be meant to end then."""
+    """Block additions to a hold that ends at another time; a move resumes what it holds itself."""
     if case.terms.for_move:
         return
     now, hold_for = case.index.snapshot.taken_at, case.terms.hold_for
@@ -226,22 +235,22 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
         until = note_.until
         is_same = until is wanted or (until and wanted and abs(until - wanted) <= ALIKE)
         if not is_same:
-            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when it is resumed"
+            ends = f"at {until:%Y-%m-%d %H:%M:%S} UTC" if until else "when resumed"
             why = (
-                f"{in_short(list(member.holds))} is held already, and that ends {ends}: what is "
-                "added ends with it. Pause for as long, or resume that first"
+                f"{in_short(list(member.holds))} is already paused, which ends {ends}; added "
+                "partitions end with it. Use the same duration, or resume first"
             )
             yield block("other-end", why, case.group.group_id)
             return
 
 
 def no_choice(case: HoldContext) -> Iterator[Finding]:
-    """Only KIP-848 groups can be captured in more than one way."""
+    """Report that the capture mode is ignored: only KIP-848 groups have a choice."""
     if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
-        why = f"{case.terms.prefer} is for KIP-848 groups; a classic one is captured in one way"
+        why = f"--prefer {case.terms.prefer} is ignored: it applies to KIP-848 groups only"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:
-        why = "it is a Kafka Streams application: every instance is evicted once and rejoins"
+        why = "Kafka Streams application: every instance is evicted once and rejoins"
         yield note("no-choice", why, case.group.group_id)
 
 
@@ -262,19 +271,19 @@ CASE_RULES: tuple[Callable[[HoldContext], Iterator[Finding]], ...] = (
 
 
 def holders(group: Group) -> list[Member]:
-    """Return the members that hold something, in order."""
+    """Return the members that hold partitions, in order."""
     found = (member for member in group.members if member.holds)
     return sorted(found, key=lambda member: member.member_id)
 
 
 def is_ours(member: Member, by: tuple[str, str] | None) -> bool:
-    """Whether a hold is of this person on this host, or nobody asks."""
+    """Return whether a hold belongs to this user on this host; True if `by` is None."""
     told = member.hold_note
     return by is None or (told is not None and (told.who, told.host) == by)
 
 
 def holder_in_words(member: Member) -> str:
-    """Say who holds, as its note does; by its client id and host where it has none."""
+    """Return the holder from the hold's note, or else its client id and host."""
     told = member.hold_note
     if told is None or not told.who:
         return name_members([member])

@@ -1,4 +1,4 @@
-"""The partitions that are held back from the members of their groups, as a frame."""
+"""Paused partitions of all groups as a frame."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ PAUSED_COLUMNS = (
 
 
 class How(StrEnum):
-    """How a partition is held."""
+    """State of a hold."""
 
-    HELD = "held"  # a process of ours keeps it up
-    FOREIGN = "foreign"  # somebody else's, or one that does not say whose
-    HALF_DEAD = "half-dead"  # ours, and the process is gone: it ends when its session times out
+    HELD = "held"  # a running keeper of this user maintains it
+    FOREIGN = "foreign"  # of another user or host, or unknown
+    HALF_DEAD = "half-dead"  # the keeper is gone: it ends at the session timeout
 
 
 def paused_frame(
     snapshot: Snapshot, *, by: tuple[str, str] | None = None, kept: Collection[str] = ()
 ) -> pd.DataFrame:
     """
-    One row for each paused partition of each group, as the brokers show them.
+    One row for each paused partition of each group, as reported by the brokers.
 
-    `by` is who asks, on which host; `kept` are the groups whose hold a process of theirs keeps up.
-    Columns: cluster, group, topic, partition (Int64), who, host, since, until (UTC, null where
-    not said), reason, survives_s (how long it lasts without its process), how (see `How`).
+    `by` is the user and host that asks; `kept` are the groups whose keeper of theirs is running.
+    Columns: cluster, group, topic, partition (Int64), who, host, since, until (UTC, null if
+    unknown), reason, survives_s (how long it lasts without its keeper), how (see `How`).
     """
     rows = [
         (
@@ -50,7 +50,7 @@ def paused_frame(
 
 
 def _told(member: Member) -> tuple[Any, ...]:
-    """Return who holds since when until when and why; of a hold that says nothing, its host."""
+    """Return user, host, start, end and reason; client id and host if there is no note."""
     note = member.hold_note
     if note is None or not note.who:
         return member.client_id, member.host, None, None, "", None

@@ -1,4 +1,4 @@
-"""How each partition of one group stands, in one word: flowing, lagging, held or unknown."""
+"""Classify each partition of a group for the pause board: flowing, lagging, held or unknown."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ TILE_COLUMNS = (
     *("topic", "partition", "state", "lag", "committed", "owner"),
     *("stands_still", "who", "host", "until", "reason"),
 )
-LAGGING_FROM = 20  # records; fewer are on their way in every busy partition
+LAGGING_FROM = 20  # records; fewer are normal in a busy partition
 
 
 class Tile(StrEnum):
-    """How a partition stands."""
+    """State of a partition."""
 
-    FLOWING = "flowing"  # nothing waits, or what waits is little and goes on
-    LAGGING = "lagging"  # many records wait, or some do and the commit stands still
-    HELD = "held"  # a member of ours keeps it from all others
-    UNKNOWN = "unknown"  # nothing is committed, or its log could not be read
+    FLOWING = "flowing"  # caught up, or a small lag with progress
+    LAGGING = "lagging"  # large lag, or lag without progress
+    HELD = "held"  # held by an offsetbook member
+    UNKNOWN = "unknown"  # no committed offset, or its log could not be read
 
 
 def tiles_frame(
@@ -28,10 +28,10 @@ def tiles_frame(
     """
     One row for each partition of a group that is committed, owned or held, in order.
 
-    Takes what `with_lag` and `paused_frame` give for one group, and this frame as it was at an
-    earlier look. Columns: topic, partition (Int64), state (see `Tile`), lag, committed (Int64),
-    owner, stands_still (records waited at the earlier look, and the commit is where it was), who,
-    host, until (UTC), reason (of a hold; null where there is none).
+    Takes `with_lag` and `paused_frame` of one group, and this frame from an earlier sample.
+    Columns: topic, partition (Int64), state (see `Tile`), lag, committed (Int64), owner,
+    stands_still (lag in the earlier sample, and the same committed offset), who, host, until (UTC),
+    reason (of a hold; null without one).
     """
     keys = ["topic", "partition"]
     rows = offsets[[*keys, "lag", "committed", "owner"]].astype({"partition": "Int64"})

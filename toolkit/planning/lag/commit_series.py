@@ -1,9 +1,9 @@
 """
-The newest commits of every partition of a frame, side by side as two matrices.
+Recent commits of each partition as two matrices (age, offset).
 
-A commit is where a group was at an instant; a few of them in a row tell whether it moves, how fast,
-and how often it commits. Lists of different lengths are flattened once, so that half a million
-partitions cost a second, not a minute.
+A series of commits shows whether a group makes progress, how fast, and how often it commits. Lists
+of different lengths are flattened once, so that half a million partitions take a second, not a
+minute.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-WIDEST = 64  # of longer lists only the newest commits are taken: a matrix is as wide as its longest
+WIDEST = 64  # only the latest commits of longer lists: a matrix is as wide as its longest row
 
 
 def age_s(times: pd.Series[Any], now: datetime) -> Floats:
-    """Return how many seconds ago times were: NaN where unknown, negative where still to come."""
-    # Nearly all times differ: to look for those that are the same takes longer than to convert.
+    """Return the age of times in seconds: NaN if unknown, negative if in the future."""
+    # Nearly all times differ: searching for duplicates takes longer than converting.
     at = pd.to_datetime(times, utc=True, errors="coerce", cache=False).dt.tz_localize(None)
     return _age_s(at.to_numpy(dtype="datetime64[ms]"), now)
 
@@ -33,11 +33,11 @@ def age_s(times: pd.Series[Any], now: datetime) -> Floats:
 @dataclass(frozen=True, slots=True)
 class CommitSeries:
     """
-    The newest commits: a row for each partition, the oldest first, the newest in the last column.
+    Recent commits: one row per partition, oldest first, the latest in the last column.
 
-    `age_s`: seconds since each commit, NaN where there are fewer; `offset`: what was committed.
-    Coordinators stamp commits by their own clocks, which differ: the order is that of the log, a
-    commit counts as no younger than the one after it, and none as made later than now.
+    `age_s`: seconds since each commit, NaN if there are fewer; `offset`: the committed offset.
+    Coordinators use their own clocks, which differ: the order is that of the log, a commit counts
+    as no later than the one after it, and none as later than now.
     """
 
     age_s: Floats
@@ -48,8 +48,8 @@ class CommitSeries:
         """
         Return the series in recent_at and recent_offset (lists, or null).
 
-        Where there is no list, or the two do not go together, the one commit in committed_at and
-        committed is the series.
+        If a list is missing, or the two do not match, the commit in committed_at and committed is
+        the series.
         """
         told = cls.of_lists(partitions["recent_at"], partitions["recent_offset"], now=now)
         committed = partitions["committed"].astype("Int64")
@@ -79,7 +79,7 @@ class CommitSeries:
 
     @property
     def last_age_s(self) -> Floats:
-        """Seconds since the newest commit; NaN where none is known."""
+        """Seconds since the latest commit; NaN if unknown."""
         return self.age_s[:, -1]
 
     @property
@@ -93,10 +93,10 @@ class CommitSeries:
 
     def moved_age_s(self, highest: Whole, highest_age_s: Floats) -> Floats:
         """
-        Seconds since the committed offset last changed, as far back as commits tell.
+        Seconds since the committed offset last changed, as far back as known.
 
-        A client that commits every second fills the series within seconds. `highest` and its age,
-        of which the log keeps the first time, tell how long it has really been there.
+        A client that commits every second fills the series within seconds. `highest` and the age of
+        its first commit give the real time.
         """
         same = (self.offset == self.offset[:, -1:]) & self.known
         run = np.logical_and.accumulate(same[:, ::-1], axis=1)[:, ::-1]
@@ -106,7 +106,7 @@ class CommitSeries:
         return np.where(np.isneginf(first), np.nan, np.where(longer, highest_age_s, first))
 
     def since(self, at_most_s: Floats) -> Flags:
-        """Where there is a commit no older than this, and none after it went back."""
+        """Where there is a commit no older than this, and no later rewind."""
         back = np.zeros_like(self.known)
         back[:, :-1] = (self.offset[:, 1:] < self.offset[:, :-1]) & self.known[:, :-1]
         before_back = np.logical_or.accumulate(back[:, ::-1], axis=1)[:, ::-1]
@@ -123,7 +123,7 @@ class CommitSeries:
 def _age_s(at: npt.NDArray[np.datetime64], now: datetime) -> Floats:
     now_ms = int(now.timestamp() * 1000)
     known = ~np.isnat(at)
-    # Through floats at once: a time at the end of the calendar must not wrap around.
+    # Convert to float first: a time at the end of the calendar must not wrap around.
     return np.where(known, (now_ms - at.astype("int64").astype("float64")) / 1000, np.nan)
 
 
@@ -143,7 +143,7 @@ def _times(lists: pd.Series[Any]) -> npt.NDArray[np.datetime64]:
 
 
 def _offsets(lists: pd.Series[Any]) -> tuple[Whole, Flags]:
-    """Return all offsets in a row, and where there really is one."""
+    """Return all offsets flattened, and which of them are known."""
     flat = np.concatenate(list(lists)) if len(lists) else np.array([], "int64")
     if flat.dtype.kind == "i":
         return flat.astype("int64"), np.ones(len(flat), dtype=bool)

@@ -23,7 +23,7 @@ from toolkit.planning.lag.status_rules import (
 )
 
 KEYS = ["cluster", "group"]
-# What is true of one partition and is worth saying of the whole group, the last before the others.
+# States of one partition that represent the whole group, in ascending priority.
 MEMBER_STATES = (GONE, IDLE, SILENT, COMMITTING)
 TRENDS = (STEADY, CATCHING_UP, FALLING_BEHIND)
 OF_THE_GROUP = ["type", "state", "members"]
@@ -34,8 +34,8 @@ def group_summary(partitions: pd.DataFrame) -> pd.DataFrame:
     Sum partitions with lag, status and expiry up to one row for each cluster and group.
 
     Columns: those of `lag_by_group` and `status_by_group`, type, state and members of the group;
-    time_lag_s (the longest of its partitions), next_expiry_at (when the first of its offsets
-    expires), at_once_if_stopped (how many would expire at once if the group stopped).
+    time_lag_s (maximum of its partitions), next_expiry_at (earliest expiry of its offsets),
+    at_once_if_stopped (number of offsets that would expire at once if the group stopped).
     """
     grouped = partitions.groupby(KEYS, sort=False, dropna=False)
     table = grouped[OF_THE_GROUP].first()
@@ -53,11 +53,11 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     Sum partitions with status up to one row for each cluster and group.
 
     Columns: cluster, group; status (of the worst partition, null where none can be judged; STOP,
-    STALL and REWIND become ERR, as in Burrow), because (the partition's own word), status_why;
-    ok, unsubscribed, warn, err, stop, stall, rewind, unknown (Int64: how many partitions);
-    member_state (what members do on any one partition: "alive and committing" before "alive and
-    silent", "alive and idle" and "gone"), trend (of any one: "falling behind" before "catching up"
-    and "steady"), worst_topic, worst_partition (the worst one; of several the one with most lag).
+    STALL and REWIND become ERR, as in Burrow), because (the partition's status), status_why; ok,
+    unsubscribed, warn, err, stop, stall, rewind, unknown (Int64: how many partitions); member_state
+    (activity on any partition: "alive and committing" before "alive and silent", "alive and idle"
+    and "gone"), trend (of any partition: "falling behind" before "catching up" and "steady"),
+    worst_topic, worst_partition (of several, the one with the largest lag).
     """
     number = partitions.groupby(KEYS, sort=False, dropna=False).ngroup().to_numpy(dtype="int64")
     rank = _rank(partitions["status"], WORDS)
@@ -86,6 +86,6 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rank(column: pd.Series[str], words: tuple[str, ...]) -> npt.NDArray[np.int64]:
-    """Return the place of each word, -1 where there is none."""
+    """Return the index of each word, -1 if missing."""
     places = {word: place for place, word in enumerate(words)}
     return column.map(places).fillna(-1).to_numpy(dtype="int64").astype(np.int64)

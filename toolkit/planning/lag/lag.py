@@ -1,14 +1,15 @@
 """
-How far behind a group is, in records.
+Compute lag in records.
 
-Lag is what the group has still to read: from its committed offset, or from the log start where
-that is later, to the log end. Three cases have no such number and get none:
+Lag is the number of unread records: from the committed offset, or the log start offset if that is
+later, to the log end offset. It is null in three cases:
 
-- *no commit*: where the group would start is a setting of its consumers, unknown outside of them;
-- *beyond log end*: the commit points past the last record: the topic was truncated or re-created;
-- *log unknown*: the broker could not say where the log ends.
+- *no commit*: the start depends on the consumers' auto.offset.reset, which is unknown;
+- *beyond log end*: the topic was truncated or re-created;
+- *log unknown*: the log offsets could not be read.
 
-Records between the commit and a later log start are gone unread. They are counted apart as lost.
+Records between the committed offset and a later log start offset were deleted unread. They are
+counted separately as lost.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ def with_lag(offsets: pd.DataFrame) -> pd.DataFrame:
 
 def lag_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     """
-    Sum partitions with lag up to one row for each cluster and group, the most behind first.
+    Sum partitions with lag up to one row for each cluster and group, largest lag first.
 
-    Columns: cluster, group, topics, partitions, lag, lost (Int64; null where no partition has a
-    number, never 0 for want of one), without_lag (partitions with no number), worst_topic,
+    Columns: cluster, group, topics, partitions, lag, lost (Int64; null if unknown for all
+    partitions, never 0 instead), without_lag (partitions with unknown lag), worst_topic,
     worst_partition, worst_lag.
     """
     keys = ["cluster", "group"]
@@ -61,7 +62,7 @@ def lag_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     table = grouped.agg(
         topics=("topic", "nunique"), partitions=("partition", "size"), counted=("lag", "count")
     )
-    # min_count keeps a group without any known lag null: pandas would say 0.
+    # min_count keeps a group without any known lag null: pandas would return 0.
     table["lag"] = grouped["lag"].sum(min_count=1)
     table["lost"] = grouped["lost"].sum(min_count=1)
     table["without_lag"] = table["partitions"] - table.pop("counted")

@@ -1,20 +1,20 @@
 """
-How each group does on each partition, in Burrow's words.
+Compute the status of each partition, with Burrow's status values.
 
-People know the words, so they mean what they mean there. The rules differ where Burrow's were
-measured to be wrong, because they know more: where the log ended earlier, how long a record has
-waited, the highest offset ever committed, and whether anybody is in the group.
+The values have the same meaning as in Burrow. The rules differ where Burrow's were measured to be
+wrong; they use more facts: earlier log end offsets, the age of unread records, the highest offset
+ever committed, and whether the group has members.
 
 | status | |
 |---|---|
-| OK | nothing is left to read, or it is being read |
-| WARN | it is being read, but more arrives; or an open transaction holds readers back |
-| ERR | the commit is not in the log: records were lost unread, or it is beyond the log end |
-| STOP | records wait and nothing is committed: nobody is there, or a member is silent |
-| STALL | records wait and commits go on, always with the same offset |
-| REWIND | the commit went back, and has not regained where it was |
-| UNSUBSCRIBED | the group lives, and none of its members subscribes to the topic any more |
-| null | it cannot be said; `status_why` says why |
+| OK | caught up, or consuming |
+| WARN | consuming, but falling behind; or blocked by an open transaction |
+| ERR | committed offset out of range: unread records were deleted, or it is past the log end |
+| STOP | lag, but no commits: the group is empty, or a member stopped committing |
+| STALL | lag, and the same offset is committed again and again |
+| REWIND | the committed offset moved back and is still below its earlier maximum |
+| UNSUBSCRIBED | the group is live, and no member subscribes to the topic |
+| null | unknown; `status_why` has the reason |
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["StatusRules", "status_by_group", "with_status"]
 
 
 class StatusCase(NamedTuple):
-    """One rule: where it applies, the word, and why, for one row by its number."""
+    """One rule: where it applies, the status, and the reason for a row, by its number."""
 
     applies: Flags
     word: str | None
@@ -64,18 +64,17 @@ def with_status(
 
     Reads what `with_lag` adds, and committed, committed_at, recent_at, recent_offset, highest,
     highest_at, type, protocol_type, state, empty_since, subscribed, pending, log_start, log_end,
-    log_problem, earlier_at, earlier_end; where there are such columns, past_at and past_end (lists:
-    more earlier instants, and where the log ended then, of which the one that suits the commits of
-    each row is taken: `trend.look_back_s`), time_lag_s, time_lag_bound_s, held (whether the
-    partition is paused), and commits_read_at. `now` has to be when the log ends were read, and
-    commits_read_at up to when commits are known: reading a fleet takes time, in which members only
-    seem to be silent.
+    log_problem, earlier_at, earlier_end; if present, past_at and past_end (lists of earlier
+    instants and log end offsets; the one that fits the commits of each row is used:
+    `trend.look_back_s`), time_lag_s, time_lag_bound_s, held (whether the partition is paused), and
+    commits_read_at. `now` must be when the log end offsets were read, and commits_read_at when the
+    commits were: reading a fleet takes time, during which members only seem silent.
 
-    status is a word of the table above. member_state: "alive and committing", "alive and silent"
-    (records wait), "alive and idle" (none does), "gone", null where unknown and for commits without
-    members. trend: "catching up", "falling behind", "steady", null where no earlier log end is
-    known to which commits reach back. Rates are records per second; drain_s is how long it takes to
-    read what is left, null where that is never or unknown.
+    status is a value of the table above. member_state: "alive and committing", "alive and silent"
+    (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits
+    without members. trend: "catching up", "falling behind", "steady", null without a known earlier
+    log end offset that commits reach back to. Rates are records per second; drain_s is the
+    estimated time until caught up, null if never or unknown.
     """
     facts = StatusFacts.of(partitions, now=now, rules=rules or StatusRules())
     status = np.full(len(partitions), None, dtype=object)
@@ -87,7 +86,7 @@ def with_status(
         why[rows] = case.why if isinstance(case.why, str) else [case.why(i) for i in rows.tolist()]
         open_[rows] = False
     pace, trend = facts.pace, facts.pace.trend.copy()
-    trend[status == UNSUBSCRIBED] = None  # nobody means to keep up with what is left over
+    trend[status == UNSUBSCRIBED] = None  # no trend for unsubscribed offsets
     return partitions.assign(
         status=status,
         status_why=why,
@@ -105,33 +104,33 @@ def with_status(
 
 
 def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
-    """Yield the rules; the first that applies to a row decides."""
+    """Yield the rules; the first match decides."""
     yield from _without_answer(facts)
-    # An abandoned topic loses records and is re-created in time: that is no error of its group.
+    # An abandoned topic loses records and may be re-created: that is not an error of the group.
     yield StatusCase(
         facts.by_members & facts.unsubscribed,
         UNSUBSCRIBED,
-        "left over: no member subscribes to the topic",
+        "unsubscribed offset: no member subscribes to the topic",
     )
     yield from _of_the_log(facts)
-    yield StatusCase(facts.no_lag, OK, "nothing is left to read")
-    yield StatusCase(facts.gone, STOP, lambda i: f"nobody is in the group{_empty_for(facts, i)}")
-    yield StatusCase(facts.held, None, "paused by offsetbook: whether it would read is not known")
+    yield StatusCase(facts.no_lag, OK, "caught up")
+    yield StatusCase(facts.gone, STOP, lambda i: f"group has no members{_empty_for(facts, i)}")
+    yield StatusCase(facts.held, None, "paused by offsetbook; consumer health unknown")
     yield from _of_the_reader(facts)
 
 
 def _without_answer(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
-        facts.no_commit & facts.pending, None, "its first commit waits in an open transaction"
+        facts.no_commit & facts.pending, None, "first commit is pending in an open transaction"
     )
-    yield StatusCase(facts.no_commit, None, "nothing is committed")
-    yield StatusCase(facts.topic_deleted, None, "left over: the topic does not exist")
+    yield StatusCase(facts.no_commit, None, "no committed offset")
+    yield StatusCase(facts.topic_deleted, None, "unused offset: the topic does not exist")
     yield StatusCase(
         facts.log_unknown,
         None,
-        lambda i: f"the log is unknown: {facts.log_problem[i] or 'it was not read'}",
+        lambda i: f"log offsets unknown: {facts.log_problem[i] or 'not read'}",
     )
-    yield StatusCase(facts.group_unknown, None, "whether the group is still there is not known")
+    yield StatusCase(facts.group_unknown, None, "unknown whether the group still exists")
 
 
 def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
@@ -139,19 +138,19 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.beyond,
         ERR,
         lambda i: (
-            f"committed {facts.committed[i] - facts.log_end[i]:,} records beyond the log end: "
-            "the topic was truncated or made anew"
+            f"committed offset is {facts.committed[i] - facts.log_end[i]:,} records past the log "
+            "end offset: the topic was truncated or re-created"
         ),
     )
     yield StatusCase(
-        facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} records were deleted before it read them"
+        facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} unread records were deleted"
     )
     yield StatusCase(
         (facts.highest > facts.committed) & (facts.highest <= facts.log_end),
         REWIND,
         lambda i: (
-            f"went back from {facts.highest[i]:,}: "
-            f"{facts.highest[i] - facts.committed[i]:,} records are to be read again"
+            f"offset was moved back from {facts.highest[i]:,}: "
+            f"{facts.highest[i] - facts.committed[i]:,} records will be reprocessed"
         ),
     )
 
@@ -161,29 +160,29 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         facts.at_open_transaction & stuck,
         WARN,
-        lambda i: f"has read up to an open transaction; {facts.lag[i]:,} records wait behind it",
+        lambda i: f"blocked by an open transaction; {facts.lag[i]:,} unread records after it",
     )
     yield StatusCase(
         stuck & ~facts.silent,
         STALL,
-        lambda i: f"commits the same offset for {_time(facts.moved_s[i])}, {_waiting(facts, i)}",
+        lambda i: f"commits the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}",
     )
     yield StatusCase(
         stuck,
         STOP,
         lambda i: (
-            f"{'alive, but ' if facts.by_members[i] else ''}nothing committed for "
-            f"{_time(facts.last_age_s[i])}, {_waiting(facts, i)}"
+            f"{'members alive, but ' if facts.by_members[i] else ''}no commit for "
+            f"{_time(facts.last_age_s[i])}; {_waiting(facts, i)}"
         ),
     )
     yield StatusCase(
         facts.perhaps_stuck,
         None,
         lambda i: (
-            "when it committed is not known"
+            "commit time unknown"
             if np.isnan(facts.last_age_s[i])
-            else f"nothing new committed for {_time(facts.moved_s[i])}; "
-            "for how long records have been waiting is not known"
+            else f"committed offset unchanged for {_time(facts.moved_s[i])}; age of the unread "
+            "records unknown"
         ),
     )
     trend = facts.pace.trend
@@ -191,17 +190,15 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.falls_behind,
         WARN,
         lambda i: (
-            f"falling behind: {facts.pace.produced_per_s[i]:,.1f} records/s arrive, "
-            f"{facts.pace.consumed_per_s[i]:,.1f} are read"
+            f"falling behind: {facts.pace.produced_per_s[i]:,.1f} records/s produced, "
+            f"{facts.pace.consumed_per_s[i]:,.1f} consumed"
         ),
     )
-    yield StatusCase(trend == FALLING_BEHIND, OK, "reads on; what waits is younger than patience")
-    yield StatusCase(trend == CATCHING_UP, OK, "reads faster than records arrive")
-    yield StatusCase(trend == STEADY, OK, "reads as fast as records arrive")
-    yield StatusCase(
-        facts.moved_s <= facts.patience_s, OK, "reads on; whether it keeps up is not known"
-    )
-    yield StatusCase(~facts.no_lag, OK, "its first unread record is younger than patience")
+    yield StatusCase(trend == FALLING_BEHIND, OK, "consuming; the unread records are recent")
+    yield StatusCase(trend == CATCHING_UP, OK, "consumes faster than records are produced")
+    yield StatusCase(trend == STEADY, OK, "consumes as fast as records are produced")
+    yield StatusCase(facts.moved_s <= facts.patience_s, OK, "consuming; trend unknown")
+    yield StatusCase(~facts.no_lag, OK, "the unread records are recent")
 
 
 def _empty_for(facts: StatusFacts, row: int) -> str:
@@ -210,8 +207,10 @@ def _empty_for(facts: StatusFacts, row: int) -> str:
 
 
 def _waiting(facts: StatusFacts, row: int) -> str:
-    commit = "; a commit waits in an open transaction" if facts.pending[row] else ""
-    return f"{facts.lag[row]:,} records wait, the first for {_time(facts.waited_s[row])}{commit}"
+    commit = "; a commit is pending in an open transaction" if facts.pending[row] else ""
+    return (
+        f"lag {facts.lag[row]:,}, oldest unread record is {_time(facts.waited_s[row])} old{commit}"
+    )
 
 
 def _time(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""What the status of a partition is decided from, one array a fact."""
+"""Inputs of the status rules, as one array per fact."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ Texts = npt.NDArray[np.object_]
 @dataclass(frozen=True, slots=True)
 class StatusFacts:
     """
-    The facts about each row of a frame of partitions; a flag that is not known is not set.
+    The facts about each row of a frame of partitions; an unknown flag is not set.
 
-    `gone`: nobody is in the group; `by_members`: it has members, and they commit; groups that
-    commit without members are neither. Seconds are NaN where unknown. What has to last longer than
-    patience counts up to when commits were read: what happened after that is not known.
+    `gone`: the group has no members; `by_members`: members commit; groups that commit without
+    members are neither. Seconds are NaN if unknown. Durations compared with patience end when
+    commits were read: later events are unknown.
     """
 
     committed: Whole
@@ -67,8 +67,8 @@ class StatusFacts:
     last_age_s: Floats
     moved_s: Floats
     patience_s: Floats
-    wait_told: Flags  # by the time lag; else only the earlier log end bounds it
-    waited_s: Floats  # the oldest unread record has waited so long at least
+    wait_told: Flags  # from the time lag, else bounded by the earlier log end
+    waited_s: Floats  # minimum age of the oldest unread record
     waited_at_most_s: Floats
     pace: Pace
 
@@ -126,22 +126,22 @@ class StatusFacts:
 
     @property
     def waited(self) -> Flags:
-        """Where a record has been waiting for longer than patience, for certain."""
+        """Where a record has certainly been unread for longer than patience."""
         return (self.waited_s > self.patience_s) & ~self.no_lag
 
     @property
     def stuck(self) -> Flags:
-        """Where the committed offset has stood still although records waited, beyond patience."""
+        """Where there was lag without progress for longer than patience."""
         return self.waited & (self.moved_s > self.patience_s)
 
     @property
     def silent(self) -> Flags:
-        """Where nothing was committed for longer than patience."""
+        """Where there was no commit for longer than patience."""
         return self.last_age_s > self.patience_s
 
     @property
     def perhaps_stuck(self) -> Flags:
-        """Where it may stand still: since when it does, or since when records wait, is unknown."""
+        """Where it may be stuck: time without progress or age of unread records unknown."""
         decided = self.wait_told & ~np.isnan(self.moved_s)
         moves = self.moved_s <= self.patience_s
         fresh = self.waited_at_most_s <= self.patience_s
@@ -149,8 +149,8 @@ class StatusFacts:
 
     @property
     def falls_behind(self) -> Flags:
-        """Where more arrives than is read, and not only since a moment."""
-        # Without a time, lag at the pace at which records arrive stands for one.
+        """Where more is produced than consumed, and not only recently."""
+        # Without a time, use lag divided by the production rate.
         rate = self.pace.produced_per_s
         guess_s = np.divide(self.lag, rate, out=np.zeros(len(rate)), where=rate > 0)
         waited_s = np.where(self.wait_told, self.waited_s, np.fmax(self.waited_s, guess_s))
@@ -158,7 +158,7 @@ class StatusFacts:
         return falls & (waited_s > self.patience_s)
 
     def member_state(self) -> Texts:
-        """Return what the members do on each partition, None where that is not known."""
+        """Return the member state of each partition, None if unknown."""
         idle = self.silent & (self.no_lag | (self.waited_at_most_s <= self.patience_s))
         states = np.full(len(self.gone), None, dtype=object)
         states[self.gone] = GONE
@@ -172,20 +172,20 @@ class StatusFacts:
 def _commits_without_members(
     partitions: pd.DataFrame, series: CommitSeries, empty_s: Floats
 ) -> Flags:
-    """Say where nobody is in the group by nature: an admin client or a consumer with assign()."""
+    """Return where a group has no members by design: an admin client or assign()."""
     kind, protocol = _texts(partitions["type"]), _texts(partitions["protocol_type"])
-    # A classic group that never had a member has no protocol type: the broker's own sign.
+    # A classic group that never had a member has no protocol type, as on the broker.
     simple = (kind == str(GroupType.SIMPLE)) | ((kind == str(GroupType.CLASSIC)) & (protocol == ""))
     since = series.since(empty_s)
     _, first = series.first_of(since)
-    # A commit into an Empty group is somebody's reset; some that move on are a reader.
+    # One commit into an Empty group is a reset; several that advance are a consumer.
     reads = (since.sum(axis=1) > 2) & (series.offset[:, -1] > first)
     alone: Flags = simple | reads
     return alone
 
 
 def _waited(partitions: pd.DataFrame, earlier: Earlier) -> tuple[Floats, Floats]:
-    """Return for how long the oldest unread record has waited at least, and at most."""
+    """Return the minimum and maximum age of the oldest unread record."""
     committed, known = whole(partitions["committed"])
     ended_past = earlier.end > committed
     at_least = np.where(known & ended_past, earlier.age_s, np.nan)
@@ -193,7 +193,7 @@ def _waited(partitions: pd.DataFrame, earlier: Earlier) -> tuple[Floats, Floats]
 
 
 def _time_lag_s(partitions: pd.DataFrame) -> Floats:
-    """Return the least that the time lag can be within its bound, NaN where it is unknown."""
+    """Return the lower bound of the time lag, NaN if unknown."""
     if "time_lag_s" not in partitions:
         return np.full(len(partitions), np.nan)
     told = _floats(partitions["time_lag_s"])
@@ -214,7 +214,7 @@ def _floats(column: pd.Series[Any]) -> Floats:
 
 
 def _flags(partitions: pd.DataFrame, name: str, *, answer: bool) -> Flags:
-    """Return where a column gives this answer; nowhere if there is no such column."""
+    """Return where a column has this value; nowhere if the column is missing."""
     if name not in partitions:
         return np.zeros(len(partitions), dtype=bool)
     return (partitions[name].astype("boolean") == answer).fillna(value=False).to_numpy(dtype=bool)

@@ -1,18 +1,17 @@
 """
-How far behind a group is in time: how long the oldest record that it has not read has been waiting.
+Compute time lag: the age of the oldest unread record.
 
-From time look-ups: the time of that record, or of a younger one before it in the log, for it came
-later than that one. So producers that write with old times, or in no order, make nothing wait
-longer than it does. Without look-ups: when the log passed the committed offset, as far as earlier
-readings of the log end tell. Where a record was read, its own time.
+From timestamp look-ups: the time of that record, or of a record before it in the log with a later
+timestamp, because it arrived after that one. So producers with old or unordered timestamps do not
+increase it. Without look-ups: when the log passed the committed offset, from earlier log end
+offsets. If the record was read: its own timestamp.
 
-A topic in which nothing happens has no lag in time where everything is read, and one that grows
-where something is left. Three things have no number: a commit without a lag in records, records
-that are younger than any clock allows, and the last place of a log, where look-ups do not tell a
-record from the marker of a transaction: there a record has to be read. A little before the end all
-that is left may be such markers, so that the bound reaches down to nothing. Elsewhere a marker that
-comes alone is within the bound; several in a row, or one that follows records which compaction
-removed, are taken for a record.
+On an idle topic, a caught-up group has zero time lag; with unread records it grows. It is null in
+three cases: the lag in records is unknown; records have timestamps too far in the future; and at
+the last offset of a log, where look-ups cannot distinguish a record from a transaction marker, so
+the record must be read. Just before the log end, all remaining offsets may be markers, so the bound
+reaches down to 0. Elsewhere a single marker is within the bound; several in a row, or one after
+compacted records, count as a record.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ BY_LOOK_UP = "time look-up"
 BY_HISTORY = "history"
 BY_RECORD = "record"
 
-# What the clocks of a producer and a reader may be apart, as Kerberos lets them be.
+# Allowed clock difference between a producer and a reader, as in Kerberos.
 CLOCKS_APART_MS = 5 * 60 * 1000
-# Where it is not known whether anything waits, but if so not for longer than this, it is said.
+# If it is unknown whether there are unread records, but none is older than this, report it.
 SOON_MS = 10_000
-# Transactions that end at the same place leave their markers in a row.
+# Transactions that end at the same place write their markers in a row.
 MOST_MARKERS = 20
 BEGINNING_MS = 0
 LAST_OFFSET = np.iinfo(np.int64).max
@@ -46,7 +45,7 @@ Real = NDArray[np.float64]
 
 
 class _Span(NamedTuple):
-    """For some rows, between which times the record came, and when most likely; ms, NaN unknown."""
+    """Earliest, likely and latest arrival time of the record, per row, in ms; NaN if unknown."""
 
     earliest: Real
     likely: Real
@@ -61,12 +60,12 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """
     Add time_lag_s and time_lag_bound_s (Float64) and time_lag_method (one of the words above).
 
-    The truth is within the bound to either side; 0 is exact, and all three are null where nothing
-    is known. Reads committed, log_start, log_end and lag; and what there is of `points` (lists of
-    asked_at, offset, at: the answers of `kafka_io.log_times`, of which `points_around` is enough),
-    of record_found (boolean) and record_at (what reading the first unread record gave: False where
-    there is none), and for history of earlier_at with earlier_end and of `past_ends` (lists of at,
-    log_end). Sources are preferred in the order: record, look-up, history.
+    The bound applies to both sides; 0 is exact, and all three are null if unknown. Reads committed,
+    log_start, log_end and lag; and, if present, `points` (lists of asked_at, offset, at: the
+    answers of `kafka_io.log_times`, of which `points_around` is enough), of record_found (boolean)
+    and record_at (the result of reading the first unread record: False if there is none), and for
+    history of earlier_at with earlier_end and of `past_ends` (lists of at, log_end). Sources are
+    preferred in the order: record, look-up, history.
     """
     now_ms = now.timestamp() * 1000
     behind = (partitions["lag"] > 0).fillna(value=False).to_numpy(bool)
@@ -78,7 +77,7 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     span = record.where(usable[0], look_up.where(usable[1], history))
     told = np.logical_or.reduce(usable)
     idle = (partitions["lag"] == 0).fillna(value=False).to_numpy(bool) | (behind & nothing_left)
-    # Times after now are clocks that are apart: nobody waits for less than nothing.
+    # Times after now are clock differences: no age is negative.
     least, likely, most = (np.maximum(now_ms - at, 0) for at in reversed(span))
     bound = np.maximum(likely - least, most - likely)
     method = np.select(
@@ -94,11 +93,11 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
 
 def earlier_ends(points: pd.Series, log_ends: pd.Series, *, at: datetime) -> pd.Series:
     """
-    Return where logs ended at an instant that they were asked for: Int64, null where they were not.
+    Return log end offsets at a past instant: Int64, null if they were not looked up.
 
-    `points` as in `with_time_lag`, of all answers; `log_ends` where the logs end now. A log in
-    which no record is as young ended there at that instant, too. Records that producers dated back
-    count as if they had been there.
+    `points` as in `with_time_lag`, of all answers; `log_ends` the current log end offsets. A log
+    without a record at or after the instant already ended there. Records with earlier producer
+    timestamps count as if they had existed.
     """
     wanted = _ms([at])[0]
     flat = _flat(points)
@@ -113,7 +112,7 @@ def earlier_ends(points: pd.Series, log_ends: pd.Series, *, at: datetime) -> pd.
 
 
 def _first_unread(partitions: pd.DataFrame) -> Whole:
-    """Return where reading would go on; 0 where that is not known."""
+    """Return the offset of the next record to read; 0 if unknown."""
     places = [partitions[name].fillna(0).to_numpy(np.int64) for name in ("committed", "log_start")]
     return np.asarray(np.maximum(*places))
 
@@ -123,7 +122,7 @@ def _is_told(span: _Span, now_ms: float) -> NDArray[np.bool_]:
 
 
 def _by_record(partitions: pd.DataFrame) -> tuple[_Span, NDArray[np.bool_]]:
-    """Return what reading a record told, and whether it told that there is none."""
+    """Return the result of reading a record, and whether there is none."""
     unknown = np.full(len(partitions), np.nan)
     if "record_found" not in partitions:
         return _Span(unknown, unknown, unknown), np.zeros(len(partitions), bool)
@@ -143,7 +142,7 @@ class _Flat(NamedTuple):
 
 
 def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span:
-    """Bound when the log reached an offset by the answers before and after it."""
+    """Bound when the log reached an offset by the look-ups before and after it."""
     count = len(partitions)
     if "points" not in partitions:
         return _Span(*np.full((3, count), np.nan))
@@ -151,7 +150,7 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     if not flat.row.size:
         return _Span(*np.full((3, count), np.nan))
     place = np.clip(np.searchsorted(flat.row, np.arange(count)), None, flat.row.size - 1)
-    # Before the first record that has a time there are none, or none that has one.
+    # Before the first record with a timestamp there are no records, or none with a timestamp.
     is_first = (flat.row[place] == np.arange(count)) & (flat.asked[place] <= BEGINNING_MS)
     unread = np.where(is_first, np.maximum(unread, flat.offset[place]), unread)
     before, after = _neighbours(flat.row, flat.offset, unread)
@@ -159,7 +158,7 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     high = np.where((after >= 0) & (flat.offset[after] != LAST_OFFSET), flat.time[after], np.nan)
     # Nothing comes after it: it is the last record, or the marker of a transaction.
     is_last = (after >= 0) & (flat.offset[after] == LAST_OFFSET) & (now_ms - low <= SOON_MS)
-    # So short before the end all that is left may be markers: as good as a record from now.
+    # This close to the end, all remaining offsets may be markers: treat as a record from now.
     is_near_end = partitions["log_end"].fillna(0).to_numpy(np.int64) - unread <= MOST_MARKERS
     is_near_end &= (after >= 0) & (flat.offset[after] != LAST_OFFSET)
     high = np.where(is_last | is_near_end, np.maximum(now_ms, low), high)
@@ -172,11 +171,11 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
 
 
 def _by_history(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span:
-    """Bound when the log passed an offset by where it ended at earlier times, and ends now."""
+    """Bound when the log passed an offset by its earlier and current log end offsets."""
     count = len(partitions)
     ends = partitions["log_end"].fillna(-1).to_numpy(np.int64)
     rows, at, end = _past_ends(partitions)
-    # A log that was longer then was cut off or made anew since: until then it was another one.
+    # A log that was longer then was truncated or re-created since: ignore earlier samples.
     made_anew = np.full(count, -np.inf)
     np.maximum.at(made_anew, rows[end > ends[rows]], at[end > ends[rows]])
     kept = at > made_anew[rows]
@@ -194,7 +193,7 @@ def _by_history(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
 
 
 def _past_ends(partitions: pd.DataFrame) -> tuple[Whole, NDArray[Any], Whole]:
-    """Return of all past log ends the row, the time in ms and the offset."""
+    """Return row, time in ms and offset of all past log ends."""
     rows: list[int] = []
     ends: list[int] = []
     times: list[Any] = []
@@ -214,9 +213,9 @@ def _past_ends(partitions: pd.DataFrame) -> tuple[Whole, NDArray[Any], Whole]:
 
 def _neighbours(row: Whole, offset: Whole, wanted: Whole) -> tuple[Whole, Whole]:
     """
-    Return for each row the place of its last offset at or before the wanted one, and of the next.
+    Return, per row, the index of its last offset at or before the wanted one, and of the next.
 
-    Both are -1 where there is none. `row` and `offset` are in order.
+    Both are -1 if there is none. `row` and `offset` are in order.
     """
     count = len(wanted)
     begin = np.searchsorted(row, np.arange(count), side="left")
@@ -227,7 +226,7 @@ def _neighbours(row: Whole, offset: Whole, wanted: Whole) -> tuple[Whole, Whole]
 
 
 def _flat(points: Iterable[Any]) -> _Flat:
-    """Lay out lists of points; lists that rows share are read once."""
+    """Flatten lists of points; lists shared by rows are read once."""
     known: dict[int, list[Any]] = {}
     cells = list(points)
     for cell in cells:
@@ -249,7 +248,7 @@ def _fields(point: Any) -> Any:
 
 
 def _ms(times: Iterable[Any]) -> Whole:
-    """Return times as the first ms since 1970 at or after them, NEVER_MS for those missing."""
+    """Return times as the first ms since 1970 at or after them, NEVER_MS if missing."""
     if isinstance(times, pd.Series):
         moments = times.astype("datetime64[ms, UTC]")
         return np.where(moments.isna(), NEVER_MS, moments.astype("int64"))

@@ -1,9 +1,9 @@
 """
-Whether a group catches up or falls behind on a partition: what it reads against what arrives.
+Compute the lag trend of each partition from consumption and production rates.
 
-How fast it reads is in its commits. How fast records arrive is known where the log end is known at
-an earlier instant too. The two are compared only from that instant on, and only if commits reach
-back as far: a burst of records before the first commit that is known was perhaps read before it.
+The consumption rate comes from commits. The production rate needs a log end offset at an earlier
+instant. The two are compared only from that instant on, and only if commits reach back that far: a
+burst of records before the first known commit may have been read before it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import pandas as pd
 from toolkit.planning.lag.commit_series import CommitSeries, Flags, Floats, Whole, age_s
 from toolkit.planning.lag.status_rules import CATCHING_UP, FALLING_BEHIND, STEADY, StatusRules
 
-SHORTEST_S = 5.0  # a pace over less is chance
+SHORTEST_S = 5.0  # rates over less are random
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
     """
-    How fast each partition is read and written, NaN where unknown, and what comes of it.
+    Consumption and production rate of each partition, NaN if unknown, and the trend.
 
-    `drain_s`: after how long nothing would be left to read; NaN where it does not get there.
+    `drain_s`: estimated seconds until caught up; NaN if never.
     """
 
     consumed_per_s: Floats
@@ -39,10 +39,10 @@ class Pace:
 @dataclass(frozen=True, slots=True)
 class TrendSample:
     """
-    What the commits of each row tell of its reader; `ended` where nobody is left to read.
+    Facts from the commits of each row; `ended` where the group has no members.
 
-    `unseen_s`: commits were read so long ago, for a fleet takes its time. `patience_s` and
-    `window_s` are the rules' own, stretched for groups that commit seldom.
+    `unseen_s`: seconds since commits were read, because reading a fleet takes time. `patience_s`
+    and `window_s` are those of the rules, extended for groups that commit rarely.
     """
 
     series: CommitSeries
@@ -55,7 +55,7 @@ class TrendSample:
     def of(
         cls, series: CommitSeries, *, ended: Flags, unseen_s: Floats, rules: StatusRules
     ) -> TrendSample:
-        """Return it for the given series."""
+        """Return the sample of a series."""
         interval_s = np.nan_to_num(series.interval_s)
         patience_s = np.maximum(interval_s * rules.patience_intervals, rules.patience_s)
         window_s = np.maximum(interval_s * rules.min_commits, rules.window_s)
@@ -63,16 +63,16 @@ class TrendSample:
 
     @property
     def silent(self) -> Flags:
-        """Where nothing was committed for longer than patience."""
+        """Where there was no commit for longer than patience."""
         return self.last_age_s > self.patience_s
 
     @property
     def last_age_s(self) -> Floats:
-        """How long nothing had been committed when commits were read."""
+        """Seconds since the last commit when commits were read."""
         return np.maximum(self.series.last_age_s - self.unseen_s, 0)
 
     def stretch_s(self, rules: StatusRules) -> Floats:
-        """Return over how many seconds, up to now, commits tell a pace; NaN where they do not."""
+        """Return the period, up to now, over which commits give a rate; NaN if they do not."""
         chosen = self.series.since(self.window_s)
         first, _ = self.series.first_of(chosen)
         first = np.where(chosen.sum(axis=1) >= rules.min_commits, first, np.nan)
@@ -80,13 +80,13 @@ class TrendSample:
 
     @property
     def stands(self) -> Flags:
-        """Where nothing is read: nobody is left, or nothing is committed any more."""
+        """Where nothing is consumed: no members, or no more commits."""
         return (self.ended | self.silent) & ~np.isnan(self.series.last_age_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Where the log of each row ended at an earlier instant; `age_s` is NaN where unknown."""
+    """Log end offset of each row at an earlier instant; `age_s` is NaN if unknown."""
 
     age_s: Floats
     end: Whole
@@ -94,10 +94,10 @@ class Earlier:
     @classmethod
     def of(cls, partitions: pd.DataFrame, wanted_s: Floats, *, now: datetime) -> Earlier:
         """
-        Return for each row what is known of the oldest instant that commits reach back to.
+        Return, per row, the sample of the oldest instant that commits reach back to.
 
-        Reads earlier_at and earlier_end, and, where there are such, past_at and past_end (lists).
-        An end beyond the log end, or one that is not in the past, tells nothing.
+        Reads earlier_at and earlier_end, and, if present, past_at and past_end (lists). A sample
+        past the current log end, or not in the past, is ignored.
         """
         log_end, known = whole(partitions["log_end"])
         end, told = whole(partitions["earlier_end"])
@@ -108,7 +108,7 @@ class Earlier:
             age, ends = np.hstack([age, past.age_s]), np.hstack([ends, past.offset])
         usable = known[:, None] & (age > 0) & (ends >= 0) & (ends <= log_end[:, None])
         age = np.where(usable, age, np.nan)
-        # The oldest instant that commits reach back to, else the one that comes nearest.
+        # The oldest instant that commits reach back to, else the nearest one.
         reached = age <= wanted_s[:, None]
         merit = np.where(reached | np.isnan(wanted_s)[:, None], age, -age)
         nearest = np.where(usable, merit, -np.inf).argmax(axis=1)[:, None]
@@ -120,10 +120,10 @@ class Earlier:
 
 def look_back_s(rules: StatusRules) -> tuple[float, ...]:
     """
-    Return how long ago log ends should be known, for every pace of committing to find its match.
+    Return the ages at which log end offsets are needed, for any commit interval.
 
-    From the window down to some seconds, each half as long: whatever time the commits of a group
-    span, one of them is in its older half.
+    From the window down to a few seconds, each half of the previous: one of them is in the older
+    half of any period.
     """
     ages = [rules.window_s]
     while ages[-1] / 2 >= SHORTEST_S:
@@ -134,7 +134,7 @@ def look_back_s(rules: StatusRules) -> tuple[float, ...]:
 def pace_of(
     partitions: pd.DataFrame, reading: TrendSample, earlier: Earlier, rules: StatusRules
 ) -> Pace:
-    """Return how fast each row is read and written. Reads log_end and lag."""
+    """Return the rates of each row. Reads log_end and lag."""
     end, _ = whole(partitions["log_end"])
     produced: Floats = np.full(len(end), np.nan)
     known = ~np.isnan(earlier.age_s)
@@ -154,21 +154,21 @@ def pace_of(
 
 
 def unseen_by_commits_s(partitions: pd.DataFrame, now: datetime) -> Floats:
-    """Return how long ago commits were read, by commits_read_at: 0 where that is not told."""
+    """Return seconds since commits were read, from commits_read_at: 0 if unknown."""
     if "commits_read_at" not in partitions:
         return np.zeros(len(partitions))
     return np.maximum(np.nan_to_num(age_s(partitions["commits_read_at"], now)), 0)
 
 
 def whole(column: pd.Series[Any]) -> tuple[Whole, Flags]:
-    """Return the integers of a column, and where it has one; it is 0 elsewhere."""
+    """Return the integers of a column, 0 for missing ones, and which are present."""
     numbers = column.astype("Int64")
     values = numbers.to_numpy(dtype="int64", na_value=0).astype(np.int64)
     return values, numbers.notna().to_numpy(dtype=bool)
 
 
 def _consumed(reading: TrendSample, earlier_s: Floats, rules: StatusRules) -> tuple[Floats, Flags]:
-    """Return records read per second, and where that is so since the earlier instant."""
+    """Return the consumption rate, and where it starts at the earlier instant."""
     series, last_s = reading.series, reading.series.last_age_s
     chosen = series.since(reading.window_s)
     first_s, first = series.first_of(chosen)
@@ -178,7 +178,7 @@ def _consumed(reading: TrendSample, earlier_s: Floats, rules: StatusRules) -> tu
     next_s, following = series.first_of(later)
     before_s, before = series.first_of(np.roll(later, -1, axis=1) & chosen & ~later)
     gap_s = before_s - next_s
-    # Where it was at the earlier instant is on the way between the commits around it.
+    # The offset at the earlier instant is interpolated between the commits around it.
     share = np.divide(earlier_s - next_s, gap_s, out=np.zeros(len(gap_s)), where=gap_s > 0)
     begun_s = np.where(share > 0, earlier_s, next_s)
     read = series.offset[:, -1] - following + (following - before) * share

@@ -1,1 +1,1 @@
-"""Which groups, topics and partitions a request is about."""
+"""Select the groups, topics and partitions of a request."""

@@ -1,8 +1,8 @@
 """
-Which groups are meant by name, and why a group may not be changed from outside now.
+Select groups by name or pattern, and explain why a group cannot be changed now.
 
-Offsets of a group with members are only changed while the partitions are paused: nobody then
-reads them and writes over the change.
+Offsets of a group with members are only changed while the partitions are paused: otherwise a
+consumer would overwrite the change.
 """
 
 from __future__ import annotations
@@ -17,50 +17,50 @@ from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.scope import scopes_of
 
 NO_OFFSETS = "a share group has no committed offsets (KIP-932)"
-UNKNOWN_TYPE = "it is a type of group this version does not know"
+UNKNOWN_TYPE = "group type is not supported by this version"
 
 
 def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
     """
-    Return the groups that have or match one of the names, in order, and findings about the names.
+    Return the groups that match one of the names, in order, and findings about the names.
 
-    Each is a name and a shell pattern at once, see `select_groups`. Where not all groups
-    could be listed, a name that nothing has may still exist, and a pattern may match more than it
-    did: both are said. Raises UsageError without a name.
+    Each name is also a shell pattern, see `select_groups`. If not all groups could be listed, a
+    missing group may still exist, and a pattern may match more groups: both are findings. Raises
+    UsageError without a name.
     """
     if not names:
-        raise UsageError("no group is named", hint="name groups or patterns; '*' means all")
+        raise UsageError("no group given", hint="name groups or patterns; '*' means all")
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
     unlisted = index.snapshot.why_unlisted
     findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
     patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
     if unlisted and set(patterns) - set(missing):
-        why = f"a pattern may match more groups than it did: {unlisted}"
+        why = f"the group list is incomplete, so a pattern may match more groups: {unlisted}"
         findings.append(Finding("unreadable", Severity.NOTE, why))
     alive = (group for group in chosen if group.state is not GroupState.DEAD)
     return sorted(alive, key=lambda group: group.group_id), findings
 
 
 def commit_action(group: Group | None, changed: Collection[TopicPartition]) -> Action:
-    """Return how offsets are committed: in a transaction where they are paused in a live group."""
+    """Return how offsets are committed: in a transaction if they are paused in a live group."""
     return Action.MOVE if group and group.is_live and is_held(group, changed) else Action.COMMIT
 
 
 def is_held(group: Group, changed: Collection[TopicPartition]) -> bool:
-    """Whether nobody reads what is to be changed, because all of it is paused."""
+    """Return whether all changed partitions are paused."""
     return bool(changed) and group.paused.keys() >= set(changed)
 
 
 def why_live(group: Group, action: Action, changed: Collection[TopicPartition] = ()) -> str:
-    """Say that a group has members, and what can be done all the same."""
-    told = f"it is {group.state}; members: {members_of(group)}"
+    """Return that a group is live, and the alternatives."""
+    told = f"group is {group.state}; members: {members_of(group)}"
     if action not in {Action.COMMIT, Action.MOVE}:
         return told
     free = scopes_of(partition for partition in changed if partition not in group.paused)
     if free and group.paused:
         told += f"; {' '.join(map(str, free))} is not paused"
-    return f"{told}. Pause what is to be changed, or use 'offsetbook move'"
+    return f"{told}. Pause these partitions, or use 'offsetbook move'"
 
 
 def why_not_idle(
@@ -69,7 +69,7 @@ def why_not_idle(
     """
     Yield why a group may not be changed from outside: live, share, or not fully known.
 
-    Where all that is to be `changed` is paused, a live group may be.
+    A live group may be changed if all `changed` partitions are paused.
     """
 
     def block(rule: str, why: str) -> Finding:
@@ -77,7 +77,7 @@ def why_not_idle(
 
     problems = index.about_group.get(group.group_id, ())
     for problem in problems:
-        yield block("unreadable", f"its {problem.what} could not be read: {problem.why}")
+        yield block("unreadable", f"{problem.what} could not be read: {problem.why}")
     if group.type is GroupType.SHARE:
         yield block("share-group", NO_OFFSETS)
         return
@@ -88,7 +88,7 @@ def why_not_idle(
 
 
 def is_plannable(index: Index, group: Group) -> bool:
-    """Whether its committed offsets are known, so that what they would become can be shown."""
+    """Return whether the committed offsets of a group are known, so that changes can be shown."""
     problems = index.about_group.get(group.group_id, ())
     return group.type is not GroupType.SHARE and not any(map(_hides_commits, problems))
 
@@ -98,8 +98,8 @@ def _hides_commits(problem: Problem) -> bool:
 
 
 def no_such_group(name: str, unlisted: str) -> Finding:
-    """Return the finding that nothing has a name, or that this is not known."""
+    """Return the finding that no group matches a name, or that this is unknown."""
     if unlisted:
-        why = f"not among the groups that could be listed; some could not: {unlisted}"
+        why = f"not found, but the group list is incomplete: {unlisted}"
         return Finding("unreadable", Severity.BLOCK, why, name)
-    return Finding("no-such-group", Severity.BLOCK, "no group has or matches this name", name)
+    return Finding("no-such-group", Severity.BLOCK, "no group matches this name", name)

@@ -1,4 +1,4 @@
-"""A snapshot's facts by what they are about, so that planning many partitions asks each once."""
+"""Index a snapshot by group, topic and partition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Index:
     """
     One snapshot, looked up by group, by topic and by partition.
 
-    `commits`: what each group has committed. `unread`: why a single committed offset of a group
-    could not be read. `partitions`: the partition numbers of each topic about which anything was
-    told, also those that could not be read. `about_group` and `about_log`: problems by their
-    subject; a log's key has no partition where the problem is the topic's.
+    `commits`: the commits of each group. `unread`: why a single committed offset could not be read.
+    `partitions`: the known partition numbers of each topic, including unreadable ones.
+    `about_group` and `about_log`: problems by subject; a log's key has no partition if the problem
+    concerns the topic.
     """
 
     snapshot: Snapshot
@@ -29,7 +29,7 @@ class Index:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Index:
-        """Return a snapshot's facts by what they are about."""
+        """Index a snapshot."""
         commits: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
         for commit in snapshot.commits:
             commits[commit.group_id][TopicPartition(commit.topic, commit.partition)] = commit
@@ -42,7 +42,7 @@ class Index:
         for problem in snapshot.problems:
             topic, number = problem.topic, problem.partition
             if problem.group_id is None and topic is not None:
-                # The log offsets are read first, so theirs is the reason for what follows.
+                # Log offsets are read first, so their problem is the cause of later ones.
                 about_log.setdefault((topic, number), problem)
                 if number is not None:
                     partitions[topic].add(number)

@@ -1,4 +1,4 @@
-"""A group's members in words, for whoever has to find and stop them."""
+"""Format group members (client id and host) for messages."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ SHOWN_MEMBERS = 5
 
 
 def members_of(group: Group) -> str:
-    """Name a group's first members, or say that they are not known."""
+    """Name a group's first members, or report that they are unknown."""
     if not group.described:
         return "not known"
-    return name_members(group.members) or "none is known yet"
+    return name_members(group.members) or "none yet"
 
 
 def name_members(members: Iterable[Member]) -> str:

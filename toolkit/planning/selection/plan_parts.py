@@ -1,7 +1,7 @@
 """
-What planners share: steps on the facts they are planned on, and the plan made of them.
+Shared helpers of the planners: build steps, findings and plans from a snapshot.
 
-A planner yields steps and findings in the order in which it comes to them; `plan_of` makes a plan.
+A planner yields steps and findings; `plan_of` makes a plan of them.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from toolkit.planning.selection.index import Index
 Part = Step | Finding
 
 SHOWN_NAMES = 5
-PENDING = "an open transaction is about to commit here"
+PENDING = "an open transaction has a pending offset commit for this partition"
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """A snapshot's groups and commits, and steps made on them; a Dead group does not exist."""
+    """A snapshot's groups and commits, and steps made from them; Dead groups are excluded."""
 
     index: Index
     groups: Mapping[str, Group]
@@ -35,48 +35,48 @@ class Facts:
         return cls(Index.of(snapshot), groups)
 
     def commits(self, group_id: str) -> Mapping[TopicPartition, Commit]:
-        """Return what a group has committed."""
+        """Return the commits of a group."""
         return self.index.commits.get(group_id, {})
 
     def held(self, group_id: str, partition: TopicPartition) -> Position | None:
-        """Return what a group's committed offset holds; None where nothing is committed."""
+        """Return a group's committed position; None if there is none."""
         commit = self.commits(group_id).get(partition)
         return Position.of(commit) if commit else None
 
     def newest_commit_at(self, group_id: str) -> datetime | None:
-        """Return when a group last committed; None where the time of any commit is not known."""
+        """Return when a group last committed; None if the time of any commit is unknown."""
         times = [commit.committed_at for commit in self.commits(group_id).values()]
         known = [at for at in times if at]
         return max(known) if known and len(known) == len(times) else None
 
     def outside_log(self, partition: TopicPartition, offset: int) -> str:
-        """Say that an offset is not in its log; "" where it is, or where that is not known."""
+        """Return that an offset is out of range; "" if it is in range or unknown."""
         log = self.index.snapshot.logs.get(partition)
         if log is None or log.log_start is None or log.log_end is None:
             return ""
         if log.log_start <= offset <= log.log_end:
             return ""
-        return f"{offset} is outside the log, which has {log.log_start} to {log.log_end}"
+        return f"offset {offset} is out of range; the log is {log.log_start} to {log.log_end}"
 
     def unlisted(self, group_id: str) -> Iterator[Finding]:
         """Yield that it is not known whether a group exists, where not all could be listed."""
         why = self.index.snapshot.why_unlisted
         if why and group_id not in self.groups:
-            yield block("unreadable", f"whether it exists is not known: {why}", group_id)
+            yield block("unreadable", f"unknown whether the group exists: {why}", group_id)
 
     def unreadable(self, group_id: str) -> Iterator[Finding]:
-        """Yield what could not be read of a group and of its committed offsets."""
+        """Yield the read errors of a group and its committed offsets."""
         for problem in self.index.about_group.get(group_id, ()):
-            why = f"its {problem.what} could not be read: {problem.why}"
+            why = f"{problem.what} could not be read: {problem.why}"
             yield block("unreadable", why, group_id)
         for partition, reason in self.index.unread.get(group_id, {}).items():
-            why = f"its committed offset could not be read: {reason}"
+            why = f"committed offset could not be read: {reason}"
             yield block("unreadable", why, group_id, partition)
 
     def step(
         self, group_id: str, action: Action, changes: Iterable[Change], *, needs: str = ""
     ) -> Step:
-        """Return a step on what the group is now; one that does not exist will be a simple one."""
+        """Return a step on the group's current state; a missing group will be a simple group."""
         group = self.groups.get(group_id)
         return Step(
             group_id,
@@ -93,9 +93,9 @@ def commit_step(
     facts: Facts, group_id: str, wanted: Mapping[TopicPartition, tuple[Position, str]]
 ) -> Iterator[Part]:
     """
-    Yield the step that commits positions, each with its reason, and what stands in its way.
+    Yield the step that commits positions, each with its reason, and what blocks it.
 
-    The group is idle, does not exist yet, or has all of them paused. One that is live otherwise is
+    The group is empty, does not exist yet, or has all of them paused. Any other live group is
     planned and blocked.
     """
     group = facts.groups.get(group_id)
@@ -112,7 +112,7 @@ def commit_step(
     if group:
         yield from why_not_idle(facts.index, group, changed)
     for partition in wanted.keys() & unread.keys():
-        why = f"its committed offset could not be read: {unread[partition]}"
+        why = f"committed offset could not be read: {unread[partition]}"
         yield block("unreadable", why, group_id, partition)
     if changes and (group is None or is_plannable(facts.index, group)):
         yield facts.step(group_id, commit_action(group, changed), changes)
@@ -149,20 +149,20 @@ def pending(group_id: str, partition: TopicPartition) -> Finding:
 
 
 def block(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
-    """Return a finding that stops the plan."""
+    """Return a finding that blocks the plan."""
     return Finding(rule, Severity.BLOCK, why, group_id, *(at or ()))
 
 
 def note(rule: str, why: str, group_id: str, at: TopicPartition | None = None) -> Finding:
-    """Return a finding that only tells."""
+    """Return a finding for information only."""
     return Finding(rule, Severity.NOTE, why, group_id, *(at or ()))
 
 
 def shown(position: Position | None) -> str:
-    """Write what a committed offset holds."""
+    """Format a committed offset."""
     return "nothing" if position is None else str(position.offset)
 
 
 def in_words(names: Sequence[str], what: str = "groups") -> str:
-    """Write a few names out, and count many."""
+    """List a few names, or count many."""
     return " ".join(names) if len(names) <= SHOWN_NAMES else f"{len(names):,} {what}"

@@ -1,17 +1,16 @@
 """
-Which partitions are meant: `topic`, `topic:0,1,2`, `topic:0-5`, or whatever a group committed.
+Parse partition selections (`topic`, `topic:0,1,2`, `topic:0-5`) and match them with commits.
 
-The grammar is that of KIP-1249 and of `kafka-consumer-groups`, with ranges. For one group, these
-partitions are meant:
+The grammar is that of KIP-1249 and `kafka-consumer-groups`, with ranges. For one group:
 
-- no topic is named: every partition with a commit;
-- a topic: its partitions with a commit. The others are a note, `no-commit`, because where a group
-  starts without a commit is a setting of its consumers (the real tool commits there too). With
-  new topics allowed, all partitions of the topic;
+- no topic: every partition with a commit;
+- a topic: its partitions with a commit. The others are a note, `no-commit`, because a group without
+  a commit starts according to auto.offset.reset (Kafka's tool commits there too). With new topics
+  allowed, all partitions of the topic;
 - single partitions: these, with or without a commit.
 
-A topic that the group never committed is meant only with new topics allowed. Whatever is meant and
-cannot be planned is a finding.
+A topic that the group has never committed is selected only with new topics allowed. A selected
+partition that cannot be planned is a finding.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from toolkit.planning.selection.index import Index
 GRAMMAR = "write topic, topic:0,1,2 or topic:0-5"
 LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 NUMBERS = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?")
-MOST_PARTITIONS = 100_000  # of one topic; a larger range is a slip of the keyboard
+MOST_PARTITIONS = 100_000  # of one topic; a larger range is a typing error
 
-# The words in which reading says that a log is not there.
+# Texts of read errors for missing logs.
 NO_TOPIC = "the topic does not exist"
 NO_PARTITION = "the partition does not exist"
 NO_LEADER = "it has no leader"
@@ -40,13 +39,13 @@ MISSING = frozenset({NO_TOPIC, NO_PARTITION})
 
 @dataclass(frozen=True, slots=True)
 class TopicScope:
-    """One topic, or some of its partitions, in order; `str()` writes it as it is parsed."""
+    """One topic, or some of its partitions, in order; `str()` returns the parsed form."""
 
     topic: str
-    partitions: tuple[int, ...] | None = None  # None: the topic as a whole
+    partitions: tuple[int, ...] | None = None  # None: the whole topic
 
     def __contains__(self, partition: TopicPartition) -> bool:
-        """Whether a partition is within it."""
+        """Return whether it contains a partition."""
         return partition.topic == self.topic and (
             self.partitions is None or partition.partition in self.partitions
         )
@@ -57,10 +56,10 @@ class TopicScope:
 
 
 def parse_topic(text: str) -> TopicScope:
-    """Read `topic`, `topic:0,1,2` or `topic:0-5`; a partition named twice counts once."""
+    """Parse `topic`, `topic:0,1,2` or `topic:0-5`; duplicate partitions count once."""
     topic, colon, numbers = text.strip().partition(":")
     if not LEGAL_TOPIC.fullmatch(topic):
-        hint = f"{GRAMMAR}; name several topics one by one" if "," in topic else GRAMMAR
+        hint = f"{GRAMMAR}; pass several topics separately" if "," in topic else GRAMMAR
         raise UsageError(f"{text!r} does not begin with the name of a topic", hint=hint)
     if not colon:
         return TopicScope(topic)
@@ -86,7 +85,7 @@ def _numbers(part: str, text: str) -> Iterable[int]:
 
 
 def parse_topics(texts: Iterable[str]) -> tuple[TopicScope, ...]:
-    """Read several topics; raises UsageError at the first that is not one."""
+    """Parse several topics; raises UsageError at the first invalid one."""
     return tuple(parse_topic(text) for text in texts)
 
 
@@ -99,7 +98,7 @@ def scopes_of(partitions: Iterable[TopicPartition]) -> tuple[TopicScope, ...]:
 
 
 def ranges(numbers: Collection[int]) -> str:
-    """Write partition numbers short: 0-2,5."""
+    """Format partition numbers: 0-2,5."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:
@@ -110,7 +109,7 @@ def ranges(numbers: Collection[int]) -> str:
 
 
 class ChosenPartitions(NamedTuple):
-    """The partitions meant whose logs are known, in order, and findings about all others."""
+    """The selected partitions with known logs, in order, and findings about the others."""
 
     partitions: tuple[TopicPartition, ...]
     findings: tuple[Finding, ...]
@@ -119,7 +118,7 @@ class ChosenPartitions(NamedTuple):
 def choose_partitions(
     index: Index, group_id: str, scopes: Sequence[TopicScope] = (), *, new_topics: bool = False
 ) -> ChosenPartitions:
-    """Return the partitions that are meant for a group, by the rules at the top of this file."""
+    """Return the selected partitions of a group, by the rules at the top of this file."""
     committed = index.commits.get(group_id, {})
     unread = index.unread.get(group_id, {})
     findings: list[Finding] = []
@@ -135,7 +134,7 @@ def choose_partitions(
     if not scopes:
         meant.update(committed, unread)
         if not meant:
-            why = "it has committed nothing"
+            why = "no committed offsets"
             findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
     faults = {partition: _fault(index, group_id, partition) for partition in sorted(meant)}
     findings += filter(None, faults.values())
@@ -159,7 +158,7 @@ def _uncommitted(
     others = {number for number in known if TopicPartition(topic, number) not in meant}
     if others:
         only = min(others) if len(others) == 1 else None
-        why = f"nothing is committed for {topic}:{ranges(others)}, which is left so"
+        why = f"no committed offset for {topic}:{ranges(others)}; skipped"
         yield Finding("no-commit", Severity.NOTE, why, group_id, topic, only)
     elif not known and not any(partition.topic == topic for partition in meant):
         yield missing_topic(index, group_id, topic)
@@ -168,7 +167,7 @@ def _uncommitted(
 def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
     if scope.topic not in index.partitions:
         return missing_topic(index, group_id, scope.topic)
-    why = "the group never committed this topic; --new-topics allows it"
+    why = "the group has never committed offsets for this topic; --new-topics allows it"
     return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
 
 
@@ -176,9 +175,9 @@ def why_missing(
     index: Index, group_id: str, scope: TopicScope, *, committed: Collection[int]
 ) -> Finding | None:
     """
-    Return what blocks where a topic, or a partition of it, does not exist; None where all do.
+    Return a block if a topic, or a partition of it, does not exist; None if all do.
 
-    Offsets that were `committed` for a topic that is gone by now are there all the same.
+    `committed` partitions of a deleted topic count as existing.
     """
     known = index.partitions.get(scope.topic, frozenset()) | set(committed)
     if not known:
@@ -192,7 +191,7 @@ def why_missing(
 def missing_topic(index: Index, group_id: str, topic: str) -> Finding:
     """Return what blocks where nothing is known of a topic's partitions."""
     problem = index.about_log.get((topic, None))
-    why = problem.why if problem else "nothing was read about this topic"
+    why = problem.why if problem else "this topic was not read"
     return _unknown_log(why, group_id, topic)
 
 
@@ -215,7 +214,7 @@ def _fault(index: Index, group_id: str, partition: TopicPartition) -> Finding | 
     """Return why a partition cannot be planned; None where it can."""
     unread = index.unread.get(group_id, {})
     if partition in unread:
-        why = f"its committed offset could not be read: {unread[partition]}"
+        why = f"committed offset could not be read: {unread[partition]}"
         return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
     log = index.snapshot.logs.get(partition)
     if log is not None and log.log_start is not None and log.log_end is not None:
@@ -225,5 +224,5 @@ def _fault(index: Index, group_id: str, partition: TopicPartition) -> Finding | 
     known = index.partitions.get(partition.topic, frozenset())
     if known and partition.partition not in known:
         return missing_partition(index, group_id, partition)
-    why = "where its log begins and ends is not known"
+    why = "its log start and end offsets are unknown"
     return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)

@@ -1,9 +1,9 @@
 """
-Since when nobody has used a group, which is never guessed.
+Determine since when a group is unused; unknown rather than estimated.
 
-The group's own record in the offsets topic says since when it has no members; without it, our own
-sightings do. A commit that is younger than that means that somebody used the group without joining
-it, so the age counts from there.
+The group's own record in `__consumer_offsets` has the time when it became Empty; without it,
+earlier observations are used. A later commit means that the group was used without joining it, so
+the age counts from there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from toolkit.model.sightings import Sighting
 
 
 class Unused(NamedTuple):
-    """Since when nobody has used a group, and how that is known."""
+    """Since when a group is unused, and the source."""
 
     since: datetime
     source: str
@@ -27,20 +27,20 @@ def unused_since(
     group: Group, commits: Iterable[Commit], sighting: Sighting | None
 ) -> Unused | None:
     """
-    Return since when nobody has used a group; None where that is not known.
+    Return since when a group is unused; None if unknown.
 
-    A simple group has no members at any time, so that only its commits tell of its use.
+    A simple group never has members, so only its commits count as use.
     """
     times = [commit.committed_at for commit in commits]
     known = [time for time in times if time]
     newest = max(known) if known and len(known) == len(times) else None
     found = None
     if group.empty_since:
-        found = Unused(group.empty_since, "its own record")
+        found = Unused(group.empty_since, "group metadata record")
     elif times and group.type is GroupType.SIMPLE:
-        return Unused(newest, "its newest commit") if newest else None
+        return Unused(newest, "latest commit") if newest else None
     elif sighting:
-        found = Unused(sighting.since, "our own sightings since then, the first")
+        found = Unused(sighting.since, "first of consecutive observations")
     if found and newest and newest > found.since:
-        return Unused(newest, "its newest commit")
+        return Unused(newest, "latest commit")
     return found

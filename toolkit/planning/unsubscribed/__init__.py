@@ -1,1 +1,1 @@
-"""Committed offsets that nobody reads on from."""
+"""Find unused offsets and groups."""

@@ -1,9 +1,9 @@
 """
-What groups do to the offsets topic: commits, rebalances, and why committed offsets were removed.
+Count each group's writes to `__consumer_offsets`: commits, rebalances, and removals by cause.
 
-KIP-496's meters, but by group and from the log instead of JMX. A tombstone does not tell its
-reason. When the broker could first have expired the offset does, where it is known: earlier than
-that, somebody deleted it (OffsetDelete, DeleteGroups, or its topic was deleted).
+As KIP-496's meters, but by group and from the log instead of JMX. A tombstone has no reason. It is
+derived from the earliest time at which the broker could have expired the offset: before that, it
+was deleted (OffsetDelete, DeleteGroups, or its topic was deleted).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import pandas as pd
 
 EXPIRED = "expired"
 DELETED = "deleted"
-REMOVED = "removed"  # why cannot be told
+REMOVED = "removed"  # cause unknown
 
-# A check is written down within a second of its time, as measured on brokers.
+# A check is written within a second of its time, as measured on brokers.
 CHECK_TAKES_S = 1.0
-# Clients commit each partition every 5 s by default. Ten times as often is more than anybody who
-# has to repeat a few seconds needs, and each commit is written, replicated, cleaned and loaded.
+# Clients commit each partition every 5 s by default. Ten times as often is rarely needed, and each
+# commit is written, replicated, cleaned and loaded.
 HOT_COMMITS_PER_S = 2.0
 
 NOTHING_KNOWN = ""
-OWN_TIME = "its own expiry time"
-AFTER_EMPTY = "one retention after its group became Empty"
-AFTER_COMMIT = "one retention after its commit"
+OWN_TIME = "the expiry time set by the client"
+AFTER_EMPTY = "group Empty + offsets.retention.minutes"
+AFTER_COMMIT = "commit + offsets.retention.minutes"
 
 ACTIVITY_COLUMNS = [
     *("cluster", "group", "window_from", "commits", "commits_per_s", "expirations", "deletions"),
@@ -45,13 +45,13 @@ def with_removal_kinds(
     """
     Add kind (one of the words above) and why to removed offsets.
 
-    Reads removed_at, committed, committed_at, expire_at, empty_since and group_kind: what the log
-    held before the tombstone. An offset expires at its own expiry time where it has one; of a
-    classic group that is Empty, one retention after it became so; of any other, one retention after
-    its commit; and then at the broker's next check. The two settings are numbers or a column of
-    them. Without them, or without the value that was removed, the reason cannot be told; nor where
-    something has kept the offset for longer, such as a member that subscribed to its topic. Give
-    what was read from the start of the log: a group without a record of its own counts as simple.
+    Reads removed_at, committed, committed_at, expire_at, empty_since and group_kind, from before
+    the tombstone. An offset expires at the expiry time set by the client, if any; in a classic
+    group that is Empty, one retention period after it became Empty; in any other, one retention
+    period after its commit; and then at the broker's next check. The two settings are numbers or
+    columns. The cause is unknown without them, without the removed value, or if the expiry was
+    delayed, for example by a member that subscribed to the topic. Pass data from the start of the
+    log: a group without a metadata record counts as simple.
     """
     index = removals.index
     retention, interval = (_column(value, index) for value in (retention_s, check_interval_s))
@@ -77,15 +77,15 @@ def activity_by_group(
     commits: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """
-    Sum up what each group did lately: one row for each cluster and group, busiest first.
+    Sum recent activity: one row for each cluster and group, busiest first.
 
     Reads of `activity` cluster, group, hour, bytes, commits, rebalances and complete; of `removals`
-    cluster, group, removed_at and kind. `since` is where the window begins (window_from): what is
-    counted by the hour counts from the hour in which that is, so give the start of one, or when
-    reading began. removals: those of which the reason cannot be told. complete: nothing of it was
-    compacted away; otherwise there may have been more of everything. `commits` (cluster, group; a
-    row for each partition) tells how many partitions a group has. hot: it commits more than
-    HOT_COMMITS_PER_S for each of them; null where that cannot be told, as `why` says.
+    cluster, group, removed_at and kind. `since` is the start of the window (window_from): hourly
+    counts start with its hour, so pass the start of an hour, or of the read. removals: those with
+    an unknown cause. complete: no record was compacted away; otherwise counts are minimums.
+    `commits` (cluster, group; one row per partition) gives the number of partitions of a group.
+    hot: more than HOT_COMMITS_PER_S commits per partition; null if unknown, with the reason in
+    `why`.
     """
     window_from = pd.Timestamp(since)
     length_s = (pd.Timestamp(now) - window_from).total_seconds()
@@ -116,35 +116,37 @@ def activity_by_group(
 
 
 def _judged(late_s: float, interval_s: float, rule: str) -> tuple[str, str]:
-    """Return the kind of a removal that came some seconds after the offset was due, and why."""
+    """Return the kind of a removal that came some seconds after the offset's expiry, and why."""
     if rule == NOTHING_KNOWN:
-        return REMOVED, "the value that it removed is not in the log any more"
+        return REMOVED, "the removed value is no longer in the log"
     if isnan(late_s):
-        return REMOVED, "when it would have expired is not known"
+        return REMOVED, "its expiry time is unknown"
     if late_s < 0:
         return DELETED, f"{-late_s:.1f} s before {rule}"
     after = f"{late_s:.1f} s after {rule}"
     if isnan(interval_s):
-        return REMOVED, f"{after}; how often the broker looks is not known"
+        return REMOVED, f"{after}; offsets.retention.check.interval.ms is unknown"
     if late_s <= interval_s + CHECK_TAKES_S:
         return EXPIRED, f"{after}, at the next check"
-    return REMOVED, f"{after}: something kept it until then, or it was deleted"
+    return REMOVED, f"{after}: expiry was delayed, or it was deleted"
 
 
 def _hot(rate: float, partitions: int, complete: Any) -> tuple[bool | None, str]:
-    """Return whether a group commits too often for the partitions that it has, and why."""
+    """Return whether a group commits too often for its number of partitions, and why."""
     each = rate / partitions if partitions else rate
-    told = f"{each:.2f} commits/s for each partition"
+    told = f"{each:.2f} commits/s per partition"
     if each > HOT_COMMITS_PER_S:
         if not partitions:
-            return None, "how many partitions it has committed is not known"
-        return True, f"{told}; {HOT_COMMITS_PER_S:g} is already ten times the default of clients"
+            return None, "number of committed partitions unknown"
+        return True, (
+            f"{told}; {HOT_COMMITS_PER_S:g} is already ten times the default rate of clients"
+        )
     if pd.isna(complete) or not complete:
-        return None, f"at least {told}; a part of what it wrote may be compacted away"
-    return False, told if partitions else f"{rate:.2f} commits/s in all"
+        return None, f"at least {told}; some of its records may be compacted away"
+    return False, told if partitions else f"{rate:.2f} commits/s in total"
 
 
 def _column(value: Seconds, index: pd.Index[Any]) -> pd.Series[float]:
-    """Return a setting for each row, NaN where it is not known."""
+    """Return a setting for each row, NaN if unknown."""
     known = value if isinstance(value, pd.Series) else pd.Series(value, index, dtype="Float64")
     return known.astype("Float64").astype("float64")

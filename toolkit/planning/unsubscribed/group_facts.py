@@ -1,10 +1,9 @@
 """
-What is known of groups, put together from what the offsets topic and their coordinators tell.
+Merge the group facts from `__consumer_offsets` and from the coordinators.
 
-A coordinator knows best whether a group exists, of which type it is and in which state; only the
-log tells of thousands of groups what they subscribe to and since when they are Empty. It was read a
-little earlier, so where the two contradict each other the coordinator is right, and what only the
-log could tell is not known.
+Existence, type and state come from the coordinator; subscriptions and the time a group became Empty
+come from the log. The log was read a little earlier, so the coordinator wins a contradiction, and
+facts that only the log has are then unknown.
 """
 
 from __future__ import annotations
@@ -19,13 +18,12 @@ REBALANCING = frozenset({GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_R
 
 def group_facts(logged: pd.DataFrame, listed: pd.DataFrame, *, complete: bool) -> pd.DataFrame:
     """
-    Return `logged` with one row for each group of one cluster, and what is known by both.
+    Return `logged` merged with `listed`: one row for each group of one cluster.
 
     `logged`: cluster, group, type, protocol_type, state, members (Int64), epoch (Int64),
-    empty_since, subscribed (lists), unreadable; only cluster and group where nothing but
-    commits is known. `listed`: group, type, state, protocol_type; `complete` says whether all
-    groups could be listed. A group that is not in a complete list is Dead; in an incomplete one its
-    state is Unknown.
+    empty_since, subscribed (lists), unreadable; only cluster and group if only commits are known.
+    `listed`: group, type, state, protocol_type; `complete`: all groups could be listed. A group
+    that is missing from a complete list is Dead; from an incomplete one, Unknown.
     """
     told = listed.set_index("group")
     groups = logged.drop_duplicates("group").set_index("group", drop=False)
@@ -52,12 +50,12 @@ def group_facts(logged: pd.DataFrame, listed: pd.DataFrame, *, complete: bool) -
 def _unreadable(
     groups: pd.DataFrame, type_: pd.Series[str], state: pd.Series[str], protocol: pd.Series[str]
 ) -> pd.Series[str]:
-    """Say of each group why its subscription is not known; "" where it is, or nobody is there."""
+    """Return why each group's subscription is unknown; "" if known or without members."""
     why = groups["unreadable"].fillna("")
     alone = ~(groups["members"] > 0).fillna(value=False)
-    why = why.mask(alone & (why == ""), "its members have come since the log was read")
+    why = why.mask(alone & (why == ""), "members joined after the log was read")
     foreign = (type_ == GroupType.CLASSIC) & protocol.notna() & (protocol != "consumer")
-    why = why.mask(foreign, "its members do not speak a consumer's protocol")
+    why = why.mask(foreign, "protocol type is not consumer")
     why = why.mask(state.isin(REBALANCING), "the group is rebalancing")
-    why = why.mask(state == GroupState.UNKNOWN, "its state is not known")
+    why = why.mask(state == GroupState.UNKNOWN, "group state unknown")
     return why.mask(state.isin(GONE), "")

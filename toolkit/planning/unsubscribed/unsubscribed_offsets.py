@@ -1,10 +1,9 @@
 """
-Committed offsets of topics that a live group no longer subscribes to.
+Find committed offsets of topics that a live group no longer subscribes to.
 
-Subscribed is not assigned: what counts is what the members ask to read, as in KIP-496. Offsets of
-topics that no member subscribes to only grow in lag, and the broker lets them be deleted while the
-group runs. Where the subscription is not known, or the question does not arise, the group is left
-out with a reason instead.
+The subscription counts, not the assignment, as in KIP-496. The lag of these offsets grows until
+they expire, and the broker allows their deletion while the group runs. A group whose subscription
+is unknown, or that has none, is skipped with a reason.
 """
 
 from __future__ import annotations
@@ -31,13 +30,12 @@ class Unsubscribed(NamedTuple):
     """
     `rows`: one for each committed offset that no member subscribes to, largest lag first.
 
-    `share_of_group_lag` is between 0 and 1 (null where any lag of the group is unknown).
-    `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot; it
-    does for every offset that is listed here, and the groups that it would refuse are left out.
-    `also_read_by`: the live groups that subscribe to the topic, as far as subscriptions are known.
-    `by_group`: one row for each group that has such offsets, with subscribed_lag and
-    unsubscribed_lag (null where no lag is known). `left_out`: one row for each group with commits
-    about which nothing can be said, with the reason.
+    `share_of_group_lag` is between 0 and 1 (null if any lag of the group is unknown).
+    `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot;
+    always true here, because groups that it would reject are skipped. `also_read_by`: the live
+    groups that subscribe to the topic, as far as known. `by_group`: one row for each group with
+    such offsets, with subscribed_lag and unsubscribed_lag (null if unknown). `left_out`: one row
+    for each skipped group with commits, with the reason.
     """
 
     rows: pd.DataFrame
@@ -47,16 +45,16 @@ class Unsubscribed(NamedTuple):
 
 def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:
     """
-    Find the leftovers in a snapshot of a whole cluster, of all groups or of some.
+    Find the unsubscribed offsets in a snapshot of a whole cluster, for all or some groups.
 
-    `groups` holds names and shell patterns. Give a snapshot of all groups in either case: who else
-    reads a topic is known only from there. Raises NotFound where no group has any of the names.
+    `groups` holds names and shell patterns. Pass a snapshot of all groups in either case, for
+    `also_read_by`. Raises NotFound if no group matches any name.
     """
     chosen, missing = select_groups(snapshot.groups, groups)
     if missing and not chosen:
         raise NotFound(
-            f"no group of cluster {snapshot.cluster} has or matches the name {missing[0]!r}",
-            hint="'offsetbook groups list' shows the names",
+            f"no group of cluster {snapshot.cluster} matches {missing[0]!r}",
+            hint="list the names with 'offsetbook groups list'",
         )
     reasons = {group.group_id: why_left_out(group) for group in chosen}
     considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
@@ -70,7 +68,7 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     rows = partitions[pd.Series(leftover, partitions.index, bool) & partitions["committed"].notna()]
     rows = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
     committed = partitions[partitions["committed"].notna()]
-    # A share of a sum that lacks a part would be too large, so such a group has none.
+    # A share of an incomplete sum would be too large, so it is null.
     lags = committed.groupby("group")["lag"]
     group_lag = lags.sum().where(lags.count() == lags.size())
     return Unsubscribed(
@@ -82,11 +80,10 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
 
 def left_behind(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """
-    Return, of each group that can be judged, the topics that it left behind; maybe none.
+    Return the unsubscribed topics of each group with a known subscription; maybe none.
 
-    For a series of such readings (`unsubscribed_sightings.record`). A group of which
-    it cannot be said is not there, nor is one of which something could not be read: that it shows
-    no leftovers is then no evidence that there are none.
+    Input of `storage.sightings.unsubscribed_topics`. Groups with an unknown subscription or a read
+    error are missing: no unsubscribed offsets would then be no evidence.
     """
     unread = {problem.group_id for problem in snapshot.problems}
     committed: dict[str, set[str]] = defaultdict(set)
@@ -106,12 +103,12 @@ def _told(
     group_lag: pd.Series[int],
     readers: Mapping[str, set[str]],
 ) -> pd.DataFrame:
-    """Add to each leftover what its group and its topic tell about it."""
+    """Add the facts of its group and topic to each unsubscribed offset."""
     whole = rows["group"].map(group_lag).astype("Int64")
     told = rows.assign(
         type=[str(groups[name].type) for name in rows["group"]],
         share_of_group_lag=(rows["lag"] / whole.where(whole > 0)).astype("Float64"),
-        # Only groups whose subscription is known got here, and those the broker lets go of a topic.
+        # Only groups with a known subscription get here; the broker accepts their deletions.
         deletable_now=True,
         also_read_by=[", ".join(sorted(readers.get(topic, ()))) for topic in rows["topic"]],
         why=[_why(groups[name]) for name in rows["group"]],
@@ -143,31 +140,35 @@ def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def why_left_out(group: Group) -> str:
-    """Why it cannot be said which of a group's offsets are unsubscribed; "" where it can."""
+    """Return why a group's unsubscribed offsets are unknown; "" if they are known."""
     return why_not_judged(
         group.type, group.state, group.protocol_type, group.unreadable_subscription
     )
 
 
 def why_not_judged(kind: str, state: str, protocol_type: str | None, unreadable: str) -> str:
-    """Say the same by a group's type, state and protocol type, and why its topics are unknown."""
+    """Return the same from a group's type, state, protocol type and unreadable subscription."""
     if kind == GroupType.SIMPLE:
-        return "commits without members (assign() or an admin client): it has no subscription"
+        return (
+            "no subscription: offsets are committed without members (assign() or an admin client)"
+        )
     if state == GroupState.EMPTY:
-        return "Empty: nobody is there to subscribe, and all its offsets may be deleted"
+        return "group is Empty: it has no subscription, and all its offsets can be deleted"
     if state == GroupState.DEAD:
-        return "Dead: the group is gone"
+        return "group is Dead: it no longer exists"
     if kind == GroupType.CLASSIC and protocol_type != "consumer":
         return f"not a consumer group (protocol type {protocol_type!r})"
     if kind == GroupType.UNKNOWN:
-        return "a type of group this version does not know"
+        return "group type is not supported by this version"
     return unreadable
 
 
 def _why(group: Group) -> str:
     count = len(group.members)
     return (
-        "its one member does not subscribe" if count == 1 else f"none of {count} members subscribes"
+        "the only member does not subscribe"
+        if count == 1
+        else (f"none of the {count} members subscribes")
     )
 
 

@@ -1,8 +1,8 @@
 """
-What is left over in offsets topics: offsets that nobody reads, and groups that nobody uses.
+List unused offsets (unsubscribed, or of deleted topics) and unused groups.
 
-The three kinds overlap: an offset of a topic that is gone may also be one that nobody subscribes
-to. Each is then listed under both, because each has its own reason and its own remedy.
+The three kinds overlap: an offset of a deleted topic may also be unsubscribed. It is then listed
+under both, because each has its own reason and remedy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNSUBSCRIBED = "unsubscribed"
 DELETED_TOPIC = "deleted topic"
 EMPTY_GROUP = "empty group"
 
-TOPIC_GONE = "the topic does not exist"  # what brokers answer, as log_problem holds it
+TOPIC_GONE = "the topic does not exist"  # the broker's answer, as in log_problem
 
 BY_MEMBERS = "the members' subscriptions"
 BY_BROKER = "the broker"
@@ -28,12 +28,12 @@ OWN_RECORD = "its own record in the offsets topic"
 LAST_COMMIT = "last commit"
 OUR_READINGS = "our readings"
 
-# What a rule is told where something is not known.
+# Values for missing inputs of a rule.
 UNKNOWN: dict[Any, Any] = {
     "type": GroupType.UNKNOWN,
     "state": GroupState.UNKNOWN,
     "protocol_type": "",
-    "unreadable": "the subscription of its members is not known",
+    "unreadable": "subscription unknown",
 }
 COLUMNS = [
     *("cluster", "group", "topic", "partition", "kind", "lag", "committed_at", "since"),
@@ -51,20 +51,22 @@ def leftovers(
     sightings: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """
-    List leftovers: cluster, group, topic, partition, kind, lag, committed_at, since, source, why.
+    List unused offsets and groups, one row each.
+
+    Columns: cluster, group, topic, partition, kind, lag, committed_at, since, source, why.
 
     Reads cluster, group, topic, partition, committed, committed_at, lag, log_problem, type, state,
     protocol_type, members, subscribed, unreadable and empty_since. `sightings` (cluster, group,
-    since, seen) are our own earlier readings: the first of an unbroken series that saw the group
+    since, seen) are earlier observations: the first of a consecutive series that found the group
     Empty.
 
-    - *unsubscribed*: an offset of a live group of whose members none subscribes to the topic, by
-      the rule of `planning/unsubscribed.py`; the broker lets it be deleted.
+    - *unsubscribed*: an offset of a live group without a member that subscribes to the topic, by
+      the rule of `unsubscribed_offsets`; the broker accepts its deletion.
     - *deleted topic*: an offset of a topic that does not exist.
-    - *empty group*: one row for a group that nobody has used for `empty_days`, without a topic; lag
-      is the sum over its partitions, null where one of them has none. `since` is when it became
-      Empty or last committed, whichever is later, and `source` how that is known. The last commit
-      alone is a lower bound for a group with members, which may have left later: `why` says so.
+    - *empty group*: one row for a group unused for `empty_days`, without a topic; lag is the sum
+      over its partitions, null if one is unknown. `since` is when it became Empty or last
+      committed, whichever is later, and `source` the evidence. The last commit alone is a lower
+      bound, because members may have left later: `why` says so.
     """
     found = [
         _unsubscribed(partitions),
@@ -79,10 +81,10 @@ def leftovers(
 
 def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
     is_out = ~partitions["subscribed"].astype("boolean") & partitions["committed"].notna()
-    is_out &= partitions["members"].ne(0)  # live, but nobody is known yet: it is forming
+    is_out &= partitions["members"].ne(0)  # live, but without known members: still forming
     rows = partitions[is_out.fillna(value=False).to_numpy(bool)]
     kinds = list(rows[list(UNKNOWN)].fillna(UNKNOWN).itertuples(index=False, name=None))
-    why = {kind: why_not_judged(*kind) for kind in set(kinds)}  # only a few, of very many rows
+    why = {kind: why_not_judged(*kind) for kind in set(kinds)}  # only a few distinct values
     judged = [not why[kind] for kind in kinds]
     rows = rows[np.array(judged, bool)]
     members = rows["members"].astype("Int64")
@@ -92,16 +94,16 @@ def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
 
 def _no_member_subscribes(members: Any) -> str:
     if pd.isna(members):
-        return "none of its members subscribes"
-    count = "its one member does not subscribe"
-    return count if members == 1 else f"none of {members} members subscribes"
+        return "none of the members subscribes"
+    count = "the only member does not subscribe"
+    return count if members == 1 else f"none of the {members} members subscribes"
 
 
 def _of_deleted_topics(partitions: pd.DataFrame) -> pd.DataFrame:
     is_gone = (partitions["log_problem"] == TOPIC_GONE) & partitions["committed"].notna()
     rows = partitions[is_gone.to_numpy(bool)]
     return rows.assign(
-        kind=DELETED_TOPIC, since=_no_time(rows), source=BY_BROKER, why="its topic does not exist"
+        kind=DELETED_TOPIC, since=_no_time(rows), source=BY_BROKER, why="topic does not exist"
     )
 
 
@@ -120,7 +122,7 @@ def _empty_groups(
         partitions=("partition", "size"),
     ).reset_index()
     table = _with_sightings(table, sightings)
-    # Without all its times a younger commit may be among the others.
+    # If a commit time is missing, that commit may be later.
     committed = table["committed_at"].where(table["known_times"] == table["partitions"])
     is_simple = table["type"] == "simple"
     is_modern = table["type"].isin(["consumer", "streams"])
@@ -133,7 +135,7 @@ def _empty_groups(
     for name, times in [*sources.items(), (LAST_COMMIT, committed.where(is_modern))]:
         source = source.mask(since.isna() & times.notna(), name)
         since = since.fillna(times)
-    # A commit that is younger means that somebody used the group without joining it.
+    # A later commit means that the group was used without joining it.
     is_younger = since.notna() & (table["committed_at"] > since)
     is_bound = (source == LAST_COMMIT) & is_modern
     table = table.assign(
@@ -161,16 +163,16 @@ def _why_empty(
 ) -> pd.Series:
     told = source.map(
         {
-            OWN_RECORD: "it has no members since then",
-            LAST_COMMIT: "a group without a protocol, which is used by its commits alone",
+            OWN_RECORD: "no members since then",
+            LAST_COMMIT: "simple group (no members by design): last use is the latest commit",
         }
     )
-    by_readings = "every reading since then saw it Empty with the same commits, " + seen.astype(
-        "int64"
-    ).astype("str")
-    told = told.mask(source == OUR_READINGS, by_readings + " in all")
-    told = told.mask(is_bound, "it is Empty now, but its last member may have left later")
-    return told.mask(is_younger, "it has no members, but somebody committed for it")
+    by_readings = (
+        "every reading since then found the group Empty with unchanged commits; readings: "
+    ) + seen.astype("int64").astype("str")
+    told = told.mask(source == OUR_READINGS, by_readings)
+    told = told.mask(is_bound, "Empty now; the last member may have left later")
+    return told.mask(is_younger, "no members, but a later commit (assign() or an admin client)")
 
 
 def _no_time(rows: pd.DataFrame) -> pd.Series:

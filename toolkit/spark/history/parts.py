@@ -148,7 +148,7 @@ def _parse(file: str, text: str) -> Part:
         if document["format"] != FORMAT:
             raise RecordFailed(
                 f"{PUBLISHED}/{file} of the history has format {document['format']}, not {FORMAT}",
-                hint="a newer version of this program wrote it",
+                hint="use the newer offsetbook version that wrote it",
             )
         return Part(
             document["name"],

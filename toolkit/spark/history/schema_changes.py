@@ -1,5 +1,5 @@
 """
-One schema for rows that were written with different ones, as a table's columns change over years.
+Merge the schemas of history files written by different versions.
 
 A column that a table has got since is null in older rows; one that it has lost is still there. A
 column of which the type has changed has the wider of the two, if one holds all values of the other.
@@ -62,5 +62,5 @@ def _wider(column: str, one: DataType, other: DataType) -> DataType:
     raise RecordFailed(
         f"{column} of the history was written as {one.simpleString()} and as "
         f"{other.simpleString()}, which cannot be one column",
-        hint="give the column another name",
+        hint="rename the column",
     )

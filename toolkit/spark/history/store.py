@@ -76,7 +76,7 @@ class History:
         """
         for table in tables:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", table) or table in RESERVED:
-                raise UsageError(f"a table of the history cannot be called {table!r}")
+                raise UsageError(f"invalid name of a history table: {table!r}")
         self._session = session
         self._files = Files(session, root)
         self._tables = {
@@ -275,7 +275,7 @@ class History:
     def _known(self, table: str) -> None:
         if table not in self._tables:
             known = ", ".join(sorted(self._tables))
-            raise UsageError(f"the history has no table {table!r}", hint=f"one of {known}")
+            raise UsageError(f"the history has no table {table!r}", hint=f"use one of {known}")
 
 
 def folder_of(cluster: str) -> str:

@@ -1,10 +1,10 @@
 """
-The audit log: who changed what, when, why, and what became of it.
+The audit log: who changed what, when, why, and with what result.
 
-`audit.jsonl` in the state folder is only ever added to. Before a run changes anything it appends an
-intent, after it an outcome; each line carries the hash of the one before it, and `audit.head` tells
-where the log ends, so that `verify` finds a line that was changed, removed, moved or repeated. It
-does not protect against somebody who rewrites the whole log and its head: keep a copy elsewhere.
+`audit.jsonl` in the state directory is append-only. Each run appends an intent before its first
+change, and an outcome afterwards. Lines form a hash chain, and `audit.head` has the end of the log,
+so `verify` detects changed, removed, reordered or duplicated lines. It cannot detect a rewrite of
+the whole log and its head: keep a copy elsewhere.
 """
 
 from toolkit.storage.audit.entry import (

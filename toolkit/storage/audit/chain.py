@@ -1,5 +1,5 @@
 """
-The chain that holds the audit log together: each line carries the hash of the one before.
+The hash chain of the audit log: each line contains the hash of the previous one.
 
 A line is sealed and opened as the very bytes that are in the file, so that there is no second way
 to write the same line.
@@ -30,20 +30,20 @@ START = Link(0, "0" * 64)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line that is as it was sealed."""
+    """A line with a valid hash."""
 
     link: Link
     prev: str
     content: dict[str, object]
 
     def follows(self, link: Link) -> bool:
-        """Whether it is the line right after a place in the chain."""
+        """Return whether it is the next line after a place in the chain."""
         return (self.link.seq, self.prev) == (link.seq + 1, link.hash)
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where the log ended when it was last added to; `size` of the file in bytes."""
+    """End of the log after the last append; `size` of the file in bytes."""
 
     link: Link
     size: int
@@ -64,7 +64,7 @@ def seal(content: dict[str, object], after: Link) -> tuple[bytes, Link]:
 
 
 def open_line(line: bytes) -> Line | None:
-    """Return what a line holds, or None where it is torn or changed."""
+    """Return the content of a line, or None if it is incomplete or changed."""
     start, _, end = line.rpartition(SEAL)
     body = start + b"}"
     digest = hashlib.sha256(body).hexdigest()
@@ -78,7 +78,7 @@ def open_line(line: bytes) -> Line | None:
 
 
 def read_head(state: Path) -> Head | None:
-    """Return where the log is said to end; None where there is no word, or not a clear one."""
+    """Return the end of the log from `audit.head`; None if missing or invalid."""
     try:
         text = (state / HEAD).read_bytes().decode()  # as text, \r would pass for \n
         fields = json.loads(text)

@@ -1,4 +1,4 @@
-"""What one line of the audit log tells, as a record."""
+"""Entries of the audit log."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from toolkit.plan import Action, Intent, Outcome, Plan, Position, Result, Status
 
 
 class Event(StrEnum):
-    """What a line tells about a run."""
+    """Kind of an entry."""
 
-    INTENT = "intent"  # it is about to change something
-    OUTCOME = "outcome"  # it ended, and how
-    FOUND = "found"  # it was cut off; what was found on the cluster later
+    INTENT = "intent"  # the run is about to change something
+    OUTCOME = "outcome"  # the result of the run
+    FOUND = "found"  # the result of an interrupted run, determined later
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """One run of an apply: its name, who runs it on which host, why, and past which rules."""
+    """One run of an apply: id, user, host, reason and overrides."""
 
     run_id: str
     who: str
@@ -72,7 +72,7 @@ class AuditEntry:
 
 
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
-    """Return what to record before a plan is applied."""
+    """Return the entry before a plan is applied."""
     return AuditEntry(
         event=Event.INTENT,
         at=at,
@@ -95,7 +95,7 @@ def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
 
 
 def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
-    """Return what to record after it: the intent's changes, each with what became of it."""
+    """Return the entry afterwards: the intent's changes with their results."""
     # Both are in the order of the plan, which may have two steps of a kind for one group.
     ended = zip_longest(intent.steps, outcome.steps)
     return replace(
@@ -109,7 +109,7 @@ def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
 
 
 def found_entry(intent: AuditEntry, outcome: Outcome, *, who: str, host: str) -> AuditEntry:
-    """Return what to record where a run was cut off: what somebody found on the cluster later."""
+    """Return the entry of an interrupted run: the result determined later."""
     entry = outcome_entry(intent, outcome)
     return replace(entry, event=Event.FOUND, run=replace(intent.run, who=who, host=host))
 

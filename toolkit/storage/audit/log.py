@@ -140,7 +140,7 @@ def _entry(state: Path, line: Line) -> AuditEntry:
     try:
         return read_entry(line.content, f"audit log {state / LOG}, entry {line.link.seq}")
     except UsageError as exc:
-        hint = "read it with the offsetbook that wrote it"
+        hint = "use the offsetbook version that wrote it"
         raise RecordFailed(exc.problem, hint=hint) from exc
 
 

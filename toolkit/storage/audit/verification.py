@@ -1,4 +1,4 @@
-"""Whether the audit log is all there and as it was written."""
+"""Verify the integrity of the audit log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolkit.storage.audit.chain import (
 )
 from toolkit.storage.formats.file_lock import undisturbed
 
-TORN = " is torn: its writer was stopped; no entry is lost by it"
+TORN = " is incomplete: its writer was killed; no entry is lost"
 
 
 def is_harmless(flaw: str) -> bool:
@@ -30,11 +30,11 @@ def is_harmless(flaw: str) -> bool:
 
 def verify(state: Path) -> list[str]:
     """
-    Return what is wrong with the log, a sentence each; nothing where it is intact.
+    Return the flaws of the log, one sentence each; empty if it is intact.
 
-    Finds lines that were changed, removed (at the end too), moved or repeated. A line that a killed
-    writer left unfinished is called torn: no entry is lost by it. Raises RecordFailed where the log
-    cannot be read.
+    Detects lines that were changed, removed (also at the end), reordered or duplicated. A line that
+    a killed writer left is incomplete: no entry is lost. Raises RecordFailed if the log cannot be
+    read.
     """
     try:
         with undisturbed(state / LOCK):
@@ -74,10 +74,12 @@ class _Walk:
         if line.follows(self.last):
             yield from self.torn()
         elif line.link.seq <= self.last.seq:
-            yield f"line {number} holds entry {line.link.seq} again or out of its order"
+            yield f"line {number}: entry {line.link.seq} is duplicated or out of order"
             return
         elif line.link.seq == self.last.seq + 1:
-            yield f"line {number} does not follow the line before it: one of them was replaced"
+            yield (
+                f"line {number}: hash does not match the previous line; one of the two was replaced"
+            )
         yield from self.lost(line.link.seq - 1, f"before line {number}")
         self.last, self.prev = line.link, line.prev
 
@@ -105,7 +107,7 @@ def _at_the_end(walk: _Walk, state: Path, *, sound: bool) -> Iterator[str]:
         yield f"{HEAD} is missing or was changed: lines may be missing at the end"
     # Where lines were lost, the size cannot be what the head says.
     if head and not _leads_to(walk, head, exactly=sound):
-        yield f"{HEAD} does not lead to the last line: one of them was replaced"
+        yield f"{HEAD} does not match the last line; one of the two was replaced"
     yield from walk.torn()
 
 

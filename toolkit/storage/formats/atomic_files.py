@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever stops the writer."""
+"""Write files atomically."""
 
 from __future__ import annotations
 
@@ -74,5 +74,5 @@ def not_written(path: Path, exc: OSError) -> RecordFailed:
     """Return the error that says which file could not be written, and the system's reason."""
     return RecordFailed(
         f"{path} cannot be written: {exc.strerror or exc}",
-        hint="make room there, or see to the rights on that folder",
+        hint="free disk space, or check the permissions of that directory",
     )

@@ -1,4 +1,4 @@
-"""JSON that people read and that programs read strictly: every mistake is named with its place."""
+"""Read JSON strictly, with the location of every error, and write it readably."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def read_document(path: Path, what: str) -> object:
         place = f"line {exc.lineno}, column {exc.colno}"
         raise UsageError(f"{what} {path}, {place}: not JSON: {exc.msg}", hint=HINT) from exc
     except (ValueError, RecursionError) as exc:
-        raise UsageError(f"{what} {path} is not what it should be: {exc}", hint=HINT) from exc
+        raise UsageError(f"{what} {path} is invalid: {exc}", hint=HINT) from exc
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -67,7 +67,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(values) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{twice!r} is there twice in one object")
+        raise ValueError(f"duplicate key {twice!r} in one object")
     return values
 
 

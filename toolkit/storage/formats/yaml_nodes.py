@@ -1,4 +1,4 @@
-"""YAML as nodes that know their line and column, so that a mistake can be pointed at."""
+"""Parse YAML into nodes with line and column for error messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class YamlFile:
             raise self.error(problem, hint=self.without) from exc
         except UnicodeDecodeError as exc:
             problem = f"{self.what} {self.path} is not UTF-8 text"
-            raise self.error(problem, hint="save it as such") from exc
+            raise self.error(problem, hint="save it as UTF-8") from exc
 
     def compose(self, text: str) -> yaml.Node | None:
         """Return the root of YAML text, None where it is empty."""
@@ -52,13 +52,13 @@ class YamlFile:
     def pairs(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
         """Yield the names and values of a mapping; raises the error for anything else."""
         if not isinstance(node, yaml.MappingNode):
-            raise self.wrong_at(node, f"{what} must hold 'name: value' lines")
+            raise self.wrong_at(node, f"{what} must have 'name: value' lines")
         seen = set()
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 raise self.wrong_at(key, "a name must be plain text")
             if key.value in seen:
-                raise self.wrong_at(key, f"{key.value!r} is there twice")
+                raise self.wrong_at(key, f"duplicate key {key.value!r}")
             seen.add(key.value)
             yield key, value
 
@@ -91,7 +91,7 @@ class YamlFile:
         place = ""
         if mark:
             place = f", line {self.lines_before + mark.line + 1}, column {mark.column + 1}"
-        return self.error(f"{self.what} {self.path}{place}: {problem}", hint="correct that line")
+        return self.error(f"{self.what} {self.path}{place}: {problem}", hint="fix that line")
 
 
 def meant(name: str, known: Sequence[str]) -> str:

@@ -1,1 +1,1 @@
-"""What was seen unused, since when and how often."""
+"""Sightings: what was observed as unused, since when and how often."""

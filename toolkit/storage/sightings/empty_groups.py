@@ -1,5 +1,5 @@
 """
-What earlier readings of a cluster saw of its groups: since when each has been Empty and unmoved.
+Record since when each group has been Empty with unchanged commits, from earlier reads.
 
 Brokers tell since when a group is Empty only in the offsets topic. Where that may not be read, our
 own readings are the witness: `sightings/<cluster id>.json` in the state folder has, for each group,

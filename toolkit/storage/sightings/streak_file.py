@@ -1,5 +1,5 @@
 """
-Series of readings that all found the same, such as a group Empty with the same commits.
+Store streaks: consecutive reads that found the same state.
 
 Brokers do not tell since when something is as it is; an unbroken series of our own readings does. A
 book of such series is one file for each cluster, in the folder `sightings` of the state folder.
@@ -33,7 +33,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """The series of one cluster, by what identifies each, and when it was last read."""
+    """All streaks of one cluster, by key, and the time of the last read."""
 
     taken_at: datetime | None
     series: Mapping[tuple[str, ...], Series]
@@ -55,7 +55,7 @@ class StreakFile:
         try:
             return self._book()
         except UsageError as exc:
-            hint = "remove that file: sightings then begin anew"
+            hint = "delete that file; observations then start again"
             raise RecordFailed(exc.problem, hint=hint) from exc
 
     def write(self, taken_at: datetime, series: Mapping[tuple[str, ...], Series]) -> None:

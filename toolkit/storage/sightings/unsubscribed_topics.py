@@ -1,5 +1,5 @@
 """
-What earlier readings of a cluster saw left behind: topics that a live group does not subscribe to.
+Record since when each unsubscribed offset has been seen, from earlier reads.
 
 No broker tells since when a group has not subscribed to a topic; the last commit is only earlier
 than that. `sightings/<cluster id>.unsubscribed.json` in the state folder has, for each group and

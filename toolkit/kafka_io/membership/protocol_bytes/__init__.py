@@ -1,5 +1,5 @@
 """
-What consumers of a classic group write to each other, byte for byte as their clients do.
+Subscription and assignment bytes of the classic protocol, compatible with the clients.
 
 The broker carries these bytes from member to member and looks into none of them. A leader that
 sends others than the members' own client would send may break an application for good.

@@ -81,7 +81,7 @@ def protocol_named(name: str) -> ClassicProtocol:
     if name in PROTOCOLS:
         return PROTOCOLS[name]
     raise Blocked(
-        f"the group's members share out partitions by {name!r}: what they say to each other then "
-        "is their own, and a leader that says it wrongly breaks them",
+        f"the group uses assignor {name!r}, whose assignment format is unknown: a malformed "
+        "assignment would break its members",
         hint=f"only groups with one of {', '.join(PROTOCOLS)} can be held",
     )

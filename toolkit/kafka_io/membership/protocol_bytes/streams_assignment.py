@@ -1,5 +1,5 @@
 """
-What the threads of a Kafka Streams application say to each other in a classic group.
+Subscription and assignment bytes of Kafka Streams in a classic group.
 
 Its leader tells each thread its tasks, and the partitions of these: the first task belongs to the
 first partition, sorted by topic and number, and so on, so that a task with several partitions is
@@ -59,13 +59,13 @@ class StreamsAssignment:
         message = Reader(envelope.optional_bytes() or b"")
         version, common_version = message.int32(), message.int32()
         if version not in KNOWN_VERSIONS:
-            raise Unreadable(f"it is of version {version}, which is not known here")
+            raise Unreadable(f"version {version} is not supported")
         tasks = [_task(message, version) for _ in range(message.int32())]
         tail = message.rest()
         if len(tasks) != len(places):
             raise Unreadable(f"{len(tasks)} tasks cannot be paired with {len(places)} partitions")
         if not envelope.is_done or len(tail) < 4 + ERROR_BYTES + NEXT_BYTES:
-            raise Unreadable("something stands behind it, or is missing")
+            raise Unreadable("there are extra or missing bytes")
         pairs = tuple(map(Paired, places, tasks))
         return cls(envelope_version, version, common_version, pairs, tail)
 
@@ -127,7 +127,7 @@ def read_streams_subscription(data: bytes) -> StreamsSubscription:
     owned = envelope.partitions() if envelope_version >= 1 else frozenset[TopicPartition]()
     version, latest_version = message.int32(), message.int32()
     if version not in KNOWN_VERSIONS:
-        raise Unreadable(f"it is of version {version}, which is not known here")
+        raise Unreadable(f"version {version} is not supported")
     process = message.raw(PROCESS_ID_BYTES)
     error = _error(message, version)
     return StreamsSubscription(topics, owned, version, latest_version, process, error)

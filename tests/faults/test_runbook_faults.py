@@ -189,7 +189,7 @@ def test_a_broker_that_is_down_at_the_start(scene: Scene, breakable: Any) -> Non
 
     assert (1, "failed", 0) == (code, told["runs"][0]["status"], scene.changed())
     (result,) = scene.place.results
-    assert ({"breakable": None}, "Look") == (result["cluster_ids"], result["error"]["step"])
+    assert ({"breakable": None}, "Plan") == (result["cluster_ids"], result["error"]["step"])
 
 
 @pytest.mark.parametrize(("heading", "status"), [("Apply", "failed"), ("Verify", "done")])

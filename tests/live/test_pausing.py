@@ -24,6 +24,7 @@ from live_groups import LiveGroup
 from toolkit.errors import Blocked, HoldLost
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.reset import target
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
@@ -424,6 +425,46 @@ def test_offsets_of_a_live_group_are_moved(
         offsets = [delivery.offset for delivery in told if delivery.place == place]
         assert before[place] in offsets
         assert [] == [n for n in offsets[offsets.index(before[place]) :] if n < before[place]]
+
+
+def test_a_saved_move_is_applied_and_its_undo_too(
+    holder: Callable[[str], Holder], eventually: Eventually, tmp_path: Path
+) -> None:
+    """A move in a plan file moves the live group, and so does the plan file of its undo."""
+    one = holder("librdkafka-range")
+    session, group, place = one.desk.session, one.live.group, one.live.places[1]
+    eventually(lambda: one.committed(place) > 5)
+
+    def applied(change: PlannedChange) -> ChangeOutcome:
+        saved = session.saved_change(change.save(tmp_path / "plan.json"))
+        assert (change.fingerprint, Intent.MOVE) == (saved.fingerprint, saved.plan.intent)
+        # Going back to where it was may skip what it has read again since.
+        approval = {"approve": saved.fingerprint, "overrides": ["skips-unread-records"]}
+        decision = saved.decide(dry_run=False, reason="a test", **approval)
+        if decision.blocked_by:
+            raise Blocked(" ".join(f"{rule} ({group})" for rule in decision.blocked_by))
+        return decision.apply()
+
+    scope, before = f"{place.topic}:{place.partition}", one.committed(place)
+    moved = once_at_rest(
+        lambda: applied(session.move(group, to=target("to-offset", "3"), topics=[scope]))
+    )
+    assert moved.is_done
+    found = [
+        result.found for step in moved.outcome.steps for result in step.results if result.found
+    ]
+    assert {3} == {position.offset for position in found}
+
+    back = once_at_rest(lambda: applied(session.undo(moved.run_id)))
+    assert back.is_done
+    assert before <= min(offsets_of(back))
+
+
+def offsets_of(done: ChangeOutcome) -> set[int]:
+    """Return the offsets that were read back."""
+    assert done.outcome
+    results = [result for step in done.outcome.steps for result in step.results]
+    return {result.found.offset for result in results if result.found}
 
 
 def test_a_move_that_a_rule_stops_moves_nothing(

@@ -196,6 +196,23 @@ def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:
     jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
 
 
+def test_a_display_that_fails(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
+    """What an object raises while it is shown stops the run as any error does."""
+    shown = (
+        "from toolkit.errors import Blocked\n"
+        "class Shown:\n"
+        "    def _ipython_display_(self):\n"
+        "        raise Blocked('not shown')\n"
+        "Shown()"
+    )
+    notebook = make_notebook(shown, f"open({str(tmp_path / 'went-on')!r}, 'w')")
+
+    result = run(notebook)
+
+    assert ("blocked", 3) == (result.status, result.exit_code)
+    assert not (tmp_path / "went-on").exists()
+
+
 @pytest.mark.parametrize("code", ["0", "", "3"])
 def test_sys_exit(make_notebook: MakeNotebook, run: Run, code: str) -> None:
     """A notebook that leaves through sys.exit did not reach its end, whatever the code."""

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def tell_notices(notices: Iterable[RunNotice]) -> None:
     """Say what became of interrupted runs and orphaned holds, and how to go on."""
     for notice in notices:
-        way_on = ""
-        if notice.run_id:
-            way_on = (
-                f".\nUndo it with 'offsetbook undo {notice.run_id}'; finish it with 'offsetbook "
-                f"apply --run {notice.run_id} --approve {notice.fingerprint} --reason TEXT'"
+        way_on = f".\nUndo it with 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
+        if notice.fingerprint:
+            way_on += (
+                f"; finish it with 'offsetbook apply --run {notice.run_id} "
+                f"--approve {notice.fingerprint} --reason TEXT'"
             )
         click.echo(f"{printable(notice.words)}{way_on}", err=True)

@@ -34,8 +34,12 @@ def change_of(
     access: ClusterAccess,
     call: NotebookCall = NotebookCall(),  # noqa: B008 - it is frozen
 ) -> PlannedChange:
-    """Return a plan that was made before on the facts of now; of a live group, how it is moved."""
-    live = saved_move(plan) if plan.intent is Intent.MOVE else None
+    """
+    Return a plan that was made before on the facts of now; of a live group, how it is moved.
+
+    Raises ClusterUnreachable.
+    """
+    live = saved_move(plan) if plan.intent is Intent.MOVE and plan.terms else None
     facts = read_facts_of(plan, access, at=live.at if live else None)
     if live and not any(group.is_live for group in facts.groups):
         live = None

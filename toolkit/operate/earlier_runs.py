@@ -55,10 +55,16 @@ def refuse_after_a_cut_off_run(
         ended_early = run.event is audit.Event.FOUND or run.interrupted
         if ended_early and run.fingerprint != plan.fingerprint:
             name = run.run.run_id
+            # The offsets of a live group go on: its plan cannot be applied a second time.
+            finish = (
+                ""
+                if run.intent is Intent.MOVE
+                else f"finish it with 'offsetbook apply --run {name} --approve {run.fingerprint} "
+                "--reason TEXT', "
+            )
             raise Blocked(
                 f"interrupted run {name} ({run.request}) has already changed groups of this plan; "
                 "nothing was changed",
-                hint=f"undo it with 'offsetbook undo {name}', finish it with 'offsetbook apply "
-                f"--run {name} --approve {run.fingerprint} --reason TEXT', or continue from "
-                f"the current state with --override {CUT_OFF_RUN}",
+                hint=f"undo it with 'offsetbook undo {name}', {finish}or continue from the current "
+                f"state with --override {CUT_OFF_RUN}",
             )

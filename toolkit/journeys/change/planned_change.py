@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.decision import ApprovalParameters, Decision, decide
+from toolkit.plan import Intent
 from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
@@ -48,17 +49,21 @@ class PlannedChange(CheckedPlan):
         return Path(path)
 
     def __repr__(self) -> str:
-        """Return the plan, its changes and findings as text."""
-        from toolkit.report.change_cards import change_text  # noqa: PLC0415 - loads pandas
+        """Return the plan, its changes and findings as text; nothing is read for it."""
+        from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
+        from toolkit.report.change_cards import change_text  # noqa: PLC0415
 
-        return change_text(self.plan, self.findings, self.review)
+        return change_text(self.plan, self.findings, review_frame(self.plan))
 
     def _ipython_display_(self) -> None:
         """Show notices, problems, groups, the chart, every change and the findings."""
+        from toolkit.journeys.paused import find_paused, show_paused  # noqa: PLC0415 - pandas
         from toolkit.report.change_cards import show_change, show_notices  # noqa: PLC0415
         from toolkit.report.tables import show_problems  # noqa: PLC0415
 
         where = self.access.where
         show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
         show_problems(self.problems)
+        if self.plan.intent in {Intent.PAUSE, Intent.RESUME}:
+            show_paused(find_paused(self.facts, self.access.state))
         show_change(self.plan, self.read, self.findings, self.review)

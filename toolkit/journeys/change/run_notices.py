@@ -9,6 +9,7 @@ from pathlib import Path
 from toolkit.model import Cluster
 from toolkit.operate.orphaned_holds import settle_holds
 from toolkit.operate.reconcile_runs import CutOff, settle
+from toolkit.plan import Intent
 from toolkit.report.run_command import NotebookCall, run_command
 
 
@@ -55,7 +56,8 @@ def notices_of(runs: Iterable[CutOff]) -> tuple[RunNotice, ...]:
         RunNotice(
             f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.in_words}",
             outcome.run_id,
-            intent.fingerprint,
+            # The offsets of a live group go on: its plan cannot be applied a second time.
+            "" if intent.intent is Intent.MOVE else intent.fingerprint,
         )
         for intent, outcome in runs
     )

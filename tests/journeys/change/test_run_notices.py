@@ -1,0 +1,63 @@
+"""What an operator is told of interrupted runs, whatever the front end."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from applications import Applications
+from desks import Desk
+
+from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.reset import target
+from toolkit.model import TopicPartition
+from toolkit.report.display import collected
+from toolkit.storage import audit
+from toolkit.storage.undo_records import write_undo_record
+
+RUN = "20260301T120000Z-0123"
+
+
+@pytest.fixture
+def change(desk: Desk, apps: Applications) -> PlannedChange:
+    """Return a change on a cluster where an earlier run was interrupted after its intent."""
+    topic, group = apps.create_topic(apps.name("orders"), records=9), apps.name("payments")
+    desk.commit(group, {TopicPartition(topic, 0): 7})
+    plan = desk.reset(group)
+    write_undo_record(desk.state, RUN, plan)
+    run = audit.RunInfo(RUN, "alice", "desk", "a replay", ())
+    audit.append(desk.state, audit.intent_entry(plan, run, datetime.now(UTC)))
+    return desk.session.reset([group], to=target("to-offset", "3"))
+
+
+def shown(thing: PlannedChange) -> str:
+    """Return the text of all that a change shows."""
+    with collected() as data:
+        thing._ipython_display_()
+    return " ".join(str(one.get("text/plain")) for one in data)
+
+
+def test_a_notebook_shows_it_once(desk: Desk, change: PlannedChange) -> None:
+    """The plan of a notebook begins with it, and with the command that undoes it; once."""
+    told = shown(change)
+
+    assert f"Run {RUN} (reset " in told
+    assert "was interrupted: 1 not tried" in told
+    assert f"offsetbook run 70_undo -p cluster={desk.cluster.name} -p run={RUN}" in told
+    again = desk.session.reset(change.plan.group_ids, to=target("to-offset", "3"))
+    assert "was interrupted" not in shown(again)
+
+
+def test_what_is_found_while_applying_is_in_the_outcome(change: PlannedChange) -> None:
+    """Nobody looked before: the outcome says it, so that it is not lost."""
+    decision = change.decide(
+        dry_run=False,
+        approve=change.fingerprint,
+        reason="a test",
+        overrides=["keeps-committing"],
+    )
+
+    outcome = decision.apply()
+
+    assert outcome.is_done
+    assert [RUN] == [notice.run_id for notice in outcome.notices]

@@ -162,7 +162,7 @@ def test_failed_step_on_top(watched: Watched, failed_report: Path) -> None:
     expect(error).to_contain_text(f"RuntimeError: no answer about {HOSTILE}")
     expect(watched.page.locator(".ob-cell.ob-not-run")).to_have_count(1)
     anchor = error.get_by_role("link").get_attribute("href")
-    expect(watched.page.locator(f"{anchor}.ob-failed")).to_contain_text("This step failed")
+    expect(watched.page.locator(f"{anchor}.ob-failed")).to_contain_text("This cell failed")
     assert watched.complaints == []
     watched.screenshot("report_failed")
 

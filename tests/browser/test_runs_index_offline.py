@@ -155,5 +155,5 @@ def test_a_long_list_says_that_it_is_cut(watched: Watched, tmp_path: Path) -> No
     watched.open(tmp_path / "long.html")
     expect(watched.page.locator(".ob-cut")).to_have_text("Showing the newest 2,000 of 2,005 runs.")
     watched.open(tmp_path / "empty.html")
-    expect(watched.page.locator(".ob-summary")).to_contain_text("No notebook was run here yet")
+    expect(watched.page.locator(".ob-summary")).to_contain_text("No runs yet")
     assert [] == watched.complaints

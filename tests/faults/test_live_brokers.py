@@ -50,7 +50,7 @@ def test_a_broker_that_is_killed_and_started_again(
     until_begun(all_held)
     breakable.kill()
     for held in all_held:  # a keeper says so when it has tried for 30 s
-        eventually(lambda held=held: "as far as is known" in held.record.words)
+        eventually(lambda held=held: "as far as known" in held.record.words)
     breakable.start()
     still_as_before(all_held, "d")
 

@@ -250,7 +250,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: Held) -> 
     group = shared_hold
     wanted = sorted(group.live.places_of(1, 4))
     group.capture(*wanted)
-    with pytest.raises(NotCaptured, match="held already"):
+    with pytest.raises(NotCaptured, match="is already held"):
         run(ConsumerHold().capture(frozenset(wanted[:1])), group.channel)
 
     members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}

@@ -209,7 +209,7 @@ def test_a_hold_ends_when_its_time_is_over(
     assert [Event.INTENT, Event.OUTCOME] == [entry.event for entry in resumed]
     ended = resumed[-1]
     assert Action.RELEASE is ended.steps[0].action
-    assert "time" in ended.run.reason
+    assert "duration" in ended.run.reason
     assert until <= ended.at
     one.live.applications.until_delivered(one.live.places)
 
@@ -250,7 +250,7 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
 
     renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
     (left,) = eventually(lambda: settle_holds(renamed, one.desk.state))
-    assert (held, held) == (left.still_held, left.of(one.live.group))
+    assert (held, one.live.group) == (left.still_held, left.record.group_id)
     assert one.pause_as_asked(2).is_done
 
     assert is_kept(one.path)

@@ -119,7 +119,7 @@ def a_pause_is_refused_with_numbers(desk: Desk, app: StreamsApplication) -> None
     plan = plan_pause(facts, group=app.group, topics=[f"{app.topics[0]}:1"])
 
     (why,) = (one.why for one in plan.findings if one.rule == "streams-share")
-    assert "2 of 6 tasks, so 1 more would stop" in why
+    assert "2 of 6 tasks, and 1 more than requested would stop" in why
     assert "offsetbook move" in why
 
 

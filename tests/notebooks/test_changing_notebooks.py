@@ -209,7 +209,7 @@ def test_the_review_finds_what_did_not_end(log: Path) -> None:
 
     assert ("done", {"findings": 3, "problems": 0}) == (result.status, result.counts)
     assert "without an outcome: 2; with overrides: 1; the audit log is intact" in result.summary
-    for words in ("last-offsets", "why run-2", "alice", "is torn"):
+    for words in ("last-offsets", "why run-2", "alice", "is incomplete"):
         assert words in report(result)
     assert HOSTILE not in report(result)
 

@@ -152,7 +152,7 @@ def test_within_the_cluster(mirrored: Mirrored) -> None:
 
 @pytest.mark.parametrize(
     ("to_cluster", "says"),
-    [("miror", "did you mean 'mirror'?"), ("alias", "test and alias are one cluster")],
+    [("miror", "did you mean 'mirror'?"), ("alias", "test and alias are the same cluster")],
 )
 def test_a_cluster_that_is_no_mirror_is_refused(
     to_cluster: str, says: str, mirrored: Mirrored

@@ -80,7 +80,7 @@ def test_it_refuses_any_other_cluster(bare_cluster: Cluster, tmp_path: Path) -> 
 
     assert ("blocked", 3) == (result.status, result.exit_code), result
     assert result.error
-    assert "is not one of the sandbox" in result.error.reason
+    assert "is not a sandbox cluster" in result.error.reason
     assert not (tmp_path / "state").exists()
 
 

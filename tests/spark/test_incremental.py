@@ -339,7 +339,7 @@ def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(
     finally:
         alter(there, **PLAIN, **{"delete.retention.ms": "86400000"})
 
-    assert any("tombstones are only sure to be there" in why for why in reading.whys())
+    assert any("tombstones are only guaranteed" in why for why in reading.whys())
     assert "" not in reading.whys()
     assert newest(full) == newest(table)
     wrongly = by_key(merge_latest(before, pa.concat_tables(since)))
@@ -386,7 +386,7 @@ def test_another_cluster_under_the_same_name_is_read_in_full(
     looked = look(anew)
     table, reading, _ = go_on(session, tmp_path, anew, looked)
 
-    assert any("another one than before" in why for why in reading.whys())
+    assert any("was re-created" in why for why in reading.whys())
     assert "" not in reading.whys()
     assert by_key(in_full(anew, looked)) == by_key(table)
 
@@ -493,10 +493,10 @@ def largest(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (cut, "what was kept of former readings"),
-        (turn_a_bit, "what was kept of former readings"),
-        (lose, "not what was written"),
-        (double, "not what was written"),
+        (cut, "the stored state of earlier reads"),
+        (turn_a_bit, "the stored state of earlier reads"),
+        (lose, "is damaged"),
+        (double, "is damaged"),
         (garble, "is invalid"),
         (age, "another format"),
     ],

@@ -56,9 +56,9 @@ def test_reading_goes_on_where_it_ended() -> None:
     ("changed", "why"),
     [
         ({"point": None}, "not been read before"),
-        ({"topic_id": "xyz"}, "another one"),
-        ({"topic_id": ""}, "does not tell"),
-        ({"point": replace(POINT, topic_id=""), "topic_id": ""}, "does not tell"),
+        ({"topic_id": "xyz"}, "re-created"),
+        ({"topic_id": ""}, "is unknown"),
+        ({"point": replace(POINT, topic_id=""), "topic_id": ""}, "is unknown"),
         ({"partitions": 60}, "had 50 partitions and has 60"),
         ({"log": replace(LOG, log_start=11)}, "began at 10 and begins at 11"),
         ({"log": OffsetsLog(71, 90, 3)}, "begins at 71"),
@@ -69,7 +69,7 @@ def test_reading_goes_on_where_it_ended() -> None:
         ({"delete_retention_ms": None}, "could not be read"),
         ({"asked_at": THEN - timedelta(seconds=1)}, "in the future"),
         ({"asked_at": THEN + timedelta(hours=23)}, "23 h ago"),
-        ({"delete_retention_ms": 80 * 60_000, "log": LOG}, "sure to be there for 1 h"),
+        ({"delete_retention_ms": 80 * 60_000, "log": LOG}, "only guaranteed for 1 h"),
         ({"point": replace(POINT, delete_retention_ms=0)}, "delete.retention.ms=0"),
     ],
 )

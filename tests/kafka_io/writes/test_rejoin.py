@@ -205,7 +205,7 @@ def test_client_that_starts_before_we_join(
         eventually(lambda: member.poll(0.1) is None and here == clients(apps.cluster, group))
         ours.go_on()
         eventually(lambda: member.poll(0.1) is None and ours.rejoined.done())
-        with pytest.raises(Blocked, match="somebody else joined"):
+        with pytest.raises(Blocked, match="another member joined"):
             ours.rejoined.result()
     eventually(lambda: member.poll(0.1) is None and member.assignment())
 

@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from toolkit.plan import Finding
+from toolkit.plan import Finding, Outcome, Plan
 from toolkit.planning.frames.review_frame import summary
-from widgets.background import FAILED, RUNNING
+from widgets.background import FAILED, RUNNING, BackgroundRun
 from widgets.fragments import in_html, sheet
-
-if TYPE_CHECKING:
-    from widgets.plan_review import PlanReview
+from widgets.rows import Rows
 
 SHOWN_FINDINGS = 12
 AT_WORK = {RUNNING: ("note", "being applied"), FAILED: ("block", "not applied")}
 
 
-def head_html(review: PlanReview) -> str:
+class Reviewed(Protocol):
+    """A plan that is reviewed, and how it stands."""
+
+    plan: Plan
+    findings: tuple[Finding, ...]
+    blocked_by: tuple[Finding, ...]
+    rows: Rows
+    background: BackgroundRun
+    apply: Any  # None: the parameters have decided
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of it."""
+
+    @property
+    def wanted(self) -> str:
+        """What has to be typed."""
+
+
+def head_html(review: Reviewed) -> str:
     """Return what the plan is for, where, how much it changes, and how it stands."""
     tone, word = _standing(review)
     return (
@@ -25,7 +42,7 @@ def head_html(review: PlanReview) -> str:
     )
 
 
-def _told_html(review: PlanReview) -> str:
+def _told_html(review: Reviewed) -> str:
     """Return how much the plan changes, where, and its fingerprint."""
     plan = review.plan
     return (
@@ -34,7 +51,7 @@ def _told_html(review: PlanReview) -> str:
     )
 
 
-def findings_html(review: PlanReview) -> str:
+def findings_html(review: Reviewed) -> str:
     """Return the findings, those that block first."""
     blocking = set(review.blocked_by)
     ordered = sorted(review.findings, key=lambda f: (f not in blocking, not f.blocks))
@@ -50,7 +67,7 @@ def findings_html(review: PlanReview) -> str:
     return f'<ul class="ow-findings">{"".join(items)}{rest}</ul>'
 
 
-def wanted_html(review: PlanReview) -> str:
+def wanted_html(review: Reviewed) -> str:
     """Return what has to be typed."""
     groups = review.plan.group_ids
     if len(groups) == 1:
@@ -61,7 +78,7 @@ def wanted_html(review: PlanReview) -> str:
     return f"<p><b>To approve</b>, give a reason and {what}:{shown}</p>"
 
 
-def static_review(review: PlanReview) -> str:
+def static_review(review: Reviewed) -> str:
     """Return the whole review, folded away."""
     tone, word = _standing(review)
     title = f"Review: {in_html(review.plan.request)}"
@@ -73,7 +90,7 @@ def static_review(review: PlanReview) -> str:
     )
 
 
-def _standing(review: PlanReview) -> tuple[str, str]:
+def _standing(review: Reviewed) -> tuple[str, str]:
     """Return how the plan stands: a tone and a few words."""
     if review.outcome is not None:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")

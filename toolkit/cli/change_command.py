@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolkit.cli.command_target import ApprovalOptions, CommandPlan, CommandTarget
 from toolkit.cli.options import (
     CLUSTER,
     FLEET,
@@ -26,29 +27,7 @@ from toolkit.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from toolkit.journeys.change.decision import Decision
     from toolkit.journeys.change.planned_change import PlannedChange
-
-
-@dataclass(frozen=True)
-class CommandTarget:
-    """Which cluster and groups a command is about, and how it answers."""
-
-    fleet: Path | None
-    cluster: str | None
-    groups: tuple[str, ...]
-    output: str
-    quiet: bool
-
-
-@dataclass(frozen=True)
-class CommandPlan:
-    """What a journey planned, and what is the command's own: how it is applied, past what."""
-
-    change: PlannedChange
-    # Applies it, writes the outcome and returns the exit code; None: as any other plan.
-    carry_out: Callable[[Decision, CommandTarget], int] | None = None
-    overrides: tuple[str, ...] = ()  # rules that its own options override
 
 
 @dataclass(frozen=True)
@@ -111,7 +90,7 @@ def change_command(planner: Planner) -> click.Command:
     """Return `NAME`, which shows the plan and applies it once it is approved."""
 
     def run(**given: Any) -> None:
-        from toolkit.cli.change_flow import ApprovalOptions, change
+        from toolkit.cli.change_flow import change
 
         asked, own = _asked(given)
         consent = ApprovalOptions(**{option: own.pop(option) for option in ApprovalOptions.OPTIONS})

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,25 +15,13 @@ from toolkit.cli.run_notices import tell_notices
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
-    from toolkit.cli.change_command import CommandPlan, CommandTarget
+    from toolkit.cli.command_target import ApprovalOptions, CommandPlan, CommandTarget
     from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.decision import Decision
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.plan import Finding, Plan, StepOutcome
 
 PARTLY, BLOCKED, FAILED = 4, 3, 1
-
-
-@dataclass(frozen=True)
-class ApprovalOptions:
-    """How a command was told to go on: not at all, by a fingerprint, or by whoever is asked."""
-
-    dry_run: bool
-    approve: str | None
-    reason: str
-    overrides: tuple[str, ...]
-
-    OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
 
 
 def change(planned: CommandPlan, asked: CommandTarget, consent: ApprovalOptions) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from toolkit.cli.change_command import CommandTarget
+from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
 

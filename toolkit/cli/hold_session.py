@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_command import CommandTarget
 from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, tell
+from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.output import printable
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, approval_options
+from toolkit.cli.change_command import approval_options
+from toolkit.cli.command_target import ApprovalOptions, CommandPlan, CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET
 from toolkit.errors import UsageError
 
@@ -27,8 +28,7 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     The facts are read again: where they have moved since, nothing is changed. What was there is
     saved first, everything is read back afterwards, and both are recorded.
     """
-    from toolkit.cli.change_command import CommandPlan
-    from toolkit.cli.change_flow import ApprovalOptions, change
+    from toolkit.cli.change_flow import change
     from toolkit.cli.cluster_options import opened
     from toolkit.journeys.saved_change import change_of
     from toolkit.storage.plan_files import read_plan

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.change_command import CommandTarget, Planner, change_command
+from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.changes.pause import PREFER
 from toolkit.cli.changes.reset import FLAGS, SCOPE, target_of
 from toolkit.cli.cluster_options import only_group, opened
+from toolkit.cli.command_target import CommandTarget
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange

@@ -6,8 +6,9 @@ from functools import partial
 
 import click
 
-from toolkit.cli.change_command import CommandPlan, CommandTarget, Planner, change_command
+from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.cluster_options import only_group, opened
+from toolkit.cli.command_target import CommandPlan, CommandTarget
 from toolkit.cli.options import topics_option
 from toolkit.model import Prefer
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from toolkit.cli.change_command import CommandPlan, CommandTarget, Planner, change_command
+from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.cluster_options import only_group, opened
+from toolkit.cli.command_target import CommandPlan, CommandTarget
 from toolkit.cli.options import topics_option
 
 FORCE_RULE = "foreign-hold"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from toolkit.cli.change_command import CommandTarget
+from toolkit.cli.command_target import CommandTarget
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import cluster_at, find_cluster
 from toolkit.model import Cluster

@@ -11,7 +11,6 @@ import click
 from toolkit.cli.change_flow import (
     BLOCKED,
     PARTLY,
-    ApprovalOptions,
     apply_decided,
     approved,
     decide,
@@ -22,13 +21,14 @@ from toolkit.cli.change_flow import (
     tell_unchanged,
     write_plan,
 )
+from toolkit.cli.command_target import ApprovalOptions
 from toolkit.cli.consumer_groups.connection_flags import asked_of
 from toolkit.cli.output import write_frame
 from toolkit.cli.run_notices import tell_notices
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
-    from toolkit.cli.change_command import CommandTarget
+    from toolkit.cli.command_target import CommandTarget
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.plan import Outcome
 

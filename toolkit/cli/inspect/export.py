@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from toolkit.cli.change_command import CommandTarget
+from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
 
 PARTLY = 4

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import printable
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
     from toolkit.runner.execution import CellStep
-    from toolkit.runner.parameters import Parameter
     from toolkit.runner.result import RunResult
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """Notebook or runbook to run, parameters and output options."""
-
-    name: str
-    parameters: tuple[tuple[str, str], ...]
-    clusters: tuple[str, ...]
-    dry_run: bool
-    output_dir: Path
-    output: str
-    quiet: bool
 
 
 def _split(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> object:
@@ -160,16 +146,6 @@ def _print_step(step: CellStep) -> None:
     click.echo(f"[{step.number}/{step.total}] {step.heading}".rstrip(), err=True)
 
 
-def refresh(output_dir: Path) -> None:
-    """Update the list of runs; a failure does not affect the run."""
-    from toolkit.runner.past_runs import refresh_index
-
-    try:
-        refresh_index(output_dir)
-    except UsageError as exc:
-        click.echo(f"note: {exc.problem}", err=True)
-
-
 def _print_result(result: RunResult, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
@@ -177,22 +153,3 @@ def _print_result(result: RunResult, output: str) -> None:
     click.echo(f"{result.status}: {printable(result.said)}".rstrip(": "))
     # Without a report, the directory still has the executed notebook.
     click.echo(result.folder / result.report if result.report else result.folder)
-
-
-def print_parameters(name: str, parameters: tuple[Parameter, ...]) -> None:
-    """Print the parameters of a notebook or runbook."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    if not parameters:
-        click.echo(f"{name} has no parameters.")
-        return
-    table = Table(box=None, pad_edge=False, header_style="")
-    for heading in ("parameter", "type", "default", "help"):
-        table.add_column(heading, overflow="fold")
-    for parameter in parameters:
-        # Text, because rich reads [square brackets] as its own mark-up.
-        cells = (parameter.name, parameter.type.name, repr(parameter.default), parameter.help)
-        table.add_row(*map(Text, cells))
-    Console().print(table)

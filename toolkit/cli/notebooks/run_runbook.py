@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from toolkit.cli.notebooks.run import print_parameters, refresh
+from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import printable
 from toolkit.runbooks.fan_out import Ended, exit_code, run_all
 from toolkit.runbooks.notify import content_of, notify
@@ -22,9 +22,6 @@ from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.runner.past_runs import remove_old
 from toolkit.runner.run_log import NAME as LOG_NAME
 from toolkit.runner.run_log import run_log
-
-if TYPE_CHECKING:
-    from toolkit.cli.notebooks.run import RunRequest
 
 
 def show_parameters(path: Path) -> int:

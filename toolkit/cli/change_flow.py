@@ -123,6 +123,8 @@ def write_plan(change: PlannedChange, asked: CommandTarget) -> None:
         return
     columns = list(review_columns(change.plan.intent))
     write_frame(change.review[columns], asked.output)
+    if change.why_untimed:
+        click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
 
 
 def tell_findings(change: PlannedChange, asked: CommandTarget) -> None:

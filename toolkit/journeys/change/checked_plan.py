@@ -66,7 +66,7 @@ class CheckedPlan:
 
         from toolkit.planning.frames.snapshot_frames import problems_frame  # noqa: PLC0415
 
-        untimed = [Problem("record times", self._times[1])] if self._times[1] else []
+        untimed = [Problem("record times", self.why_untimed)] if self.why_untimed else []
         frames = [problems_frame(read.problems, cluster=read.cluster) for read in self.read]
         frames.append(problems_frame(untimed, cluster=self.facts.cluster))
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
@@ -77,6 +77,11 @@ class CheckedPlan:
         from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
 
         return review_frame(self.plan, self._times[0])
+
+    @property
+    def why_untimed(self) -> str:
+        """Why it is not known when the records were written; "" if it is known."""
+        return self._times[1]
 
     @cached_property
     def _times(self) -> tuple[Mapping[tuple[TopicPartition, int], datetime], str]:

@@ -107,7 +107,7 @@ def test_describe_by_hostile_name(offsetbook_here: Command, fleet: Path) -> None
 
     assert {row["group"] for row in rows} == {name}
     assert all(row["owner"].startswith('"><script>') for row in rows)
-    assert f"group {name} is classic, Stable, has 1 member and" in done.stderr
+    assert f"group {name}: type classic, state Stable, 1 member" in done.stderr
 
 
 def test_lag_by_group_is_the_sum_by_partition(offsetbook_here: Command, fleet: Path) -> None:
@@ -131,7 +131,7 @@ def test_unsubscribed_finds_the_leftovers(offsetbook_here: Command, fleet: Path)
 
     assert {(row["group"], row["topic"]) for row in json.loads(done.stdout)} == LEFTOVERS
     assert "group connect-warehouse: not a consumer group" in done.stderr
-    assert "group nightly-export: Empty" in done.stderr
+    assert "group nightly-export: group is Empty" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["lag", "unsubscribed", "groups list"])

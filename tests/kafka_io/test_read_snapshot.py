@@ -108,7 +108,7 @@ def test_subscription_of_connect_is_unreadable(snapshot: Snapshot) -> None:
     group = group_of(snapshot, "connect-warehouse")
 
     assert group.protocol_type == "connect"
-    assert "protocol 'connect'" in group.unreadable_subscription
+    assert "protocol type is 'connect'" in group.unreadable_subscription
     assert group.subscribed_topics == frozenset()
 
 

@@ -106,7 +106,9 @@ def test_a_move_ends_its_own_hold(desk: Desk, live: LiveGroup) -> None:
         facts = desk.facts(live.group, topics=live.topics)
         planned = plan_move(facts, request)
         approval = Approval(planned.plan.fingerprint, "a test", ("too-many-records",))
-        outcome = once_at_rest(lambda: move(planned, desk.cluster, approval, state=desk.state))
+        outcome = once_at_rest(
+            lambda: move(planned, desk.cluster, approval, state=desk.state).outcome
+        )
         assert [Action.HOLD, Action.MOVE, Action.RELEASE] == [s.action for s in outcome.steps]
         assert outcome.is_done
         assert {live.places[1]} == desk.look(live.group).groups[0].paused.keys()

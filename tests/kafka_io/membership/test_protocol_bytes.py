@@ -161,7 +161,7 @@ def test_the_note_is_in_an_assignment_of_nothing() -> None:
 @pytest.mark.parametrize("name", ["", "stream", "Range", "custom"])
 def test_other_protocols_are_refused_by_name(name: str) -> None:
     """A leader that says the wrong thing breaks an application for good."""
-    with pytest.raises(Blocked, match=f"by {name!r}.*cooperative-sticky"):
+    with pytest.raises(Blocked, match=f"assignor {name!r}.*cooperative-sticky"):
         protocol_named(name)
 
 

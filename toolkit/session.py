@@ -19,7 +19,7 @@ from toolkit.journeys.rescue import rescue
 from toolkit.journeys.reset import reset
 from toolkit.journeys.restore import export, restore
 from toolkit.journeys.resume import resume
-from toolkit.journeys.saved_change import interrupted_change, saved_change
+from toolkit.journeys.saved_change import saved_change
 from toolkit.journeys.troubleshoot import choices, sample, troubleshoot
 from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
@@ -38,7 +38,6 @@ class Session(ClusterAccess):
     copy = copy
     delete_groups = delete_groups
     delete_offsets = delete_offsets
-    interrupted_change = interrupted_change
     move = move
     pause = pause
     pause_or_resume = pause_or_resume
@@ -64,21 +63,18 @@ class Session(ClusterAccess):
         policy = self.cluster.policy
         told = [f"cluster {self.cluster.name} at {self.cluster.bootstrap_servers}"]
         told += ["read-only"] if policy.read_only else []
-        told += (
-            [f"protected groups: {', '.join(policy.protected_groups)}"]
-            if (policy.protected_groups)
-            else []
-        )
+        protected = ", ".join(policy.protected_groups)
+        told += [f"protected groups: {protected}"] if protected else []
         return f"{'; '.join(told)}; state directory {self.state}"
 
     def _ipython_display_(self) -> None:
         """Show the same, and what became of interrupted runs and holds."""
         from toolkit.report.change_cards import show_notices  # noqa: PLC0415 - loads pandas
         from toolkit.report.display import put  # noqa: PLC0415 - only notebooks come here
-        from toolkit.report.names import in_html  # noqa: PLC0415
+        from toolkit.report.names import in_html, sentence  # noqa: PLC0415
 
-        text = repr(self)
-        put({"text/html": f"<p>{in_html(text[:1].upper() + text[1:])}</p>", "text/plain": text})
+        text = sentence(repr(self))
+        put({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
         show_notices((notice.words, notice.undo_command(self.where)) for notice in self.look_back())
 
 

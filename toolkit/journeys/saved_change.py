@@ -11,7 +11,6 @@ from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.move import saved_move
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.plan_files import read_plan
-from toolkit.storage.undo_records import read_undo_record
 
 NOTEBOOKS = {Intent.RESET: "50_reset_offsets", Intent.COPY: "52_copy_offsets"}
 
@@ -24,11 +23,6 @@ def saved_change(access: ClusterAccess, plan_file: Path | str) -> PlannedChange:
     return change_of(plan, access, call)
 
 
-def interrupted_change(access: ClusterAccess, run: str) -> PlannedChange:
-    """Read the plan of an interrupted run, to finish it; raises NotFound, ClusterUnreachable."""
-    return change_of(read_undo_record(access.state, run), access)
-
-
 def change_of(
     plan: Plan,
     access: ClusterAccess,
@@ -39,7 +33,8 @@ def change_of(
 
     Raises ClusterUnreachable.
     """
-    live = saved_move(plan) if plan.intent is Intent.MOVE and plan.terms else None
+    is_by_terms = bool(plan.steps and plan.terms and plan.intent is Intent.MOVE)
+    live = saved_move(plan) if is_by_terms else None
     facts = read_facts_of(plan, access, at=live.at if live else None)
     if live and not any(group.is_live for group in facts.groups):
         live = None

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from facts import NOON
 from held import PARTITIONS, blocks, classic, facts, group, holder, notes, numbers, reader, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import GroupState, GroupType, Prefer, Snapshot, TimedOffset
-from toolkit.plan import Action, Intent
+from toolkit.model import GroupState, GroupType, Prefer, Snapshot, TimedOffset, TopicPartition
+from toolkit.plan import Action, Intent, Position
 from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move
+from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.modes import parse_target
+from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
 from toolkit.planning.changes.targets import ShiftBy, Target, ToOffset
 
 FLOWING = group()
@@ -92,3 +95,46 @@ def test_a_time_is_looked_up_again() -> None:
     assert [7] == [c.after.offset for _, c in exact.changes if c.after is not None]
     blind = planned.replan(facts(HELD))
     assert ((), True) == (blind.steps, bool(blocks(blind)))
+
+
+@pytest.mark.parametrize("past_end", list(PastEnd))
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "to-earliest",
+        "to-latest",
+        "to-current",
+        "to-offset 5",
+        "shift-by -3",
+        "shift-by +3",
+        "to-datetime 2026-02-28 10:00",
+        "to-datetime 2026-02-28T10:00:00.125+02:00",
+        "by-duration 90m",
+    ],
+)
+def test_a_saved_move_goes_where_it_was_to_go(asked: str, past_end: PastEnd) -> None:
+    """From the plan alone it is made again as it would have been, whatever was asked for."""
+    mode, _, value = asked.partition(" ")
+    to = parse_target(mode, value, now=NOON, past_end=past_end)
+    found = dict.fromkeys(PARTITIONS, TimedOffset(7, NOON))
+    about = facts(FLOWING, committed=99)  # outside the log, or to-current moves nothing
+    planned = move(replace(about, at=getattr(to, "at", None), at_time=found), to)
+    for at_time in (found, dict.fromkeys(PARTITIONS)):  # a record of that time, or none
+        later = replace(facts(HELD, committed=12), at=planned.at, at_time=at_time)
+
+        saved = saved_move(planned.plan)
+
+        exact, expected = saved.replan(later), planned.replan(later)
+        assert planned.at == saved.at
+        assert (expected.steps, blocks(expected)) == (exact.steps, blocks(exact))
+
+
+def test_a_saved_move_to_offsets_that_were_written_down() -> None:
+    """They are those of the plan, however far the group has read on."""
+    rows: dict[tuple[str | None, TopicPartition], int | Position]
+    rows = {("g", place): Position(3, None, "a note") for place in PARTITIONS}
+    saved = saved_move(move(facts(FLOWING), from_offsets(rows, source="as before run R")).plan)
+
+    changes = [change.after for _, change in saved.replan(facts(HELD, committed=12)).changes]
+
+    assert [(3, "a note")] == [(after.offset, after.metadata) for after in changes if after]

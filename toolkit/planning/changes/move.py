@@ -23,11 +23,10 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
-from toolkit.model.times import parse_time
 from toolkit.plan import NEW_TOPICS, Finding, Intent, Plan, Position
 from toolkit.planning.changes.by_time import PastEnd, ToDatetime
 from toolkit.planning.changes.from_offsets import from_offsets
-from toolkit.planning.changes.modes import BY_TIME, MODES, parse_target
+from toolkit.planning.changes.modes import MODES, parse_target
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import Target
@@ -91,8 +90,8 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     estimate = reset(as_if_held(snapshot, request.group), request.topics)
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
-    if isinstance(request.target, ToDatetime) and request.target.past_end is not PastEnd.KEEP:
-        terms["past_end"] = str(request.target.past_end)
+    if isinstance(request.target, ToDatetime):
+        terms |= {"at": request.target.at.isoformat(), "past_end": str(request.target.past_end)}
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
     plan = replace(
         estimate,
@@ -130,11 +129,11 @@ def saved_move(plan: Plan) -> PlannedMove:
 
 
 def _saved_target(plan: Plan) -> Target:
-    mode, _, value = plan.terms.get("target", "").partition(" ")
-    if mode in BY_TIME:
-        at = parse_time(value.rpartition("= ")[2]).at
-        past_end = PastEnd(plan.terms.get("past_end", PastEnd.KEEP))
-        return ToDatetime(at, past_end, plan.terms["target"])
+    terms = plan.terms
+    if "at" in terms:
+        past_end = terms.get("past_end", PastEnd.KEEP)
+        return parse_target("to-datetime", terms["at"], now=plan.made_at, past_end=past_end)
+    mode, _, value = terms.get("target", "").partition(" ")
     if mode in MODES:
         return parse_target(mode, value, now=plan.made_at)
     rows: dict[tuple[str | None, TopicPartition], int | Position] = {

@@ -423,6 +423,11 @@ def test_a_move_that_is_approved_before_it_holds() -> None:
     since = facts(streams, commits=(commit(12, age=0),))
     assert [] == rules(case(evicting, since))  # its members read on until they are evicted
     assert "facts-moved" in rules(case(move, replace(since, groups=(HELD_GROUP,))))
+    # By its terms it is planned again while it is live; of an empty group it is as it stands.
+    by_terms = replace(move, terms={"target": "to-offset 5"})
+    for group, says in ((reader, []), (IDLE, ["facts-moved"])):
+        about = facts(group, commits=(commit(12),))
+        assert says == rules(case(by_terms, about, applying=False))
 
 
 @pytest.mark.parametrize("action", [Action.HOLD, Action.RELEASE])

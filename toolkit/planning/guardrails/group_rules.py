@@ -114,15 +114,17 @@ def facts_moved(case: CheckContext) -> Iterator[Objection]:
         group = case.groups.get(step.group_id)
         if why := _became(case, step, group):
             yield Objection(why, step.group_id)
-        elif step.action not in HOLDS and not _is_read_on(case, step):
+        elif step.action not in HOLDS and not _is_read_on(case, step, group):
             yield from _moved(case, step)
 
 
-def _is_read_on(case: CheckContext, step: Step) -> bool:
+def _is_read_on(case: CheckContext, step: Step, group: Group | None) -> bool:
     """Whether members read on, and commit, until the very moment of the change."""
-    # A move that is approved by its terms is planned again while its partitions are held.
-    is_by_terms = bool(case.plan.terms) or step.type is GroupType.STREAMS
-    return step.action is Action.MOVE and is_by_terms
+    if step.action is not Action.MOVE:
+        return False
+    # A live group that is moved by terms is planned again while its partitions are held.
+    is_by_terms = bool(case.plan.terms and group and group.is_live)
+    return is_by_terms or step.type is GroupType.STREAMS
 
 
 def topic_made_anew(case: CheckContext) -> Iterator[Objection]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from glob import escape
 
 from toolkit.errors import NotFound, UsageError
-from toolkit.model import Group, Snapshot
+from toolkit.model import Group, Snapshot, select_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,9 @@ class GroupChoice:
         `only` narrows all idle groups down further. Raises NotFound if no idle group is left.
         """
         if not self.exact and not self.all_idle:
-            return ChosenGroups(facts, self.names)
+            # The whole cluster may have been read, to know how old its groups are.
+            chosen, _ = select_groups(facts.groups, self.names)
+            return ChosenGroups(replace(facts, groups=tuple(chosen)), self.names)
         if not self.all_idle:
             # A name that is also a pattern may have matched others.
             names = tuple(dict.fromkeys(self.names))

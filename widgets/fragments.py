@@ -11,7 +11,7 @@ import pandas as pd
 from toolkit.errors import ToolkitError
 from toolkit.report.browser_libraries import style
 from toolkit.report.display import collected
-from toolkit.report.names import in_html
+from toolkit.report.names import in_html, sentence
 from toolkit.report.notices import Tone, show_notice
 from toolkit.report.tables import show_table
 
@@ -46,9 +46,5 @@ def error_notice(error: Exception) -> str:
     """Return an error in the words of whoever raised it."""
     if isinstance(error, ToolkitError):
         hint = f"Try: {error.hint}" if error.hint else ""
-        return notice(_sentence(error.problem), [hint], tone=Tone.BAD)
+        return notice(sentence(error.problem), [hint], tone=Tone.BAD)
     return notice(f"{type(error).__name__}: {error}", tone=Tone.BAD)
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]

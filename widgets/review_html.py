@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from toolkit.plan import Finding, Outcome, Plan
 from toolkit.planning.frames.review_frame import summary
+from toolkit.report.names import sentence
 from widgets.background import FAILED, RUNNING, BackgroundRun
 from widgets.fragments import in_html, sheet
 from widgets.rows import Rows
@@ -37,7 +38,7 @@ def head_html(review: Reviewed) -> str:
     """Return what the plan is for, where, how much it changes, and how it stands."""
     tone, word = _standing(review)
     return (
-        f'<div class="ow-head"><span class="ow-title">{in_html(_capital(review.plan.request))}'
+        f'<div class="ow-head"><span class="ow-title">{in_html(sentence(review.plan.request))}'
         f'</span><span class="ow-badge ow-{tone}">{word}</span></div>{_told_html(review)}'
     )
 
@@ -46,7 +47,7 @@ def _told_html(review: Reviewed) -> str:
     """Return how much the plan changes, where, and its fingerprint."""
     plan = review.plan
     return (
-        f"<p>{in_html(_capital(summary(plan)))}, on cluster <b>{in_html(plan.cluster)}</b>. "
+        f"<p>{in_html(sentence(summary(plan)))}, on cluster <b>{in_html(plan.cluster)}</b>. "
         f'<span class="ow-soft">Fingerprint {plan.fingerprint}</span></p>'
     )
 
@@ -114,7 +115,3 @@ def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
         f'<li class="ow-{kind}"><b>{word} · {in_html(finding.rule)}</b>{where}<br>'
         f"{in_html(finding.why)}</li>"
     )
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]

@@ -12,19 +12,16 @@ from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from toolkit.planning.frames.review_frame import findings_frame, review_columns, summary
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
-from toolkit.report.names import visible
+from toolkit.report.names import sentence, visible
 from toolkit.report.notices import Tone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 from toolkit.report.tables import show_table
 
-HOW_TO_APPROVE = (
-    "To apply exactly this, set dry_run = False, approve and reason among the parameters and run "
-    "all cells again; or run this command with a reason of your own:"
-)
 TO_APPROVE = (
     "To apply exactly this, set dry_run = False, approve and reason among the parameters and run "
-    "all cells again."
+    "all cells again"
 )
+OR_RUN = "; or run this command with a reason of your own:"
 GROUP_COLUMNS = ["group", "type", "state", "members", "subscribed"]
 RECORD_COLUMNS = ["run", "at", "who", "request", "reason", "overrides", "result"]
 _HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
@@ -81,20 +78,20 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
     """Show what is to be known of earlier runs: a sentence each, and the command that undoes it."""
     for words, command in notices:
         line = "To undo it:" if command else ""
-        show_notice(words[:1].upper() + words[1:], [line], command=command, tone=Tone.WARN)
+        show_notice(sentence(words), [line], command=command, tone=Tone.WARN)
 
 
 def show_approved(said: str, plan: Plan, reason: str) -> None:
     """Show that a plan is approved, and why."""
     lines = [f"Fingerprint: {plan.fingerprint}", f"Why: {reason}"]
-    show_notice(_sentence(said), lines, tone=Tone.GOOD)
+    show_notice(sentence(said), lines, tone=Tone.GOOD)
 
 
 def show_wanted(said: str, plan: Plan, command: str, *, is_refused: bool) -> None:
     """Show that an approval is missing, and how to give it."""
     tone = Tone.WARN if is_refused else Tone.NOTE
-    lines = [f"Fingerprint: {plan.fingerprint}", HOW_TO_APPROVE if command else TO_APPROVE]
-    show_notice(_sentence(said), lines, command=command, tone=tone)
+    lines = [f"Fingerprint: {plan.fingerprint}", TO_APPROVE + (OR_RUN if command else ".")]
+    show_notice(sentence(said), lines, command=command, tone=tone)
 
 
 def show_blocked(said: str, rules: Sequence[str], final: Sequence[str]) -> None:
@@ -104,12 +101,12 @@ def show_blocked(said: str, rules: Sequence[str], final: Sequence[str]) -> None:
         if final
         else f"If that is intended, set overrides = {list(rules)}; the plan still needs approval."
     )
-    show_notice(_sentence(said), [way_out], tone=Tone.WARN)
+    show_notice(sentence(said), [way_out], tone=Tone.WARN)
 
 
 def show_nothing_to_do(said: str) -> None:
     """Show that there is nothing to do."""
-    show_notice(_sentence(said), tone=Tone.GOOD)
+    show_notice(sentence(said), tone=Tone.GOOD)
 
 
 def show_outcome(outcome: Outcome | None) -> None:
@@ -134,10 +131,12 @@ def show_record(runs: pd.DataFrame) -> None:
     )
 
 
-def show_undo(run_id: str, command: str) -> None:
+def show_undo(run_id: str, command: str, *, has_changed: bool) -> None:
     """Show how a run is undone; without a command there is nothing to undo."""
     if not command:
-        show_table(pd.DataFrame(), empty_text="Nothing was changed, so there is nothing to undo.")
+        what = "No committed offset" if has_changed else "Nothing"
+        empty = f"{what} was changed, so there is nothing to undo."
+        show_table(pd.DataFrame(), empty_text=empty)
         return
     line = "This shows what an undo would do, and with what approval it does it:"
     show_notice(f"Run {run_id} can be undone", [line], command=command)
@@ -150,7 +149,3 @@ def show_resume(lasts: str, command: str) -> None:
         "what approval it does it:"
     )
     show_notice("The partitions stay paused", [line], command=command)
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:]

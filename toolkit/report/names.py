@@ -19,6 +19,11 @@ def visible(name: object) -> str:
     return "".join(_spelt(c) if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in text)
 
 
+def sentence(words: str) -> str:
+    """Return words that begin like a sentence."""
+    return words[:1].upper() + words[1:]
+
+
 def in_html(name: object) -> str:
     """Return a name for use in HTML, as text or inside a quoted attribute."""
     return escape(visible(name))

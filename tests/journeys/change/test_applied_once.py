@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from applications import Applications
 from desks import Desk
 
-from toolkit.errors import UsageError
+from toolkit.errors import Blocked, UsageError
+from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.decision import Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
-from toolkit.plan import Status
+from toolkit.plan import Action, Outcome, Status, StepOutcome
+from toolkit.report.display import collected
 from toolkit.session import Session
 from toolkit.storage.conclusion_file import FILE_VARIABLE
 from toolkit.storage.plan_files import read_plan
@@ -80,6 +83,33 @@ def test_what_the_parameters_approve_is_not_for_a_hand(desk: Desk, change: Plann
     assert outcome is not None
     assert outcome is decision.apply().outcome
     assert 2 == len(desk.log)
+
+
+def test_a_failed_apply_fails_again(desk: Desk, change: PlannedChange) -> None:
+    """What was refused, and may be half done, is never shown as nothing applied."""
+    decision = approved(change)
+    (group,) = change.plan.group_ids
+    desk.commit(group, dict.fromkeys(desk.held(group)[group], 8))
+
+    for _ in range(2):
+        with pytest.raises(Blocked, match="facts-moved"):
+            decision.apply()
+
+    assert {8} == offsets(desk, change)
+
+
+def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
+    """It changes no offset, which is not the same as changing nothing."""
+    step = StepOutcome("payments", Action.RELEASE, Status.DONE)
+    now = datetime.now(UTC)
+    outcome = ChangeOutcome(change, "approved", outcome=Outcome("run", "f", now, now, (step,)))
+
+    with collected() as shown:
+        outcome._ipython_display_()
+
+    told = " ".join(str(data["text/plain"]) for data in shown)
+    assert "No committed offset was changed, so there is nothing to undo." in told
+    assert "Nothing was changed" not in told
 
 
 def test_it_is_stopped_between_two_steps(

@@ -12,6 +12,7 @@ from toolkit.journeys.change.run_notices import RunNotice
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, Ending, Intent, Outcome, Status
 from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.storage.conclusion_file import Conclusion, hand_over, run_folder
 
@@ -127,7 +128,7 @@ class ChangeOutcome:
         planned = sum(len(step.changes) or 1 for step in plan.steps)
         counts = {"findings": len(self.change.findings), "planned": planned}
         if self.outcome is None:
-            said = f"{self.decided[:1].upper()}{self.decided[1:]}. {asked}."
+            said = f"{sentence(self.decided)}. {asked}."
             if self.wants_approval:
                 said += f" Fingerprint: {plan.fingerprint}"
             return Conclusion(said, self.ending, counts)
@@ -155,4 +156,4 @@ class ChangeOutcome:
         if self.is_held:
             cards.show_resume(HoldTerms.of(self.change.plan).words, self.resume_command)
         else:
-            cards.show_undo(self.run_id, self.undo_command)
+            cards.show_undo(self.run_id, self.undo_command, has_changed=self.changed_anything)

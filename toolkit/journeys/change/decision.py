@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import UsageError
+from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
@@ -26,6 +26,7 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
     check_standing,
 )
+from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
@@ -73,6 +74,7 @@ class Decision:
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
     _applied: Applied | None = field(default=None, init=False)
     _is_taken: bool = field(default=False, init=False)
+    _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     @property
@@ -111,9 +113,12 @@ class Decision:
         Apply the plan if it is approved, and return what became of it.
 
         Waits for what was begun by hand. What is held goes on in the background; `tied` holds end
-        with this process until the caller lets them go. Raises what `apply_plan` raises.
+        with this process until the caller lets them go. Raises what `apply_plan` raises, again at
+        each further call: what a failed run changed is in the error and in the audit log.
         """
         with self._at_work:
+            if self._failed:
+                raise self._failed
             if self.approval is not None and not self._is_taken:
                 self._carry_out(self.approval, on_step, tied=tied)
             return self._outcome()
@@ -169,7 +174,13 @@ class Decision:
         self._is_taken = True
         change = self.change
         apply = partial(move, change.live) if change.live else partial(apply_tied, change.plan)
-        self._applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
+        try:
+            self._applied = apply(
+                change.cluster, approval, state=change.access.state, on_step=on_step
+            )
+        except ToolkitError as exc:
+            self._failed = exc
+            raise
         if not tied:
             # Only now: had this process been killed before, nothing would be held any more.
             for tie in self._applied.ties:
@@ -190,15 +201,15 @@ class Decision:
 
     def __repr__(self) -> str:
         """Return in words whether the plan is applied, and its fingerprint."""
-        return f"{self.said[:1].upper()}{self.said[1:]}. Fingerprint: {self.plan.fingerprint}"
+        return f"{sentence(self.said)}. Fingerprint: {self.plan.fingerprint}"
 
     def _ipython_display_(self) -> None:
         """Show whether the plan is applied, and how to go on."""
         from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
 
         if self.blocked_by:
-            final = () if self.overrides_offered else sorted(FINAL & {*self.blocked_by})
-            cards.show_blocked(self.said, self.overrides_offered, final)
+            final = sorted(FINAL & {*self.blocked_by})
+            cards.show_blocked(self.said, self.blocked_by, final)
         elif self.approval:
             cards.show_approved(self.said, self.plan, self.approval.reason)
         elif self.wants_approval:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from glob import escape
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.journeys.change.change_facts import read_topics
 from toolkit.journeys.change.group_choice import GroupChoice
@@ -16,6 +15,9 @@ from toolkit.model import Snapshot
 from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.rescue import plan_rescue
 from toolkit.report.run_command import NotebookCall
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def rescue(

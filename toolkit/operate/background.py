@@ -69,6 +69,8 @@ def settings_of(group: Group | None, read: Mapping[str, str]) -> HoldSettings:
 
 def _may_repeat(group: Group, prefer: str) -> bool:
     """Return whether a capture evicts members, whose uncommitted records are redelivered."""
+    if not group.is_live:
+        return False
     if group.type is GroupType.CLASSIC:
         return group.assignor not in EAGER
     return group.type is GroupType.CONSUMER and prefer != Prefer.LOSSLESS

@@ -28,7 +28,9 @@ from toolkit.model import HOLDER, TopicPartition
 
 REBALANCING = "PreparingRebalance"
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
-LATE_S = 0.3  # how much later the slowest of them has let go, committed and joined
+# How much later the slowest has let go and committed: a member hears of it in its next poll, so it
+# covers applications that poll at least once a second, also on a busy machine.
+LATE_S = 1.0
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
 LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most

@@ -21,6 +21,7 @@ from toolkit.planning.selection.plan_parts import note
 
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
 CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped
+LET_GO_S = 1.0  # how long members of an eager group are given to commit and let go
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
@@ -57,7 +58,7 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.QUIET: (2 * ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.FAST: (ASSIGNING_S, beat + ASSIGNING_S),
-        Recipe.EAGER: (CLASSIC_WAIT * beat + 2, CLASSIC_WAIT * beat + 2),
+        Recipe.EAGER: (CLASSIC_WAIT * beat + LET_GO_S + 2, CLASSIC_WAIT * beat + LET_GO_S + 2),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
     }[recipe]
@@ -124,8 +125,8 @@ def _stops(case: HoldContext, found: Costs) -> str:
 def _repeated(case: HoldContext, found: Costs) -> str:
     if found.repeats == 0:
         return (
-            "no redelivered records, provided consumers commit on revoke and use the default "
-            "heartbeat interval"
+            "no redelivered records, provided consumers commit on revoke, poll at least once a "
+            "second and use the default heartbeat interval"
         )
     where = in_short(list(case.at_risk))
     if found.repeats is None:

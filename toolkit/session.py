@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.errors import UsageError
-from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.cluster_access import ClusterAccess, over_one_connection
 from toolkit.journeys.copy import copy, rename
 from toolkit.journeys.delete_groups import delete_groups
 from toolkit.journeys.delete_offsets import delete_offsets
@@ -35,28 +35,28 @@ class Session(ClusterAccess):
     something return a `PlannedChange`: nothing is changed before its decision is applied.
     """
 
-    copy = copy
-    delete_groups = delete_groups
-    delete_offsets = delete_offsets
-    move = move
-    pause = pause
-    pause_or_resume = pause_or_resume
-    rename = rename
-    rescue = rescue
-    reset = reset
-    restore = restore
-    resume = resume
-    saved_change = saved_change
-    undo = undo
+    copy = over_one_connection(copy)
+    delete_groups = over_one_connection(delete_groups)
+    delete_offsets = over_one_connection(delete_offsets)
+    move = over_one_connection(move)
+    pause = over_one_connection(pause)
+    pause_or_resume = over_one_connection(pause_or_resume)
+    rename = over_one_connection(rename)
+    rescue = over_one_connection(rescue)
+    reset = over_one_connection(reset)
+    restore = over_one_connection(restore)
+    resume = over_one_connection(resume)
+    saved_change = over_one_connection(saved_change)
+    undo = over_one_connection(undo)
 
-    board = board
-    choices = choices
-    export = export
-    lag = lag
-    paused = paused
-    sample = sample
-    troubleshoot = troubleshoot
-    unsubscribed = unsubscribed
+    board = over_one_connection(board)
+    choices = over_one_connection(choices)
+    export = over_one_connection(export)
+    lag = over_one_connection(lag)
+    paused = over_one_connection(paused)
+    sample = over_one_connection(sample)
+    troubleshoot = over_one_connection(troubleshoot)
+    unsubscribed = over_one_connection(unsubscribed)
 
     def __repr__(self) -> str:
         """Return which cluster it is, what may be changed there, and where that is recorded."""

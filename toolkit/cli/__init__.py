@@ -15,6 +15,7 @@ import click
 
 from toolkit.cli.output import printable
 from toolkit.errors import ToolkitError
+from toolkit.kafka_io.client.shared_connections import SharedConnections
 
 # name: (module, one line of help). The help stands here so that --help imports nothing else.
 COMMANDS = {
@@ -86,12 +87,15 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(version("offsetbook"), prog_name="offsetbook")
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """
     Look at Kafka consumer groups, plan changes, and apply them safely.
 
     Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
     """
+    connections = ctx.with_resource(SharedConnections())
+    ctx.with_resource(connections.in_use())
 
 
 def main() -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from toolkit.errors import Blocked, FleetFileError, ToolkitError, UsageError
+from toolkit.kafka_io.client.shared_connections import SharedConnections, connected
 from toolkit.model import Cluster, Policy
 from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, load_fleet
 from toolkit.storage.state_folder import state_dir
@@ -15,6 +17,11 @@ from toolkit.storage.state_folder import state_dir
 if TYPE_CHECKING:
     from toolkit.journeys.change.run_notices import RunNotice
     from toolkit.kafka_io.read_snapshot import Progress
+
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+AccessType = TypeVar("AccessType", bound="ClusterAccess")
 
 
 def silent(_progress: Progress) -> None:
@@ -48,6 +55,7 @@ class ClusterAccess:
             "fleet_file": str(fleet_file or ""),
             "state": str(state or ""),
         }
+        self.connections = SharedConnections()
         self._policed: dict[str, Cluster] = {}
 
     @classmethod
@@ -70,7 +78,9 @@ class ClusterAccess:
     def beside(self, cluster: str) -> Self:
         """Open another cluster of the same fleet file, with the same state directory."""
         state = self.where["state"] or None
-        return type(self).named(cluster, self.fleet_file, state, on_progress=self.on_progress)
+        other = type(self).named(cluster, self.fleet_file, state, on_progress=self.on_progress)
+        other.connections = self.connections
+        return other
 
     def under_policy(self, cluster_id: str) -> Cluster:
         """
@@ -92,7 +102,21 @@ class ClusterAccess:
         # Reads Kafka, which a session that is only opened need not load.
         from toolkit.journeys.change.run_notices import find_run_notices  # noqa: PLC0415
 
-        return find_run_notices(self.cluster, self.state)
+        with self.connections.in_use():
+            return find_run_notices(self.cluster, self.state)
+
+
+def over_one_connection(
+    journey: Callable[Concatenate[AccessType, Parameters], Result],
+) -> Callable[Concatenate[AccessType, Parameters], Result]:
+    """Return a journey that asks over the open connection of its `ClusterAccess`."""
+
+    @wraps(journey)
+    def asked(access: AccessType, /, *args: Parameters.args, **given: Parameters.kwargs) -> Result:
+        with access.connections.in_use():
+            return journey(access, *args, **given)
+
+    return asked
 
 
 def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:
@@ -119,8 +143,6 @@ def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:
 
 def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | None) -> Cluster:
     """One cluster has many addresses, but one id: ask each restricted cluster for its own."""
-    from toolkit.kafka_io.client.connection import Connection  # noqa: PLC0415 - loads Kafka
-
     if cluster.name != cluster.bootstrap_servers:
         return cluster
     try:
@@ -131,7 +153,7 @@ def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | No
         if known.policy == Policy():
             continue
         try:
-            with Connection(known) as connection:
+            with connected(known) as connection:
                 is_this = connection.cluster_id == cluster_id
         except ToolkitError as exc:
             raise Blocked(

@@ -10,7 +10,7 @@ from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_topics, without_missing
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Snapshot
@@ -121,7 +121,7 @@ def _by_time(
     """Look up when the records at the commits were written, and where the mirror was then."""
     wanted = records_to_date(here, pair.source, topics=request.topics)
     times = read_record_times(ends[0].cluster, wanted, most=len(wanted))
-    with Connection(ends[1].cluster) as connection:
+    with connected(ends[1].cluster) as connection:
         # What could not be looked up is missing from the answer, which the plan says.
         found, _ = read_offsets_at(connection, instants(here, pair, times))
     return ByTime(times, found)

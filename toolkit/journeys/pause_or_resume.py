@@ -16,6 +16,7 @@ PAUSE, RESUME = "pause", "resume"
 
 def pause_or_resume(
     access: ClusterAccess,
+    /,
     action: str,
     group: str,
     topics: Sequence[str] = (),

@@ -12,7 +12,7 @@ import pandas as pd
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.paused import find_paused, show_paused
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.kafka_io.logs.records_around import read_records_around
@@ -167,7 +167,7 @@ def choices(access: ClusterAccess, group: str = "") -> pd.DataFrame:
 
     Columns: those of `groups_frame`, and lag and without_lag (partitions without a number).
     """
-    with Connection(access.cluster) as connection:
+    with connected(access.cluster) as connection:
         listed, _ = list_groups(connection) if group else ([], [])
     if any(found.group_id == group for found in listed):
         return pd.DataFrame({"group": pd.Series(dtype="str")})

@@ -16,6 +16,7 @@ from toolkit.kafka_io.client.leaders import (
     topic_id,
     topic_reason,
 )
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.logs.leader_epochs import with_epochs
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at
@@ -39,7 +40,7 @@ def read_plan_facts(
     ClusterUnreachable where nobody answers; anything smaller that fails becomes a row in
     `problems`.
     """
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         return plan_facts_over(
             connection, groups=groups, topics=topics, at=at, on_progress=on_progress
         )

@@ -9,6 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.group_clocks import (
@@ -61,7 +62,7 @@ def read_snapshot(
     that a commit made in between cannot look as if it were beyond the log end, and before
     subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         return snapshot_over(
             connection, groups=groups, commit_times=commit_times, on_progress=on_progress
         )

@@ -29,9 +29,9 @@ from toolkit.errors import (
     ToolkitError,
     UsageError,
 )
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
-from toolkit.model import Cluster, GroupState, Snapshot
+from toolkit.model import Cluster, GroupState
 from toolkit.operate.background import read_hold_facts
 from toolkit.operate.earlier_runs import (
     is_finishing,
@@ -64,11 +64,6 @@ from toolkit.storage.state_folder import locked
 from toolkit.storage.undo_records import new_run_id, write_undo_record
 
 SHOWN_FINDINGS = 5
-
-
-def check_plan(plan: Plan, facts: Snapshot, cluster: Cluster) -> tuple[Finding, ...]:
-    """Return what is to be known about a plan before it is approved, what blocks it first."""
-    return check(CheckContext(plan, facts, cluster.policy, now=datetime.now(UTC)))
 
 
 def apply_plan(
@@ -207,7 +202,7 @@ def look_again(
     # A topic that a group has not committed yet is not among the facts about the group.
     topics = {change.partition.topic for _, change in plan.changes if change.before is None}
     limits = approval.limits
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         facts = plan_facts_over(connection, groups=plan.group_ids, topics=sorted(topics))
         groups = {group.group_id: group for group in facts.groups}
         held = {step.group_id for step in plan.steps if step.action is Action.HOLD}

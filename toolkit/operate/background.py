@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
 from toolkit.model import Cluster, Group, GroupType, Prefer
@@ -32,7 +33,7 @@ def read_background(
     """
     earlier = read_snapshot(cluster, groups=[group], on_progress=on_progress)
     known = next((found for found in earlier.groups if found.group_id == group), None)
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         beside = read_hold_facts(connection, group, known)
     if known is None or not _may_repeat(known, prefer):
         return beside

@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, RecordFailed, ToolkitError
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.describe_groups import Paused, describe_groups, read_paused
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.membership.consumer import ConsumerHeartbeat
@@ -52,8 +52,6 @@ RELEASE_S = 15.0  # a keeper releases after at most one rebalance
 LOOK_EVERY_S = 0.1
 LEAVE_EPOCH = -1
 KILLED = "the keeper process ended before it had paused anything"
-
-Paused = Mapping[TopicPartition, Member]
 
 
 class Holds:
@@ -155,7 +153,7 @@ class Holds:
 
     def holders(self, group_id: str) -> list[Member]:
         """Return all offsetbook members of a group; they are visible in every state."""
-        with Connection(self.cluster) as connection:
+        with connected(self.cluster) as connection:
             found = describe_groups(connection, [self.case.groups[group_id]], topics=frozenset)
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
@@ -241,7 +239,7 @@ class Holds:
         Raises BrokerRefused if they cannot be read until then.
         """
         give_up_at = time.monotonic() + SEEN_WITHIN_S
-        with Connection(self.cluster) as connection:
+        with connected(self.cluster) as connection:
             while True:
                 shown = read_paused(connection, self.case.groups[group_id])
                 is_last = time.monotonic() > give_up_at or bool(self.stopped())
@@ -251,14 +249,6 @@ class Holds:
                 elif is_last or all((partition in shown) == held for partition in wanted):
                     return shown
                 time.sleep(LOOK_EVERY_S)
-
-
-def read_paused(connection: Connection, group: Group) -> Paused | Problem:
-    """Return the held partitions of a group, or why they cannot be read now."""
-    found = list(describe_groups(connection, [group], topics=frozenset))
-    problems = [one for one in found if isinstance(one, Problem)]
-    groups = [one for one in found if isinstance(one, Group)]
-    return problems[0] if problems else groups[0].paused
 
 
 def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[Status, str]:

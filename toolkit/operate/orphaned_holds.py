@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 from toolkit.errors import Blocked, RecordFailed
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
-from toolkit.operate.hold_steps import read_paused
 from toolkit.planning.selection.scope import scopes_of
 from toolkit.storage.hold_files import (
     HoldRecord,
@@ -68,7 +69,7 @@ def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     if not left:
         return []
     found: list[OrphanedHold] = []
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         for path, record in left.items():
             if record.cluster_id == connection.cluster_id:
                 with suppress(Blocked, RecordFailed):
@@ -85,7 +86,7 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
     left = [record for _, record in _without_a_keeper(state) if record.group_id == group_id]
     if not left:
         return frozenset()
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         held = {p for r in left if r.cluster_id == connection.cluster_id for p in r.held}
         paused = _paused(connection, group_id) if held else frozenset()
     return frozenset() if isinstance(paused, Problem) else paused & held

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
@@ -58,7 +59,7 @@ def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
     ids = {entry.cluster_id for entry in audit.unfinished(state)}
     if not ids:
         return ReconciledRuns([], [])
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         cluster_id = connection.cluster_id
     if cluster_id in ids:
         with suppress(Blocked), locked(state, cluster_id, Operator.here().who):
@@ -72,7 +73,7 @@ def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Reconci
     settled = ReconciledRuns([], [])
     if not intents:
         return settled
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         if connection.cluster_id != cluster_id:
             return settled  # another cluster has the name now, unrelated to these runs
         for intent in intents:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
@@ -35,7 +36,7 @@ def carry_out(
     outcomes: list[StepOutcome] = []
     ended = ""
     try:
-        with Connection(cluster) as connection:
+        with connected(cluster) as connection:
             worker = _Worker(connection, case, stopped)
             worker.writer.look_up(plan.group_ids)
             for batch in _batches(plan.steps):

@@ -110,10 +110,10 @@ def states_table(cluster: Cluster, *, verbose: bool) -> Table:
 
 
 def _addresses(cluster: Cluster) -> dict[int, str]:
-    from toolkit.kafka_io.client.connection import Connection
+    from toolkit.kafka_io.client.shared_connections import connected
 
     try:
-        with Connection(cluster) as connection:
+        with connected(cluster) as connection:
             return connection.addresses
     except ToolkitError as exc:
         click.echo(f"where the coordinators are is not shown: {exc}", err=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,9 @@ from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition
-from toolkit.operate.apply import check_plan
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
+from toolkit.planning.guardrails.registry import CheckContext, check
 from toolkit.report.run_command import NotebookCall
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class CheckedPlan:
     @cached_property
     def findings(self) -> tuple[Finding, ...]:
         """What planning and the guard rails found, blocking findings first."""
-        return check_plan(self.plan, self.facts, self.cluster)
+        case = CheckContext(self.plan, self.facts, self.cluster.policy, now=datetime.now(UTC))
+        return check(case)
 
     @property
     def read(self) -> tuple[Snapshot, ...]:

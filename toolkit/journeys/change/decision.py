@@ -8,16 +8,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
-from toolkit.operate.apply import Applied, apply_tied
 from toolkit.operate.interrupts import stopped_by
-from toolkit.operate.move import move
-from toolkit.operate.steps import OnStep
 from toolkit.plan import Ending, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import (
@@ -30,6 +27,10 @@ from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
+
+if TYPE_CHECKING:
+    from toolkit.operate.apply import Applied
+    from toolkit.operate.steps import OnStep
 
 BY_HAND = "approved by hand"
 WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
@@ -116,7 +117,7 @@ class Decision:
         with this process until the caller lets them go. Raises what `apply_plan` raises, again at
         each further call: what a failed run changed is in the error and in the audit log.
         """
-        with self._at_work:
+        with self._at_work, self.change.access.connections.in_use():
             if self._failed:
                 raise self._failed
             if self.approval is not None and not self._is_taken:
@@ -171,6 +172,10 @@ class Decision:
         )
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
+        # A plan that is only looked at needs nothing that writes.
+        from toolkit.operate.apply import apply_tied  # noqa: PLC0415
+        from toolkit.operate.move import move  # noqa: PLC0415
+
         self._is_taken = True
         change = self.change
         apply = partial(move, change.live) if change.live else partial(apply_tied, change.plan)

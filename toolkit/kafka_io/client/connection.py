@@ -75,6 +75,7 @@ class Connection:
         Raises ClusterUnreachable, or UsageError for settings that cannot be used.
         """
         self.cluster = cluster
+        self.coordinators: dict[str, int] = {}  # of groups, as far as they were looked up
         try:
             settings = admin_settings(cluster)
             settings |= {} if client_id is None else {"client_id": client_id}
@@ -92,6 +93,10 @@ class Connection:
         exc: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """Close every socket."""
+        self.close()
+
+    def close(self) -> None:
         """Close every socket."""
         self._admin.close()
 

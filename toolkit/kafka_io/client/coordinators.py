@@ -29,6 +29,15 @@ class GroupEntry(NamedTuple):
     entry: Any
 
 
+class Coordinator(NamedTuple):
+    """Which broker coordinates a group, or the error by which that is not known."""
+
+    group_id: str
+    node_id: int
+    error_code: int = NO_ERROR
+    error_message: str | None = None
+
+
 class _Failure(NamedTuple):
     group_id: str
     why: str
@@ -51,33 +60,37 @@ def ask_coordinators(
     """
     waiting = list(dict.fromkeys(group_ids))
     give_up_at = time.monotonic() + RETRY_FOR_S
+    anew = False
     while waiting:
         again = []
-        for result in _ask_once(connection, waiting, build):
+        for result in _ask_once(connection, waiting, build, anew=anew):
             if isinstance(result, GroupEntry):
                 yield result
             elif result.retry and time.monotonic() < give_up_at:
                 again.append(result.group_id)
             else:
                 yield Problem(what, result.why, group_id=result.group_id)
-        waiting = again
+        waiting, anew = again, True
         time.sleep(RETRY_PAUSE_S if waiting else 0)
 
 
 def _ask_once(
-    connection: Connection, group_ids: Sequence[str], build: Callable[[Sequence[str]], Any]
+    connection: Connection,
+    group_ids: Sequence[str],
+    build: Callable[[Sequence[str]], Any],
+    *,
+    anew: bool,
 ) -> Iterator[GroupEntry | _Failure]:
     """Yield exactly one result for each group, also where an answer leaves one out."""
     by_node: dict[int, list[str]] = defaultdict(list)
-    for chunk in in_chunks(group_ids, GROUPS_PER_LOOK_UP):
-        owed = set(chunk)
-        for found in find_coordinators(connection, chunk):
-            owed.discard(found.key)
-            if found.error_code == NO_ERROR:
-                by_node[found.node_id].append(found.key)
-            else:
-                yield _failure(found.key, found)
-        yield from map(_left_out, owed)
+    owed = set(group_ids)
+    for found in find_coordinators(connection, group_ids, anew=anew):
+        owed.discard(found.group_id)
+        if found.error_code == NO_ERROR:
+            by_node[found.node_id].append(found.group_id)
+        else:
+            yield _failure(found.group_id, found)
+    yield from map(_left_out, owed)
     asks = {
         node_id: [Ask(chunk, build(chunk)) for chunk in in_chunks(ids, GROUPS_PER_REQUEST)]
         for node_id, ids in by_node.items()
@@ -108,12 +121,25 @@ def _left_out(group_id: str) -> _Failure:
     return _Failure(group_id, "missing in the broker's response", retry=True)
 
 
-def find_coordinators(connection: Connection, group_ids: Sequence[str]) -> Sequence[Any]:
-    """Return, for each group, its `key` with a `node_id` or an `error_code`; one request."""
-    request = FindCoordinatorRequest(
-        key_type=GROUP_KEY_TYPE, coordinator_keys=list(group_ids), min_version=4
-    )
-    found: Sequence[Any] = connection.send(request).coordinators
+def find_coordinators(
+    connection: Connection, group_ids: Sequence[str], *, anew: bool = False
+) -> list[Coordinator]:
+    """
+    Return the coordinator of each group; what this connection knows is asked only to be `anew`.
+
+    A group that the broker's response leaves out is left out here too.
+    """
+    known = {} if anew else connection.coordinators
+    found = [Coordinator(name, known[name]) for name in group_ids if name in known]
+    unknown = [name for name in group_ids if name not in known]
+    for chunk in in_chunks(unknown, GROUPS_PER_LOOK_UP):
+        request = FindCoordinatorRequest(
+            key_type=GROUP_KEY_TYPE, coordinator_keys=list(chunk), min_version=4
+        )
+        for one in connection.send(request).coordinators:
+            found.append(Coordinator(one.key, one.node_id, one.error_code, one.error_message))
+            if one.error_code == NO_ERROR:
+                connection.coordinators[one.key] = one.node_id
     return found
 
 

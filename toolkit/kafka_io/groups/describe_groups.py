@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,7 @@ from toolkit.model import (
 )
 
 Describe = Callable[[Group, Any, TopicNames], Group]
+Paused = Mapping[TopicPartition, Member]  # held partitions, and the offsetbook member of each
 
 
 def describe_groups(
@@ -63,6 +64,14 @@ def describe_groups(
             )
     for type_, groups in by_call.items():
         yield from _describe(connection, groups, type_, topics)
+
+
+def read_paused(connection: Connection, group: Group) -> Paused | Problem:
+    """Return the held partitions of a group, or why they cannot be read now."""
+    found = list(describe_groups(connection, [group], topics=frozenset))
+    problems = [one for one in found if isinstance(one, Problem)]
+    groups = [one for one in found if isinstance(one, Group)]
+    return problems[0] if problems else groups[0].paused
 
 
 def _describe(

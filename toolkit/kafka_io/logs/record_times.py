@@ -21,9 +21,9 @@ from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.client_settings import bulk_settings
-from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.leaders import find_leaders
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.model import Cluster, TopicPartition
 
@@ -73,7 +73,7 @@ def read_first_records(
     compaction removed. A record without a time gives no key.
     """
     chosen = list(islice(dict.fromkeys(wanted), most))
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         # Nobody would answer for the others, and the client would wait.
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
     found: dict[Wanted, datetime | None] = {}

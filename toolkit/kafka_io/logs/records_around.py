@@ -27,7 +27,7 @@ from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.client_settings import bulk_settings
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
@@ -89,7 +89,7 @@ def read_records_around(
     wanted = dict(islice(sorted(positions.items()), MOST_POSITIONS))
     too_many = f"at most {MOST_POSITIONS} partitions are read at once"
     problems = [Problem(WHAT, too_many, None, *p) for p in positions if p not in wanted]
-    with Connection(cluster) as connection:
+    with connected(cluster) as connection:
         logs, unknown = read_log_offsets(connection, wanted)
     problems += [Problem(WHAT, p.why, None, p.topic, p.partition) for p in unknown]
     windows = {}

@@ -18,13 +18,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import (
-    GROUPS_PER_LOOK_UP,
-    RETRY_FOR_S,
-    RETRY_PAUSE_S,
-    find_coordinators,
-    in_chunks,
-)
+from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
@@ -65,12 +59,11 @@ class GroupWriter:
         self._connection = connection
         self._coordinators: dict[str, int] = {}
 
-    def look_up(self, group_ids: Iterable[str]) -> None:
+    def look_up(self, group_ids: Iterable[str], *, anew: bool = False) -> None:
         """Find the coordinators of many groups in one go; those not found are asked for later."""
-        for chunk in in_chunks(list(dict.fromkeys(group_ids)), GROUPS_PER_LOOK_UP):
-            for found in find_coordinators(self._connection, chunk):
-                if found.error_code == NO_ERROR:
-                    self._coordinators[found.key] = found.node_id
+        for found in find_coordinators(self._connection, [*dict.fromkeys(group_ids)], anew=anew):
+            if found.error_code == NO_ERROR:
+                self._coordinators[found.group_id] = found.node_id
 
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
@@ -136,7 +129,7 @@ class GroupWriter:
         give_up_at = time.monotonic() + RETRY_FOR_S
         while True:
             if group_id not in self._coordinators:
-                self.look_up([group_id])
+                self.look_up([group_id], anew=True)
             node_id = self._coordinators.get(group_id)
             try:
                 answer = None if node_id is None else self._connection.send(request, to=node_id)
@@ -160,7 +153,7 @@ class GroupWriter:
     def _has_moved(self, group_id: str, node_id: int | None) -> bool:
         """Look for a group's coordinator again, and return whether it is another one now."""
         del self._coordinators[group_id]
-        self.look_up([group_id])
+        self.look_up([group_id], anew=True)
         return self._coordinators.get(group_id, node_id) != node_id
 
 

@@ -154,8 +154,10 @@ class _RejoiningMember:
     def _ask(self, request: Any, code_of: Any) -> Any:
         """Ask the coordinator, and again for a while where it has moved or is loading."""
         give_up_at = time.monotonic() + RETRY_FOR_S
+        group_ids, anew = [self._group.group_id], False
         while True:
-            (found,) = find_coordinators(self._connection, [self._group.group_id])
+            (found,) = find_coordinators(self._connection, group_ids, anew=anew)
+            anew = True
             code = found.error_code
             if code == NO_ERROR:
                 answer = self._connection.send(request, to=found.node_id)

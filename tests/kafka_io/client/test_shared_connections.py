@@ -1,0 +1,169 @@
+"""Questions that follow one another go over one connection."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from applications import Applications
+from click.testing import CliRunner
+from desks import Desk
+
+from toolkit import target
+from toolkit.cli import cli
+from toolkit.errors import ClusterUnreachable
+from toolkit.kafka_io.client import shared_connections
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import SharedConnections, connected
+from toolkit.model import TopicPartition
+from toolkit.plan import Position
+
+
+class Opened(list[Connection]):
+    """The connections that were opened, and the requests that were sent over them."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        super().__init__()
+        self.requests: list[str] = []
+        self.closed: list[Connection] = []
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
+    """Record what is opened from here on."""
+    found = Opened()
+    init, answer, close = Connection.__init__, Connection._answer, Connection.close
+
+    def begin(self: Connection, *words: Any, **options: Any) -> None:
+        init(self, *words, **options)
+        found.append(self)
+
+    async def ask(self: Connection, request: Any, *words: Any) -> Any:
+        found.requests.append(type(request).__name__)
+        return await answer(self, request, *words)
+
+    def end(self: Connection) -> None:
+        found.closed.append(self)
+        close(self)
+
+    monkeypatch.setattr(Connection, "__init__", begin)
+    monkeypatch.setattr(Connection, "_answer", ask)
+    monkeypatch.setattr(Connection, "close", end)
+    return found
+
+
+@pytest.fixture
+def kept() -> Iterator[SharedConnections]:
+    """Return connections that end with the test."""
+    with SharedConnections() as kept:
+        yield kept
+
+
+@pytest.fixture
+def idle_group(desk: Desk, apps: Applications) -> str:
+    """Return an Empty group with a committed offset."""
+    topic = apps.create_topic(apps.name("orders"), partitions=1, records=10)
+    group = apps.name("payments")
+    desk.commit(group, {TopicPartition(topic, 0): Position(7)})
+    return group
+
+
+def test_connections_are_opened_once_while_in_use(
+    desk: Desk, kept: SharedConnections, opened: Opened
+) -> None:
+    """Elsewhere each block has its own; an inner use takes what the outer one has."""
+    with connected(desk.cluster) as own:
+        pass
+    with kept.in_use(), connected(desk.cluster) as first:
+        inner = SharedConnections()
+        with inner.in_use(), connected(desk.cluster) as second:
+            assert first is second
+    with kept.in_use(), connected(desk.cluster) as third:
+        assert first is third
+    assert [own, first] == opened
+    assert [own] == opened.closed
+    kept.close()
+    assert [own, first] == opened.closed
+
+
+def test_a_connection_that_was_lost_is_not_used_again(
+    desk: Desk, kept: SharedConnections, opened: Opened
+) -> None:
+    """Nor is one that has not been used for a while; one that is in use is left alone."""
+    with kept.in_use():
+        with (
+            pytest.raises(ClusterUnreachable),
+            connected(desk.cluster) as lost,
+            connected(desk.cluster),
+        ):
+            raise ClusterUnreachable("no answer")
+        with connected(desk.cluster) as idle:
+            pass
+        assert lost is not idle
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(shared_connections, "KEPT_FOR_S", -1)
+            with connected(desk.cluster) as new, connected(desk.cluster) as same:
+                assert new is same
+                assert idle is not new
+    assert [lost, idle] == opened.closed
+
+
+def test_two_threads_share_one_connection(
+    desk: Desk, kept: SharedConnections, opened: Opened
+) -> None:
+    """They begin at the same time, and both get answers."""
+    ids: list[str] = []
+    ready = threading.Barrier(2)
+
+    def ask() -> None:
+        ready.wait()
+        with kept.in_use(), connected(desk.cluster) as connection:
+            ids.append(connection.cluster_id)
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert 1 == len(opened)
+    assert 2 == len(ids)
+
+
+def test_what_nobody_has_any_more_is_closed_by_the_next_use(
+    desk: Desk, kept: SharedConnections, opened: Opened
+) -> None:
+    """A session that is forgotten leaves no connection."""
+    forgotten = SharedConnections()
+    with forgotten.in_use(), connected(desk.cluster):
+        pass
+    assert [] == opened.closed
+    del forgotten
+    with kept.in_use():
+        assert opened == opened.closed
+
+
+def test_a_session_plans_and_applies_over_one_connection(
+    desk: Desk, idle_group: str, opened: Opened
+) -> None:
+    """And asks once who coordinates the group."""
+    session = desk.session
+    session.look_back()
+    change = session.reset([idle_group], to=target("to-earliest"))
+    approve = change.plan.fingerprint
+    done = change.decide(dry_run=False, approve=approve, reason="read again").apply()
+    assert done.changed_anything
+    assert 1 == len(opened)
+    assert 1 == opened.requests.count("FindCoordinatorRequest")
+
+
+def test_a_command_opens_one_connection(desk: Desk, idle_group: str, opened: Opened) -> None:
+    """And closes it."""
+    words = ["reset", "--cluster", desk.cluster.bootstrap_servers, "--group", idle_group]
+    done = CliRunner().invoke(cli, [*words, "--to-earliest", "--dry-run"], catch_exceptions=False)
+    assert 0 == done.exit_code
+    assert 1 == len(opened)
+    assert opened[0] in opened.closed
+    assert 1 == opened.requests.count("FindCoordinatorRequest")

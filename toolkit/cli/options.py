@@ -34,10 +34,12 @@ CLUSTERS: Option = click.option(
     "clusters",
     multiple=True,
     metavar="NAME",
-    help="Only this cluster; repeatable. Default: every cluster of the fleet.",
+    help="Only this cluster, by name or HOST:PORT; repeatable. Default: the whole fleet.",
 )
 CLUSTER: Option = click.option(
-    "--cluster", metavar="NAME", help="The cluster; may be left out where there is only one."
+    "--cluster",
+    metavar="NAME",
+    help="The cluster, by name or HOST:PORT; may be left out where there is only one.",
 )
 OUTPUT: Option = click.option(
     "--output",

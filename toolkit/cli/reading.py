@@ -40,12 +40,12 @@ def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = Fal
     `whole` reads every group, also where the scope names some. Raises NotFound where none of the
     named groups exists.
     """
+    from toolkit.journeys.cluster_access import find_clusters
     from toolkit.kafka_io.read_snapshot import read_snapshot
-    from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
     reading = FleetReading([], [], [])
     groups = () if whole else scope.groups
-    for cluster in choose_clusters(load_fleet(scope.fleet), scope.clusters):
+    for cluster in find_clusters(scope.clusters, scope.fleet):
         progress = ProgressLine(cluster.name, visible=not scope.quiet and sys.stderr.isatty())
         try:
             reading.snapshots.append(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
@@ -127,6 +127,17 @@ def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:
     if not name and len(fleet) > 1:
         raise UsageError("which cluster is meant?", hint=f"name one of: {', '.join(fleet)}")
     return choose_clusters(fleet, [name] if name else [])[0]
+
+
+def find_clusters(names: Sequence[str], fleet_file: Path | None = None) -> list[Cluster]:
+    """
+    Return clusters by their names in the fleet file, or by address; without names, the whole fleet.
+
+    Raises FleetFileError and UsageError.
+    """
+    if not names:
+        return choose_clusters(load_fleet(fleet_file), ())
+    return [find_cluster(name, fleet_file) for name in names]
 
 
 def cluster_at(servers: str, fleet_file: Path | None) -> Cluster:

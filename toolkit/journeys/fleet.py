@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from toolkit.journeys.cluster_access import find_clusters
 from toolkit.report.conclusion import conclude
 from toolkit.report.fleet_charts import (
     show_lag_heat_map,
@@ -21,7 +22,6 @@ from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, FleetOptions, fleet_lag
 from toolkit.spark.history.fleet_history import read_fleet_history
 from toolkit.spark.spark_session import start_session
-from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 OPTIONS = FleetOptions()
 NAMES = ["cluster", "group"]
@@ -139,13 +139,13 @@ def fleet(
     spark_master: str = "",
 ) -> FleetReport:
     """
-    Read clusters of the fleet file, those named or all, with Spark.
+    Read clusters, by name or HOST:PORT, or the whole fleet, with Spark.
 
     `spark_master` is a Spark master; without one, Spark runs in this process. What could not be
     read is a row in `frames.problems`. Raises UsageError, and ClusterUnreachable if no cluster
     could be read.
     """
-    chosen = choose_clusters(load_fleet(Path(fleet_file) if fleet_file else None), clusters)
+    chosen = find_clusters(clusters, Path(fleet_file) if fleet_file else None)
     spark = start_session(spark_master or None)
     with fleet_lag(spark, chosen, options) as result:
         frames = result.to_pandas()

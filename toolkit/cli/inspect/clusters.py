@@ -25,9 +25,9 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     import pandas as pd
 
     from toolkit.cli.output import write_frame
-    from toolkit.storage.fleet_file import choose_clusters, load_fleet
+    from toolkit.journeys.cluster_access import find_clusters
 
-    chosen = choose_clusters(load_fleet(fleet), clusters)
+    chosen = find_clusters(clusters, fleet)
     with ThreadPoolExecutor(max_workers=8) as pool:
         rows = list(pool.map(_knock, chosen))
     write_frame(pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"}), output)

@@ -73,13 +73,13 @@ def command(  # noqa: PLR0913 - one a flag
     if help_columns:
         _show_columns(show, output)
         return
+    from toolkit.journeys.cluster_access import find_clusters
     from toolkit.model.times import parse_duration
     from toolkit.planning.lag.status_rules import StatusRules
     from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
     from toolkit.spark.spark_session import start_session
-    from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
-    chosen = choose_clusters(load_fleet(fleet), clusters)
+    chosen = find_clusters(clusters, fleet)
     rules = StatusRules(window_s=parse_duration(window).total_seconds())
     options = FleetOptions(rules=rules, history=history, full=full)
     line = ProgressLine("fleet", visible=not quiet and sys.stderr.isatty())

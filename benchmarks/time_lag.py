@@ -203,7 +203,7 @@ def reading(
     read = read_first_records(cluster, chosen, most=sample)
     table = pd.DataFrame(list(read), columns=["place", "committed"])
     waited = [(plan.now - at).total_seconds() if at else None for at in read.values()]
-    table = table.assign(time_lag_s=waited, time_lag_bound_s=0.0, lag=1, time_lag_method="record")
+    table = table.assign(time_lag_s=waited, time_lag_error_s=0.0, lag=1, time_lag_method="record")
     # What positions share is read once, also by this way.
     share = len(set(everything)) / len(set(chosen))
     return {"table": table, "told": {"read": len(read), "times_the_sample": share}}
@@ -222,7 +222,7 @@ def against_the_truth(table: pd.DataFrame, plan: Plan) -> dict[str, Any]:
     )
     known = behind["time_lag_s"].notna().to_numpy()
     lag = behind["time_lag_s"].to_numpy(float, na_value=np.nan)
-    bound = behind["time_lag_bound_s"].to_numpy(float, na_value=np.nan)
+    bound = behind["time_lag_error_s"].to_numpy(float, na_value=np.nan)
     off = np.abs(lag - truth)[known]
     worst = np.percentile(off, ERRORS).tolist()
     share = np.percentile(off / np.maximum(truth[known], 20), ERRORS).tolist()

@@ -89,7 +89,7 @@ def review(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
 
 
 def trouble(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
-    """The record that a group does not get past."""
+    """The record the group is stuck on (poison pill)."""
     notebook = open_notebook(context, lab, lab.copy(90, "trouble", **where, group="fraud-check"))
     notebook.run_all()
     notebook.page.locator(".ob-record, .ob-records").first.scroll_into_view_if_needed()
@@ -99,7 +99,8 @@ def trouble(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
 
 def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     """A group that is chosen by hand, and how many records wait in each of its partitions."""
-    notebook = open_notebook(context, lab, lab.copy(90, "choice", **where, group="", look_for="2s"))
+    path = lab.copy(90, "choice", **where, group="", sample_interval="2s")
+    notebook = open_notebook(context, lab, path)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_contain_text("choose one", timeout=60_000)
     picker = notebook.page.locator(".ow-card").first

@@ -1,5 +1,5 @@
 """
-What people click on in JupyterLab: pickers, boards and the review of a plan.
+Interactive widgets for JupyterLab: group picker, pause board and plan review.
 
 A widget is handed data and callables and holds no logic about Kafka and no secret. Each is plain
 HTML as well, for reports and wherever nobody can click.

@@ -18,7 +18,7 @@ IDLE, RUNNING, DONE, FAILED = "idle", "running", "done", "failed"
 
 
 class RunningJob:
-    """What the action is told, and what it tells meanwhile."""
+    """Progress and cancellation state shared with a background action."""
 
     def __init__(self) -> None:
         """Begin without progress and without anybody who wants it to stop."""
@@ -32,7 +32,7 @@ class RunningJob:
 
     def stopped(self) -> str:
         """Return why to stop; "" while nobody asked for that."""
-        return "stopped by the cancel button" if self.asked_to_stop.is_set() else ""
+        return "cancelled by the user" if self.asked_to_stop.is_set() else ""
 
 
 Work = Callable[[RunningJob], Any]
@@ -131,6 +131,6 @@ class BackgroundRun(LiveOrStatic):
         if self.state != RUNNING:
             return f"{self.doing}: {self.state}"
         of = f" · {self.job.done:,} of {self.job.total:,}" if self.job.total > 1 else ""
-        stopping = " · stopping after what is begun" if self.job.stopped() else ""
+        stopping = " · stopping after the current step" if self.job.stopped() else ""
         more = f" · {self.job.said}" if self.job.said else ""
         return f"{self.doing}… {time.monotonic() - self._begun:.0f} s{of}{more}{stopping}"

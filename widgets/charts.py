@@ -18,13 +18,13 @@ from toolkit.report.names import visible
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic
 
-NO_LAG = "No records are known to wait."
-NO_EXPIRY = "No committed offset expires within the time that is looked ahead."
+NO_LAG = "No known lag."
+NO_EXPIRY = "No committed offset expires within the forecast period."
 MOST_CHOICES = 2_000
 Figure = dict[str, Any]
 
 
-def lag_chart(rows: pd.DataFrame, *, most: int = 20) -> Chart:
+def lag_chart(rows: pd.DataFrame, *, top_n: int = 20) -> Chart:
     """
     Return the lag of the partitions or groups that are most behind, of all or of one topic.
 
@@ -33,18 +33,18 @@ def lag_chart(rows: pd.DataFrame, *, most: int = 20) -> Chart:
     """
     by = "topic" if "topic" in rows else "cluster"
     if "partition" in rows and len(rows["group"].unique()) <= 1:
-        return Chart(rows, by, lambda some: show_partition_lag_chart(some, most=most), NO_LAG)
-    return Chart(rows, by, lambda some: show_lag_chart(_by_group(some), most=most), NO_LAG)
+        return Chart(rows, by, lambda some: show_partition_lag_chart(some, top_n=top_n), NO_LAG)
+    return Chart(rows, by, lambda some: show_lag_chart(_by_group(some), top_n=top_n), NO_LAG)
 
 
-def expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30) -> Chart:
+def expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 30) -> Chart:
     """Return when the offsets of all groups, or of one, expire; takes what `expiring` returned."""
 
     def show(rows: pd.DataFrame) -> None:
         names = set(rows["group"])
         risk = found.at_risk[found.at_risk["group"].isin(names)]
         ours = found.rows[found.rows["group"].isin(names)]
-        show_expiry_timeline(found._replace(rows=ours, at_risk=risk), now=now, most=most)
+        show_expiry_timeline(found._replace(rows=ours, at_risk=risk), now=now, top_n=top_n)
 
     both = pd.concat([found.rows[["group"]], found.at_risk[["group"]]], ignore_index=True)
     return Chart(both, "group", show, NO_EXPIRY)

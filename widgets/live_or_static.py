@@ -1,4 +1,4 @@
-"""What every widget here is: live where somebody can click, plain HTML everywhere else."""
+"""Base class of the widgets: interactive in JupyterLab, static HTML in reports."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LiveOrStatic(HasTraits):
         return card
 
     def guarded(self, handler: Callable[[], object]) -> Callable[[Any], None]:
-        """Return a callback that shows what goes wrong in place, and keeps it on `error`."""
+        """Wrap a callback so that its errors are shown in the widget and kept in `error`."""
 
         def callback(_: Any) -> None:
             try:

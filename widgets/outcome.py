@@ -9,7 +9,7 @@ from toolkit.plan import Outcome, Status
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from widgets.fragments import Tone, notice, table
 
-NEXT = "Now run the cells below: they verify, record, and say how to go back."
+NEXT = "Next: run the cells below for verification, audit record and undo."
 MOST = 50
 
 

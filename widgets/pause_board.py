@@ -253,13 +253,17 @@ def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
 def _words(row: Any) -> list[str]:
     """Return what a tile says, the number and the word first."""
     lines = [f"{row.partition} · {row.state}"]
-    stuck = row.stands_still and row.state != Tile.HELD
+    stuck = row.no_progress and row.state != Tile.HELD
     if not pd.isna(row.lag):
-        behind = f"{row.lag:,} behind" if row.lag > 0 else "nothing waits"
-        lines.append(behind + (" · stands still" if stuck else ""))
+        behind = f"lag {row.lag:,}" if row.lag > 0 else "caught up"
+        lines.append(behind + (" · no progress" if stuck else ""))
     if row.state == Tile.HELD:
-        until = "until it is resumed" if pd.isna(row.until) else f"until {row.until:%H:%M:%S} UTC"
-        lines += [f"by {visible(row.who)}, {until}"]
+        until = (
+            "until resumed"
+            if pd.isna(row.paused_until)
+            else f"until {row.paused_until:%H:%M:%S} UTC"
+        )
+        lines += [f"by {visible(row.paused_by)}, {until}"]
         lines += [f"“{visible(row.reason)}”"] if row.reason else []
     elif isinstance(row.owner, str) and row.owner:
         lines.append(visible(row.owner))

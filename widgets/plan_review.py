@@ -1,4 +1,4 @@
-"""The last look at a plan: what it changes, what speaks against it, and the hand that approves."""
+"""Plan review widget: changes, findings and interactive approval."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from widgets.review_html import findings_html, head_html, static_review, wanted_
 from widgets.rows import Rows
 
 TAKING_AWAY = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
-USED = "This plan was approved once already; run the cells from the top for a new one."
+USED = "This plan was already applied. Run the notebook from the top to create a new plan."
 
 
 class Apply(Protocol):
@@ -156,15 +156,15 @@ class PlanReview(LiveOrStatic):
     def missing(self) -> str:
         """Return what keeps the plan from being applied now; "" where nothing does."""
         if not self.is_open:
-            return "There is nothing to approve here."
+            return "Nothing to approve."
         if not is_reason(self.reason.value):
-            return "Still missing: a reason."
+            return "Enter a reason."
         one = len(self.plan.group_ids) == 1
         if not self.typed.value:
-            return f"Still missing: the {'name of the group' if one else 'number of groups'}."
+            return f"Type the {'name of the group' if one else 'number of groups'}."
         # Nobody can type what is invisible.
         if self.typed.value not in {self.wanted, visible(self.wanted)}:
-            return f"That is not {'its name' if one else 'how many there are'}."
+            return f"This is not the {'name of the group' if one else 'number of groups'}."
         return ""
 
     def look(self) -> None:

@@ -12,7 +12,7 @@ from widgets.fragments import in_html, sheet
 from widgets.rows import Rows
 
 SHOWN_FINDINGS = 12
-AT_WORK = {RUNNING: ("note", "being applied"), FAILED: ("block", "not applied")}
+AT_WORK = {RUNNING: ("note", "applying"), FAILED: ("block", "not applied")}
 
 
 class Reviewed(Protocol):
@@ -57,7 +57,7 @@ def findings_html(review: Reviewed) -> str:
     blocking = set(review.blocked_by)
     ordered = sorted(review.findings, key=lambda f: (f not in blocking, not f.blocks))
     if not ordered:
-        return '<p class="ow-soft">No guard-rail objects.</p>'
+        return '<p class="ow-soft">No findings.</p>'
     one = len(review.plan.group_ids) == 1
     shown = ordered[:SHOWN_FINDINGS]
     items = [_finding(f, is_blocking=f in blocking, tells_group=not one) for f in shown]
@@ -74,7 +74,7 @@ def wanted_html(review: Reviewed) -> str:
     if len(groups) == 1:
         what = "type the name of the group exactly"
     else:
-        what = f"type how many groups it changes; there are {len(groups):,}"
+        what = f"type the number of groups to change ({len(groups):,})"
     shown = f' <span class="ow-key">{in_html(review.wanted)}</span>'
     return f"<p><b>To approve</b>, give a reason and {what}:{shown}</p>"
 
@@ -100,9 +100,9 @@ def _standing(review: Reviewed) -> tuple[str, str]:
     if review.blocked_by:
         return "block", "blocked"
     if not review.plan.steps:
-        return "good", "nothing to do"
+        return "good", "no changes"
     by_hand = review.apply is not None
-    return ("passed", "waits for approval") if by_hand else ("good", "approved by the parameters")
+    return ("passed", "awaiting approval") if by_hand else ("good", "approved by parameters")
 
 
 def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:

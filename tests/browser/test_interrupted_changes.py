@@ -157,11 +157,11 @@ def is_cancelled(screen: Screen, notebook: Open) -> None:
 
     ended = notebook.review.locator(".ob-notice.ob-bad")
     left = COUNT - BEFORE_THE_GATE - 1
-    expect(ended).to_contain_text(f"{left} groups: not tried: stopped by the cancel button")
+    expect(ended).to_contain_text(f"{left} groups: not tried: cancelled by the user")
     expect(notebook.review).to_contain_text("partly applied")
     notebook.screenshot("cancelled", of=notebook.review)
     assert {Status.DONE: BEFORE_THE_GATE + 1, Status.NOT_TRIED: left} == screen.told()
-    assert "stopped by the cancel button" == screen.last.interrupted
+    assert "cancelled by the user" == screen.last.interrupted
     notebook.run_from("decision.apply()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
 

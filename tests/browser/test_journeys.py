@@ -84,11 +84,11 @@ def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
     notebook = desk.open(50, "reset", groups=[group], mode="to-earliest")
 
     notebook.run_all()
-    expect(notebook.review).to_contain_text("waits for approval")
+    expect(notebook.review).to_contain_text("awaiting approval")
     assert (before, []) == (desk.committed(group), desk.changes("reset"))
 
     notebook.approve("a replay", "nightly-exports")
-    expect(notebook.review).to_contain_text("That is not its name.")
+    expect(notebook.review).to_contain_text("This is not the name of the group.")
     notebook.force_click()
     expect(notebook.review).to_contain_text("Not applied.")
     assert (before, []) == (desk.committed(group), desk.changes("reset"))
@@ -235,7 +235,7 @@ def test_a_group_is_chosen_where_none_is_named(
     """Run All stops at one sentence; a group of a hostile name is chosen, looked at and drawn."""
     name = "<img src=y onerror=alert(2)>"  # an idle group: its lag is never zero
     applications(desk.cluster).commit(name, {TopicPartition("ledger.entries", 0): 50})
-    notebook = desk.open(90, "chosen", look_for="2s", after=0)
+    notebook = desk.open(90, "chosen", sample_interval="2s", after=0)
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_have_text(

@@ -126,7 +126,7 @@ def test_the_outcome_is_one_json_document(idle: Any, approved: Command) -> None:
 
     rows = json.loads(done.stdout)
 
-    assert [("done", 0), ("done", 0)] == [(row["status"], row["found"]) for row in rows]
+    assert [("done", 0), ("done", 0)] == [(row["status"], row["read_back"]) for row in rows]
 
 
 def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_guard_rail_blocks_until_it_is_overridden(
 
     assert 3 == refused.returncode
     assert "block: skips-unread-records" in refused.stderr
-    assert "if that is meant, --override skips-unread-records" in refused.stderr
+    assert "if this is intended, add --override skips-unread-records" in refused.stderr
     assert BEFORE == held(idle[0])
     assert 0 == approved(*arguments, "--override", "skips-unread-records").returncode
     assert {0: (10, "a note"), 1: (10, "a note")} == held(idle[0])

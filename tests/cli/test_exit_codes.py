@@ -145,7 +145,7 @@ def test_choosing_a_group_does_not_hide_who_reads_its_topic(
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
 
     assert {row["group"] for row in rows} == {"billing-v2"}
-    assert all("payments" in row["also_read_by"] for row in rows)
+    assert all("payments" in row["other_subscribers"] for row in rows)
 
 
 def test_a_listing_that_lacks_a_broker_is_not_complete(

@@ -120,7 +120,7 @@ def test_a_pause_and_a_resume(desk: Desk) -> None:
 
     done = desk.change("pause", "--topic", scope, "--for", "30m", "--detach")
     assert (0, [1, 4]) == (done.returncode, desk.paused), done.stderr
-    assert "held in the background for 30 min; 'offsetbook resume" in done.stderr
+    assert "paused in the background for 30 min; to resume: 'offsetbook resume" in done.stderr
     assert "undoes it" not in done.stderr
     desk.live.applications.until_delivered(desk.live.places_of(0, 2, 3, 5))
 
@@ -157,7 +157,13 @@ def test_a_foreign_hold_is_shown_and_resumed_by_force(desk: Desk) -> None:
     """Without --force it is left alone; with it, it ends, and the override is recorded."""
     with held_by_bob(desk, 3):
         (row,) = desk.rows("--group", desk.live.group)
-        assert {**row, "how": "foreign", "who": "bob", "host": "elsewhere", "partition": 3} == row
+        assert {
+            **row,
+            "hold_status": "foreign",
+            "paused_by": "bob",
+            "host": "elsewhere",
+            "partition": 3,
+        } == row
         assert "an incident" == row["reason"]
 
         refused = desk("resume", "--approve", "0" * 16, "--reason", "a test")
@@ -175,10 +181,10 @@ def test_what_is_paused_is_listed(desk: Desk) -> None:
     desk.change("pause", "--topic", desk.scope(2), "--for", "1h", "--detach")
 
     (row,) = desk.rows("--all-groups")
-    assert ("held", "a test", 2) == (row["how"], row["reason"], row["partition"])
-    assert Operator.here() == (row["who"], row["host"])
-    assert row["until"] > row["since"]
-    assert 45 == row["survives_s"]
+    assert ("held", "a test", 2) == (row["hold_status"], row["reason"], row["partition"])
+    assert Operator.here() == (row["paused_by"], row["host"])
+    assert row["paused_until"] > row["paused_since"]
+    assert 45 == row["survives_keeper_s"]
     table = desk.call("paused-partitions").stdout
     assert desk.live.group in table
 
@@ -189,7 +195,7 @@ def test_what_is_paused_is_listed(desk: Desk) -> None:
     os.kill(record.pid, signal.SIGKILL)
     with keeping(path, within_s=600):  # its lock is free once it is gone
         pass
-    assert ["half-dead"] == [row["how"] for row in desk.rows()]
+    assert ["half-dead"] == [row["hold_status"] for row in desk.rows()]
     done = desk.change("resume")
     assert (0, [], []) == (done.returncode, desk.paused, desk.rows()), done.stderr
 

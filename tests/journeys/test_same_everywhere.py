@@ -242,7 +242,7 @@ def test_a_live_group(ends: FrontEnds, desk: Desk, apps: Applications) -> None:
     paused = (
         ends.command("pause", "--group", group, "--topic", scope),
         ends.command(TOOL, *pause_by_tool),
-        ends.notebook(40, group=group, topics=[scope], hold_for=""),
+        ends.notebook(40, group=group, topics=[scope], pause_for=""),
         ends.python(session.pause(group, [scope])),
     )
     resumed = (

@@ -315,7 +315,7 @@ def check_stopped(
         if told.rows[key]["expiry_rule"] != "nobody subscribes"
     ]
     assert set(groups) == {key[0] for key in keys}
-    at_once = {key[0] for key in keys if told.rows[key]["at_once_if_stopped"]}
+    at_once = {key[0] for key in keys if told.rows[key]["expires_immediately_if_stopped"]}
     # The clock of the last one may have just run out.
     assert set(groups) & {"consumer-late", "streams-late", "chosen-late"} == (
         at_once - {"consumer-again"}

@@ -133,4 +133,4 @@ def test_counts_equal_what_was_done(apps: Any) -> None:
     assert [3, 3] == [table["rebalances"][protocol] for protocol in members]
     assert members["classic"][1] == 3
     assert table["complete"].all()
-    assert not table["hot"].any()
+    assert not table["commits_too_often"].any()

@@ -197,7 +197,7 @@ def test_a_hold_ends_when_its_time_is_over(
 ) -> None:
     """The keeper lets go by itself, and the audit log says that it did, when, and why."""
     one = holder(kind)
-    one.pause(2, terms=HoldTerms(hold_for=SHORT))
+    one.pause(2, terms=HoldTerms(pause_for=SHORT))
     until = one.record.note.until
     assert until
 

@@ -117,7 +117,7 @@ def test_a_pause_is_a_dry_run_until_told_otherwise() -> None:
 
     safe = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
     assert safe == {name: defaults[name] for name in safe}
-    assert defaults["hold_for"]
+    assert defaults["pause_for"]
 
 
 def test_past_a_poison_record(room: Room, eventually: Callable[..., Any]) -> None:

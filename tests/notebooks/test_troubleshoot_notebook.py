@@ -35,7 +35,7 @@ def troubleshoot(sandbox: Sandbox, tmp_path: Path) -> Troubleshoot:
     def run(group: str, **more: Any) -> tuple[RunResult, str]:
         given = {
             "group": group,
-            "look_for": "2s",
+            "sample_interval": "2s",
             "fleet_file": str(sandbox.fleet_file),
             "state": str(tmp_path / "state"),
             **more,
@@ -58,7 +58,7 @@ def test_a_stuck_partition_and_its_record(troubleshoot: Troubleshoot, cluster: C
     """It names the stuck partition, shows the record, and the commands that help can be run."""
     before = read_snapshot(cluster).groups
     eventually(lambda: stuck_for(cluster) > PATIENCE)
-    result, report = troubleshoot("fraud-check", patience=f"{PATIENCE.seconds}s")
+    result, report = troubleshoot("fraud-check", stuck_after=f"{PATIENCE.seconds}s")
 
     assert ("done", 1) == (result.status, result.counts["findings"]), result
     assert f"stuck: {SCOPE}" in result.summary

@@ -27,7 +27,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 READING: dict[int, tuple[dict[str, Any], str]] = {
     20: ({"groups": ["billing"]}, "invoices.draft"),
     80: ({}, "the audit log is intact"),
-    90: ({"group": "fraud-check", "look_for": "2s"}, str(POISON.topic)),
+    90: ({"group": "fraud-check", "sample_interval": "2s"}, str(POISON.topic)),
 }
 CHANGING: dict[int, dict[str, Any]] = {
     40: {"group": "fraud-check", "topics": [f"{POISON.topic}:{POISON.partition}"]},

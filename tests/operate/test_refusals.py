@@ -45,7 +45,7 @@ def test_an_approval_is_for_one_plan(desk: Desk, payments: str) -> None:
 @pytest.mark.parametrize("reason", ["", " \n", "..."])
 def test_a_reason_is_required(desk: Desk, payments: str, reason: str) -> None:
     """Nothing is changed without saying why."""
-    assert "no reason was given" in desk.refusal(desk.reset(payments), reason=reason).problem
+    assert "no reason given" in desk.refusal(desk.reset(payments), reason=reason).problem
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -104,7 +104,7 @@ def test_a_commit_that_the_deletion_of_a_group_does_not_know(
 
     refusal = desk.refusal(plan, "keeps-committing")
 
-    assert "committed since the plan was made" in refusal.problem
+    assert "new committed offset since the plan was made" in refusal.problem
 
 
 def test_a_consumer_without_membership_that_stands_still(
@@ -120,7 +120,7 @@ def test_a_consumer_without_membership_that_stands_still(
     refusal = desk.refusal(plan)
 
     assert "keeps-committing" in refusal.problem
-    assert "an assign() consumer is running" in refusal.problem
+    assert "running assign() consumer" in refusal.problem
 
 
 def test_a_consumer_without_membership_at_work(

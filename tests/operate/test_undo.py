@@ -116,9 +116,9 @@ def test_the_topic_was_made_anew(
 
     undo = desk.undo(read_undo_record(desk.state, done.run_id))
 
-    assert {"topic-made-anew": topic} == {f.rule: f.topic for f in undo.findings if f.topic}
-    assert "--override topic-made-anew" in str(desk.refusal(undo).hint)
-    assert desk.apply(undo, "topic-made-anew").is_done
+    assert {"topic-recreated": topic} == {f.rule: f.topic for f in undo.findings if f.topic}
+    assert "--override topic-recreated" in str(desk.refusal(undo).hint)
+    assert desk.apply(undo, "topic-recreated").is_done
     assert {group: {orders[0]: Position(7), orders[1]: Position(9)}} == desk.held(group)
 
 
@@ -134,7 +134,7 @@ def test_the_topic_was_made_anew_since_the_undo_was_planned(
     apps.delete_topic(topic)
     apps.create_topic(topic, partitions=2, records=20)
 
-    assert "topic-made-anew" in desk.refusal(undo).problem
+    assert "topic-recreated" in desk.refusal(undo).problem
     assert {} == desk.held(group)
 
 
@@ -153,4 +153,4 @@ def test_a_backup_of_a_topic_that_was_made_anew(
     other = plan_restore(desk.facts(group, topics=(topic,)), saved)
 
     assert () == same.findings
-    assert [topic] == [f.topic for f in other.findings if f.rule == "topic-made-anew"]
+    assert [topic] == [f.topic for f in other.findings if f.rule == "topic-recreated"]

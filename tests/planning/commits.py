@@ -12,8 +12,16 @@ from toolkit.planning.lag.lag import with_lag
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 
-WHOLE = ("committed", "highest", "log_start", "log_end", "last_stable", "earlier_end", "members")
-TIMES = ("committed_at", "expire_at", "highest_at", "empty_since", "earlier_at")
+WHOLE = (
+    "committed",
+    "max_committed",
+    "log_start",
+    "log_end",
+    "last_stable",
+    "earlier_end",
+    "members",
+)
+TIMES = ("committed_at", "expire_at", "max_committed_at", "empty_since", "earlier_at")
 FLAGS = ("subscribed", "pending", "held")
 FACTS: dict[str, Any] = {
     "cluster": "eu",
@@ -34,8 +42,8 @@ FACTS: dict[str, Any] = {
     "expire_at": None,
     "recent_at": None,
     "recent_offset": None,
-    "highest": None,
-    "highest_at": None,
+    "max_committed": None,
+    "max_committed_at": None,
     "log_start": 0,
     "log_end": None,
     "last_stable": None,
@@ -43,7 +51,7 @@ FACTS: dict[str, Any] = {
     "earlier_at": None,
     "earlier_end": None,
     "time_lag_s": None,
-    "time_lag_bound_s": None,
+    "time_lag_error_s": None,
     "held": None,
 }
 
@@ -63,8 +71,8 @@ def commits(*series: tuple[float, int]) -> dict[str, Any]:
         "committed_at": ago(series[-1][0]),
         "recent_at": [ago(age) for age, _ in series],
         "recent_offset": [offset for _, offset in series],
-        "highest": highest,
-        "highest_at": next(ago(age) for age, offset in series if offset == highest),
+        "max_committed": highest,
+        "max_committed_at": next(ago(age) for age, offset in series if offset == highest),
     }
 
 
@@ -89,6 +97,6 @@ def frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
         **dict.fromkeys(WHOLE, "Int64"),
         **dict.fromkeys(TIMES, "datetime64[ms, UTC]"),
         **dict.fromkeys(FLAGS, "boolean"),
-        **dict.fromkeys(("time_lag_s", "time_lag_bound_s"), "Float64"),
+        **dict.fromkeys(("time_lag_s", "time_lag_error_s"), "Float64"),
     }
     return with_lag(table.astype(types))

@@ -121,7 +121,7 @@ EXAMPLES = {
         case(policy=Policy(protected_groups=("f*", "gg", "G"))),
         ("g", None, None),
     ),
-    "reason-required": Example(case(reason=" \n"), "no reason was given", case(reason="x")),
+    "reason-required": Example(case(reason=" \n"), "no reason given", case(reason="x")),
     "stale-plan": Example(
         case(now=facts(), made=plan(made_at=NOON - 1.5 * HOUR)),
         "the plan was made 1.5 hours ago",
@@ -129,7 +129,7 @@ EXAMPLES = {
     ),
     "no-such-group": Example(
         case(replace(COPY, allows=frozenset({NEW_TOPICS}))),
-        "there is no such group, and none was to be made",
+        "group does not exist, and this plan may not create it",
         case(COPY),
         ("new", None, None),
     ),
@@ -161,9 +161,9 @@ EXAMPLES = {
         case(now=facts(commits=(commit(10),))),
         ("g", "orders", 0),
     ),
-    "topic-made-anew": Example(
+    "topic-recreated": Example(
         case(plan(step(change()), topic_ids={"orders": "id1"}), facts(topic_ids={"orders": "id2"})),
-        "the topic was deleted and made anew since the plan was made",
+        "topic was deleted and re-created since the plan was made",
         case(
             plan(step(change()), topic_ids={"orders": "id1"}),
             facts(topic_ids={"orders": "id1", "bills": "id3"}),
@@ -172,8 +172,8 @@ EXAMPLES = {
     ),
     "keeps-committing": Example(
         case(now=facts(commits=(commit(age=5),))),
-        "it has no members, yet somebody committed for it at 11:59:55 UTC, after the plan was "
-        "made: if an assign() consumer is running, it would write over the change",
+        "group has no members, but a client committed at 11:59:55 UTC, after the plan was made. "
+        "A running assign() consumer would overwrite the change",
         case(now=facts(commits=(commit(age=3600),))),
         ("g", None, None),
     ),
@@ -188,34 +188,33 @@ EXAMPLES = {
             plan(step(change(None, 0, BILLS))),
             facts(commits=(commit(), commit(at=BILLS, group="another"))),
         ),
-        "the group never committed this topic",
+        "the group has never committed offsets for this topic",
         case(plan(step(change(None, 0, OTHERS)))),
         ("g", "bills", None),
     ),
     "skips-unread-records": Example(
         # The ten of OTHERS, of which it has read nothing, are counted from the log start.
         case(plan(step(change(after=12), change(None, 10, OTHERS)))),
-        "12 records that it has not read would be skipped",
+        "12 unread records would be skipped",
         case(plan(step(change(after=9)))),
         ("g", None, None),
     ),
     "before-log-start": Example(
         case(plan(step(change(after=21)))),
-        "21 is not in the log, which has 0 to 20",
+        "offset 21 is out of range; the log is 0 to 20",
         case(plan(step(change(after=20)))),
         ("g", "orders", 0),
     ),
     "last-offsets": Example(
         case(DELETION),
-        "these are all its committed offsets: it would start where its consumers' "
-        "auto.offset.reset says",
+        "these are the group's last committed offsets; afterwards its consumers start according "
+        "to auto.offset.reset",
         case(DELETION, facts(commits=TWO_COMMITS)),
         ("g", None, None),
     ),
     "hidden-offsets": Example(
         case(DELETION_OF_GROUP, facts(problems=(Problem("commit times", "may not be read"),))),
-        "cannot be judged without knowing: whether the offsets shown are all there are: may not be "
-        "read",
+        "check not possible, unknown: whether all committed offsets are shown: may not be read",
         case(DELETION_OF_GROUP, facts()),
         (None, None, None),
     ),
@@ -309,9 +308,9 @@ EXAMPLES = {
         ("g", None, None),
     ),
     "hold-too-long": Example(
-        hold(held.group(), hold_for=30 * DAY),
+        hold(held.group(), pause_for=30 * DAY),
         "a pause of a KIP-848 group can last at most 24 d 20 h",
-        hold(held.group(), hold_for=24 * DAY),
+        hold(held.group(), pause_for=24 * DAY),
         ("g", None, None),
     ),
     "retention": Example(

@@ -25,12 +25,12 @@ HOUR_S = 3600
 LONG = {"retention_s": 24 * HOUR_S, "check_interval_s": 600}
 
 
-def draw(*rows: dict[str, Any], within_s: float = 48 * HOUR_S, most: int = 30) -> None:
+def draw(*rows: dict[str, Any], within_s: float = 48 * HOUR_S, top_n: int = 30) -> None:
     """Show the timeline of some offsets, as of an hour after the first instant."""
     now = T0 + timedelta(hours=1)
     numbered = [{"partition": number, **LONG, **row} for number, row in enumerate(rows)]
     found = expiring(with_expiry(frame(*numbered), now=now), now=now, within_s=within_s)
-    show_expiry_timeline(found, now=now, most=most)
+    show_expiry_timeline(found, now=now, top_n=top_n)
 
 
 def figure(shown: Shown) -> dict[str, Any]:
@@ -94,7 +94,7 @@ NOW = "2026-03-01 01:00:00"
 
 def test_the_first_groups_are_shown_and_the_rest_counted(shown: Shown) -> None:
     """Groups that lose something first are on top, and the title says how many are left out."""
-    draw(*({"group": f"g{n}", "committed_at": 10 * HOUR_S - n * HOUR_S} for n in range(5)), most=2)
+    draw(*({"group": f"g{n}", "committed_at": 10 * HOUR_S - n * HOUR_S} for n in range(5)), top_n=2)
 
     layout = figure(shown)["layout"]
     assert ["g4 · eu", "g3 · eu"] == layout["yaxis"]["categoryarray"]

@@ -54,7 +54,7 @@ def test_the_heat_map_has_the_groups_and_topics_with_most_lag(shown: Shown) -> N
             "lag": pd.array([5, 7, 100, 0, 1, None], "Int64"),
         }
     )
-    show_lag_heat_map(rows, most=3)
+    show_lag_heat_map(rows, top_n=3)
 
     (trace,) = figure(shown)["data"]
     assert ["late · eu", "slow · eu"] == trace["y"][:2]
@@ -93,7 +93,7 @@ def test_the_history_shows_the_groups_that_are_worst_now(shown: Shown) -> None:
     )
     show_lag_history(rows[rows["taken_at"] == T0])
     assert [] == shown
-    show_lag_history(rows, most=1)
+    show_lag_history(rows, top_n=1)
 
     (trace,) = figure(shown)["data"]
     assert "a · eu" == trace["name"]

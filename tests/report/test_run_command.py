@@ -16,7 +16,7 @@ PARAMETERS = """\
 cluster: str = "eu"  # where
 groups: list[str] = []  # which
 value: str = ""  # what
-hold_for: str = "30m"  # how long
+pause_for: str = "30m"  # how long
 count: int = 0  # how many
 dry_run: bool = True  # or not
 """
@@ -48,9 +48,9 @@ def test_the_command_means_the_values(
 
 def test_what_is_empty_is_the_default_and_none_is_an_empty_text() -> None:
     """Nothing is written for an empty value; a default that is not empty is replaced by None."""
-    call = NotebookCall("40", {"groups": [], "value": "", "hold_for": None})
+    call = NotebookCall("40", {"groups": [], "value": "", "pause_for": None})
 
-    assert "offsetbook run 40 -p cluster=eu -p hold_for=" == run_command(
+    assert "offsetbook run 40 -p cluster=eu -p pause_for=" == run_command(
         call, {"cluster": "eu", "state": ""}
     )
 

@@ -80,7 +80,15 @@ def test_the_numbers_are_those_of_a_snapshot_also_beside_a_cluster_that_is_down(
     pd.testing.assert_frame_equal(
         quiet.rows(expected, columns), quiet.rows(found.partitions, columns), check_dtype=False
     )
-    by_group = ["cluster", "group", "lag", "lost", "partitions", "without_lag", "worst_lag"]
+    by_group = [
+        "cluster",
+        "group",
+        "lag",
+        "lost",
+        "partitions",
+        "unknown_lag_partitions",
+        "worst_lag",
+    ]
     pd.testing.assert_frame_equal(
         quiet.rows(lag_by_group(expected), by_group),
         quiet.rows(found.groups, by_group),

@@ -307,7 +307,7 @@ def test_what_compaction_takes_away_between_two_readings_is_not_missed(
             assert {n for n in row["recent_record"] if n >= first} <= {
                 *stepped[key]["recent_record"]
             }
-            assert stepped[key]["highest"] >= row["highest"]
+            assert stepped[key]["max_committed"] >= row["max_committed"]
 
 
 def test_a_reading_that_comes_too_late_for_tombstones_begins_anew(

@@ -199,8 +199,8 @@ def shows(group: Acting, commits: pd.DataFrame) -> bool:
         return len(offsets) == SERIES and offsets[0] == offsets[-1]
     if group.behaviour == "rewound":
         # The drop is so long ago that the series does not show it any more.
-        return offsets[0] < offsets[-1] < commit.highest and len(offsets) == SERIES == len(
-            [one for one in offsets if one < commit.highest]
+        return offsets[0] < offsets[-1] < commit.max_committed and len(offsets) == SERIES == len(
+            [one for one in offsets if one < commit.max_committed]
         )
     return silent_s > SILENT_S
 

@@ -55,7 +55,7 @@ def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
     action.button.click()
     assert "stopping" in action.in_words()
     assert action.wait(10)
-    assert "stopped by the cancel button" == action.result
+    assert "cancelled by the user" == action.result
     assert "none" == action.button.layout.display
 
 

@@ -109,7 +109,7 @@ def test_there_is_no_choice_where_there_is_one_topic() -> None:
     assert several.choice in several.view.children
     nothing = lag_chart(PARTITIONS.assign(lag=pd.array([0, 0, 0, None], "Int64")))
     assert nothing.view
-    assert "No records are known to wait." in json.dumps(nothing.output.outputs)
+    assert "No known lag." in json.dumps(nothing.output.outputs)
 
 
 def test_when_the_offsets_of_one_group_expire() -> None:
@@ -143,9 +143,7 @@ def test_nothing_expires(monkeypatch: pytest.MonkeyPatch) -> None:
     found = forecast({"group": "kept", **CLASSIC, **READS})
     bundle = expiry_timeline(found, now=NOW)._repr_mimebundle_()
     assert {"text/html", "text/plain"} == set(bundle)
-    assert (
-        "No committed offset expires within the time that is looked ahead." in bundle["text/html"]
-    )
+    assert "No committed offset expires within the forecast period." in bundle["text/html"]
 
 
 def test_a_report_draws_the_timeline_itself(monkeypatch: pytest.MonkeyPatch) -> None:

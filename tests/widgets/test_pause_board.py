@@ -22,10 +22,10 @@ def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
         "lag": pd.array([5] * len(states), "Int64"),
         "committed": pd.array([1] * len(states), "Int64"),
         "owner": HOSTILE,
-        "stands_still": False,
-        "who": [HOSTILE if state == "held" else None for state in states],
+        "no_progress": False,
+        "paused_by": [HOSTILE if state == "held" else None for state in states],
         "host": None,
-        "until": pd.Timestamp("2026-11-22T10:00:00Z"),
+        "paused_until": pd.Timestamp("2026-11-22T10:00:00Z"),
         "reason": f"because of {HOSTILE}",
     }
     return pd.DataFrame(rows | columns)

@@ -1,7 +1,7 @@
 """
 The command line: one file per noun, loaded only when its command is called.
 
-Tables and data go to stdout, words to stderr. Exit codes: 0 done or nothing to do, 1 failed,
+Tables and data go to stdout, messages to stderr. Exit codes: 0 done or nothing to do, 1 failed,
 2 usage, 3 blocked by a guard-rail or missing approval, 4 partly done.
 """
 
@@ -19,7 +19,7 @@ from toolkit.kafka_io.client.shared_connections import SharedConnections
 
 # name: (module, one line of help). The help stands here so that --help imports nothing else.
 COMMANDS = {
-    "sandbox": ("sandbox", "Start, stop and show real Kafka on loopback, one group per problem."),
+    "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
     "demo": ("demo", "Two sandbox clusters, two notebooks, findings and reports."),
     "clusters": (
         "inspect.clusters",
@@ -29,7 +29,7 @@ COMMANDS = {
     "lag": ("inspect.lag", "Show how far groups are behind, per partition or per group."),
     "fleet-lag": (
         "inspect.fleet_lag",
-        "Lag, status, trend and expiry of many clusters, with history.",
+        "Show lag, status, trend and expiry across clusters, with history.",
     ),
     "fleet-history": ("inspect.fleet_history", "List, compact and expire what fleet-lag has kept."),
     "peek": ("inspect.peek", "Show the records around a group's committed offsets."),
@@ -37,25 +37,28 @@ COMMANDS = {
         "inspect.unsubscribed",
         "Find committed offsets that no member subscribes to.",
     ),
-    "reset": ("changes.reset", "Move the committed offsets of idle groups."),
+    "reset": ("changes.reset", "Reset the committed offsets of empty groups."),
     "move": ("changes.move", "Move the committed offsets of a live group."),
     "pause": ("changes.pause", "Keep partitions of a live group from its members (KIP-1249)."),
-    "resume": ("changes.resume", "Give paused partitions back."),
+    "resume": ("changes.resume", "Resume paused partitions."),
     "paused-partitions": (
         "inspect.paused_partitions",
-        "Show what is paused, by whom and until when.",
+        "List paused partitions: who paused them, and until when.",
     ),
     "delete-offsets": ("changes.delete_offsets", "Delete committed offsets (KIP-496)."),
-    "delete-groups": ("changes.delete_groups", "Delete idle groups (KIP-229)."),
+    "delete-groups": ("changes.delete_groups", "Delete empty groups (KIP-229)."),
     "copy": ("changes.copy", "Copy a group's offsets to a new or idle group."),
-    "rename": ("changes.rename", "Copy a group's offsets to a new name and delete the old one."),
-    "export": ("inspect.export", "Save groups' offsets as JSON or CSV."),
-    "restore": ("changes.restore", "Put saved offsets back."),
+    "rename": (
+        "changes.rename",
+        "Rename an empty group: copy its offsets, then delete the old group.",
+    ),
+    "export": ("inspect.export", "Export committed offsets as JSON or CSV."),
+    "restore": ("changes.restore", "Restore exported offsets."),
     "rescue": ("changes.rescue", "Keep committed offsets from expiring."),
     "plan": ("changes.plan", "Write any of these changes to a plan file instead, for review."),
     "apply": ("changes.apply", "Apply a plan file that was approved."),
-    "undo": ("changes.undo", "Put back what a run changed."),
-    "audit": ("inspect.audit", "Who changed what, when and why; verify the log."),
+    "undo": ("changes.undo", "Undo a run."),
+    "audit": ("inspect.audit", "Show and verify the audit log."),
     "consumer-groups": ("consumer_groups", "Kafka's own tool's flags, with our safeguards."),
     "run": ("notebooks.run", "Run a runbook, or a notebook, headlessly and leave an HTML report."),
     "runbooks": ("notebooks.runbooks", "List the runbooks and check their pages."),
@@ -90,7 +93,7 @@ class LazyGroup(click.Group):
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """
-    Look at Kafka consumer groups, plan changes, and apply them safely.
+    Inspect Kafka consumer groups; plan, apply and undo changes to them.
 
     Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
     """

@@ -53,7 +53,12 @@ APPROVAL = (
         "--dry-run", is_flag=True, help="Show the plan and change nothing on the cluster."
     ),
     click.option("--approve", metavar="FINGERPRINT", help="Apply the plan with this fingerprint."),
-    click.option("--reason", metavar="TEXT", default="", help="Why; it goes into the audit log."),
+    click.option(
+        "--reason",
+        metavar="TEXT",
+        default="",
+        help="Reason for the change, written to the audit log.",
+    ),
     click.option(
         "--override",
         "overrides",

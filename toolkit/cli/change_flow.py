@@ -1,4 +1,4 @@
-"""What every changing command does with its plan: show it, ask, apply, and tell the outcome."""
+"""Shared flow of changing commands: show the plan, get approval, apply, print the result."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _finding_line(finding: Finding) -> str:
 def tell_blocked(decision: Decision) -> None:
     """Say which rules stop a plan, and how to go on where all of them may be overridden."""
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
-    way_on = f". Try: if that is meant, {rules}" if rules else ""
+    way_on = f". Try: if this is intended, add {rules}" if rules else ""
     click.echo(f"{decision.said}{way_on}", err=True)
 
 
@@ -170,8 +170,8 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
         raise Blocked(decision.said, hint="look at the plan again and approve what it is now")
     if not is_reason(reason):
         if not has_terminal():
-            raise Blocked("no reason was given: nothing was changed", hint="add --reason TEXT")
-        reason = click.prompt("Why (goes into the audit log)", err=True)
+            raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
+        reason = click.prompt("Reason (for the audit log)", err=True)
     return decision.approved_by_hand(reason)
 
 
@@ -180,7 +180,7 @@ def _ask_for_name(plan: Plan) -> None:
     if not has_terminal():
         raise Blocked(
             "not approved: nothing was changed",
-            hint=f"--approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
+            hint=f"add --approve {plan.fingerprint} --reason TEXT, or --dry-run to only look",
         )
     groups = plan.group_ids
     shown = printable(groups[0] if len(groups) == 1 else f"{len(groups)} groups")
@@ -203,7 +203,10 @@ def write_plan_file(change: PlannedChange, asked: CommandTarget, *, out: Path | 
     click.echo(f"nothing was changed; the plan is in {path}", err=True)
     decision = change.decide()
     if decision.blocked_by and not decision.overrides_offered:
-        click.echo(f"it cannot be applied as it is: {', '.join(decision.blocked_by)}", err=True)
+        click.echo(
+            f"this plan cannot be applied; not overridable: {', '.join(decision.blocked_by)}",
+            err=True,
+        )
         return
     overrides = "".join(f" --override {rule}" for rule in decision.overrides_offered)
     words = f"offsetbook apply {path} --approve {change.fingerprint}{overrides} --reason TEXT"

@@ -27,7 +27,7 @@ def hold(decision: Decision, asked: CommandTarget, *, detach: bool) -> int:
         if code := tell(outcome, asked):
             return code
         if not ties:
-            click.echo("added to what is held in the background already", err=True)
+            click.echo("added to the existing background pause", err=True)
             return 0
         # A lost terminal ends this command, and not the hold.
         for tie in ties:
@@ -45,7 +45,7 @@ def _stay(planned: CheckedPlan) -> int:
     from toolkit.operate.keeper_handle import follow
     from toolkit.storage.hold_files import HoldStatus
 
-    click.echo("held; Ctrl-C ends that, or leaves it to the background", err=True)
+    click.echo("paused; press Ctrl-C to resume, or to continue in the background", err=True)
     words = ""
     for record in follow(_hold_file(planned)):
         if record.words != words and record.status is HoldStatus.HELD and words:
@@ -67,18 +67,18 @@ def _wants_to_keep() -> bool:
         return False
     choices = click.Choice(["keep", "resume"])
     try:
-        words = "\nKeep holding in the background, or resume now"
+        words = "\nKeep paused in the background, or resume now?"
         return bool(click.prompt(words, type=choices, default="resume", err=True) == "keep")
     except click.Abort:
         return False
 
 
 def _tell_background(plan: Plan) -> int:
-    """Say that a hold goes on in the background, and how it is ended."""
+    """Report that the pause continues in the background, and how to resume."""
     for group_id in plan.group_ids:
         click.echo(
-            f"held in the background {_how_long(plan)}; 'offsetbook resume --cluster "
-            f"{plan.cluster} --group {printable(group_id)}' ends that",
+            f"paused in the background {_how_long(plan)}; to resume: 'offsetbook resume --cluster "
+            f"{plan.cluster} --group {printable(group_id)}'",
             err=True,
         )
     return 0
@@ -99,7 +99,7 @@ def _resume(planned: CheckedPlan, asked: CommandTarget) -> int:
     scopes = [str(scope) for scope in scopes_of(c.partition for _, c in planned.plan.changes)]
     back = resume(planned.access, group_id, scopes, own=True)
     if not back.plan.steps:
-        click.echo("nothing is held any more", err=True)
+        click.echo("nothing is paused any more", err=True)
         return 0
     return tell(apply_decided(back.decide().approved_by_hand(CTRL_C), asked), asked)
 

@@ -39,21 +39,21 @@ CLUSTERS: Option = click.option(
 CLUSTER: Option = click.option(
     "--cluster",
     metavar="NAME",
-    help="The cluster, by name or HOST:PORT; may be left out where there is only one.",
+    help="Cluster name or HOST:PORT. Optional if the fleet file has only one.",
 )
 OUTPUT: Option = click.option(
     "--output",
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="How to write the result to stdout.",
+    help="Output format.",
 )
 QUIET: Option = click.option("--quiet", is_flag=True, help="No progress and no summary on stderr.")
 
 
 def groups_option(default: str = "") -> Option:
     """Return --group, which takes names and patterns; `default` says what none means."""
-    text = f"A group's name or a pattern such as 'pay*'; repeatable.{default}"
+    text = f"Group name or pattern such as 'pay*'; repeatable.{default}"
     return click.option("--group", "groups", multiple=True, metavar="NAME", help=text)
 
 

@@ -20,7 +20,7 @@ _state_dir = click.option(
     envvar="OFFSETBOOK_SANDBOX",
     default=".sandbox",
     show_default=True,
-    help="Where its data, logs and fleet.yaml are; also $OFFSETBOOK_SANDBOX.",
+    help="Directory for data, logs and fleet.yaml. Environment: $OFFSETBOOK_SANDBOX.",
 )
 
 
@@ -32,13 +32,13 @@ def command() -> None:
 @command.command()
 @click.option("--cluster", "names", multiple=True, metavar="NAME", help="Default: eu and us.")
 @click.option("--version", default="4.3.1", show_default=True, help="Of Apache Kafka.")
-@click.option("--no-seed", is_flag=True, help="Leave the clusters empty.")
+@click.option("--no-seed", is_flag=True, help="Do not create topics, groups and applications.")
 @_output
 @_state_dir
 def up(
     names: tuple[str, ...], version: str, *, no_seed: bool, output: str, state_dir: Path
 ) -> None:
-    """Start and seed the clusters; what runs already is left alone."""
+    """Start and seed the clusters. Running clusters are not touched."""
     from toolkit.sandbox.fleet import NAMES, Sandbox
 
     sandbox = Sandbox(state_dir, version=version)
@@ -50,7 +50,7 @@ def up(
 @command.command()
 @_state_dir
 def down(state_dir: Path) -> None:
-    """Stop all brokers and applications; their data stays."""
+    """Stop all brokers and applications. Data is kept."""
     from toolkit.sandbox.fleet import Sandbox
 
     ended = Sandbox(state_dir).down(on_step=_say)
@@ -59,11 +59,13 @@ def down(state_dir: Path) -> None:
 
 
 @command.command()
-@click.option("--groups", "by_group", is_flag=True, help="What is wrong with each seeded group.")
+@click.option(
+    "--groups", "by_group", is_flag=True, help="Also list the seeded groups and their problems."
+)
 @_output
 @_state_dir
 def status(*, by_group: bool, output: str, state_dir: Path) -> None:
-    """Show which clusters run and whether every seeded problem can be seen."""
+    """Show running clusters, and whether every seeded problem is visible."""
     from toolkit.sandbox.fleet import Sandbox
 
     _print_status(Sandbox(state_dir), by_group=by_group, output=output)

@@ -76,19 +76,18 @@ class AuditReport:
 
     @property
     def unfinished(self) -> pd.DataFrame:
-        """The runs without an outcome: cut off, or still going on."""
+        """The runs without an outcome: interrupted or still running."""
         ids = {entry.run.run_id for entry in unfinished(self.state)}
         return self.runs[self.runs["run"].isin(ids)]
 
     @property
     def summary(self) -> str:
         """The finding in one sentence."""
-        flaws = counted(len(self.flaws), "flaw")
-        intact = "intact" if self.is_intact else f"not as it was written: {flaws}"
+        damage = f"damaged: {counted(len(self.flaws), 'flaw')}"
         return (
-            f"Runs: {len(self.runs)}, with {len(self.changes)} changes; without an outcome: "
-            f"{len(self.unfinished)}; with overrides: {len(self.overridden)}; the audit log is "
-            f"{intact}."
+            f"{counted(len(self.runs), 'run')}, {counted(len(self.changes), 'change')}; "
+            f"{len(self.unfinished)} interrupted, {len(self.overridden)} with overrides; "
+            f"audit log {'intact' if self.is_intact else damage}."
         )
 
     @property
@@ -97,19 +96,19 @@ class AuditReport:
         return self.runs[self.runs["overrides"] != ""]
 
     def show_integrity(self) -> None:
-        """Show which lines are not as they were written, and which a killed writer left."""
+        """Show which lines are damaged, and which a killed process left."""
         from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415 - pandas
 
         show_problems(
             [{"what": "audit log", "why": flaw} for flaw in self.flaws],
-            caption_text="The audit log is not as it was written",
-            empty_text="The audit log is as it was written: each line follows the one before it.",
+            caption_text="Audit log damaged",
+            empty_text="Audit log intact: the hash of every line matches.",
         )
         if self.harmless_flaws:
             import pandas as pd  # noqa: PLC0415
 
             lines = pd.DataFrame({"line": list(self.harmless_flaws)})
-            show_table(lines, caption_text="Left by a writer that was killed; no entry is lost")
+            show_table(lines, caption_text="Left by a process that was killed; no entry is lost")
 
     def show_runs(self) -> None:
         """Show the runs, those without an outcome, and those with overridden rules."""
@@ -119,7 +118,7 @@ class AuditReport:
         show_table(
             self.runs[[*told, "result"]],
             caption_text="Runs",
-            empty_text="The audit log has no such run.",
+            empty_text="No matching runs.",
         )
         show_table(
             self.unfinished[[*told, "host"]],
@@ -133,7 +132,7 @@ class AuditReport:
         )
 
     def show_changes(self) -> None:
-        """Show each committed offset that was to be changed, and what was read back."""
+        """Show each planned change of a committed offset, and what was read back."""
         from toolkit.report.tables import show_table  # noqa: PLC0415 - pandas
 
         show_table(
@@ -152,7 +151,7 @@ class AuditReport:
         return f"{self.summary}\n{self.runs.to_string(index=False, max_rows=20)}"
 
     def _ipython_display_(self) -> None:
-        """Show whether the log is intact, its runs and their changes."""
+        """Show the integrity of the log, its runs and their changes."""
         self.show_integrity()
         self.show_runs()
         self.show_changes()

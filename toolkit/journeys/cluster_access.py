@@ -125,7 +125,7 @@ def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:
         return cluster_at(name, fleet_file)
     fleet = load_fleet(fleet_file)
     if not name and len(fleet) > 1:
-        raise UsageError("which cluster is meant?", hint=f"name one of: {', '.join(fleet)}")
+        raise UsageError("no cluster selected", hint=f"name one of: {', '.join(fleet)}")
     return choose_clusters(fleet, [name] if name else [])[0]
 
 

@@ -40,9 +40,9 @@ class ExpiryReport:
         """The finding in one sentence."""
         return (
             f"{len(self.found.rows)} offsets of {len(self.groups)} groups expire within "
-            f"{self.within}, {len(self.found.at_risk)} more would if their group stopped; "
-            f"{len(self.unknown)} without a forecast, {len(self.fleet.frames.problems)} things not "
-            "read."
+            f"{self.within}; {len(self.found.at_risk)} more are at risk if their group stops; "
+            f"{len(self.unknown)} without a forecast; "
+            f"{len(self.fleet.frames.problems)} read errors."
         )
 
     def conclude(self) -> None:
@@ -51,17 +51,17 @@ class ExpiryReport:
         findings = len(found.rows) + len(found.at_risk)
         conclude(self.summary, findings=findings, problems=len(problems))
 
-    def show_timeline(self, *, most: int = 30) -> None:
+    def show_timeline(self, *, top_n: int = 30) -> None:
         """Show when the offsets of each group expire."""
-        show_expiry_timeline(self.found, now=self.fleet.taken_at, most=most)
+        show_expiry_timeline(self.found, now=self.fleet.taken_at, top_n=top_n)
 
     def show_expiring(self) -> None:
-        """Show the groups that lose offsets, and every such offset."""
+        """Show the groups with expiring offsets, and every such offset."""
         nothing = f"No committed offset expires within {self.within}."
         columns = ["cluster", "group", "type", "state", "expiring", "first_at", "last_at", "why"]
         show_table(
             self.groups[[*columns, "confidence"]],
-            caption_text=f"Groups that lose offsets within {self.within}",
+            caption_text=f"Groups with offsets that expire within {self.within}",
             empty_text=nothing,
         )
         names = {"expiry_why": "why", "expiry_confidence": "confidence"}
@@ -74,11 +74,11 @@ class ExpiryReport:
 
     def show_at_risk(self) -> None:
         """Show the offsets that only the members of their group keep."""
-        told = ["committed_at", "expires_if_stopped_at", "at_once_if_stopped"]
+        told = ["committed_at", "expires_if_stopped_at", "expires_immediately_if_stopped"]
         show_table(
             self.found.at_risk[[*PLACE, *told]],
-            caption_text=f"Offsets that would go within {self.within} if their group stopped now",
-            empty_text="No live group has an offset that only its members keep.",
+            caption_text=f"Offsets that expire within {self.within} if their group stops now",
+            empty_text="No offsets at risk.",
         )
 
     def show_unknown(self) -> None:
@@ -86,7 +86,7 @@ class ExpiryReport:
         show_table(
             self.unknown[[*PLACE, "type", "state", "expiry_why"]],
             caption_text="Offsets without a forecast",
-            empty_text="There is a forecast for every committed offset.",
+            empty_text="Every committed offset has a forecast.",
         )
 
     def __repr__(self) -> str:

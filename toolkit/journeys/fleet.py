@@ -44,7 +44,7 @@ class FleetReport:
 
     @property
     def unhealthy(self) -> pd.DataFrame:
-        """The groups that are ERR or WARN, and those whose status is not known."""
+        """The groups that are ERR or WARN, or have an unknown status."""
         groups = self.frames.groups
         return groups[groups["status"].isin(["ERR", "WARN"]) | groups["status"].isna()]
 
@@ -60,13 +60,14 @@ class FleetReport:
         groups, leftovers = self.frames.groups, self.frames.leftovers
         return (
             f"{len(self.clusters)} clusters, {len(groups)} groups with commits, "
-            f"{groups['lag'].sum():,} records of lag, {groups['lost'].sum():,} lost; "
-            f"{len(self.unhealthy)} groups not well, {len(self.out_of_range)} offsets out of "
-            f"range, {len(leftovers)} leftovers, {len(self.frames.problems)} things not read."
+            f"{groups['lag'].sum():,} records of lag, {groups['lost'].sum():,} lost records; "
+            f"{len(self.unhealthy)} unhealthy or unknown groups, "
+            f"{len(self.out_of_range)} out-of-range offsets, {len(leftovers)} unused offsets or "
+            f"groups, {len(self.frames.problems)} read errors."
         )
 
     def show_problems(self) -> None:
-        """Show what could not be read."""
+        """Show read errors."""
         show_problems(self.frames.problems)
 
     def conclude(self) -> None:
@@ -75,49 +76,55 @@ class FleetReport:
         conclude(self.summary, findings=found, problems=len(self.frames.problems))
 
     def show_health(self) -> None:
-        """Show how many groups are OK, WARN and ERR, and those that are not well."""
+        """Show how many groups are OK, WARN and ERR, and the unhealthy ones."""
         show_status_chart(self.frames.groups)
-        told = ["status", "because", "status_why", "member_state", "trend", "lag"]
+        told = ["status", "worst_status", "status_why", "member_state", "trend", "lag"]
         show_table(
             self.unhealthy[[*NAMES, *told, "time_lag_s", "worst_topic", "worst_partition"]],
-            caption_text="Groups that are not well",
-            empty_text="Every group is well.",
+            caption_text="Unhealthy or unknown groups",
+            empty_text="No unhealthy groups.",
         )
 
-    def show_lag(self, *, most: int = 20) -> None:
+    def show_lag(self, *, top_n: int = 20) -> None:
         """Show the groups and topics with the most lag, in records and in time, and its history."""
-        show_lag_chart(self.frames.groups, most=most)
-        show_lag_heat_map(self.frames.partitions, most=most)
+        show_lag_chart(self.frames.groups, top_n=top_n)
+        show_lag_heat_map(self.frames.partitions, top_n=top_n)
         show_time_lag_chart(self.frames.partitions)
         if self.history is not None:
-            show_lag_history(self.history, most=HISTORY_LINES)
+            show_lag_history(self.history, top_n=HISTORY_LINES)
         told = ["type", "state", "status", "trend", "lag", "time_lag_s", "lost"]
         show_table(
-            self.frames.groups[[*NAMES, *told, "partitions", "without_lag", "next_expiry_at"]],
+            self.frames.groups[
+                [*NAMES, *told, "partitions", "unknown_lag_partitions", "next_expiry_at"]
+            ],
             caption_text="Lag by group",
             empty_text="No group has committed offsets.",
         )
 
     def show_out_of_range(self) -> None:
-        """Show the committed offsets that are outside their log."""
+        """Show the committed offsets outside their log."""
         told = ["topic", "partition", "committed", "log_start", "log_end", "lost", "position"]
         show_table(
             self.out_of_range[[*NAMES, *told]],
-            caption_text="Out of range",
-            empty_text="Every offset is within its log.",
+            caption_text="Out-of-range offsets",
+            empty_text="All committed offsets are in range.",
         )
 
     def show_leftovers(self) -> None:
-        """Show offsets of topics that nobody subscribes to or that are gone, and unused groups."""
+        """Show unsubscribed offsets, offsets of deleted topics, and unused groups."""
         frame = self.frames.leftovers
-        show_table(frame, caption_text="Leftovers", empty_text="Nothing is left over.")
+        show_table(
+            frame,
+            caption_text="Unused offsets and groups",
+            empty_text="No unused offsets or groups.",
+        )
 
     def show_activity(self) -> None:
-        """Show what each group wrote to the offsets topic lately."""
+        """Show recent writes of each group to the offsets topic."""
         show_table(
             self.frames.activity,
-            caption_text="Activity by group",
-            empty_text="No group has written anything lately.",
+            caption_text="Commit activity by group",
+            empty_text="No recent commit activity.",
         )
 
     def __repr__(self) -> str:
@@ -125,7 +132,7 @@ class FleetReport:
         return f"{self.summary}\n{self.frames.groups.to_string(index=False, max_rows=20)}"
 
     def _ipython_display_(self) -> None:
-        """Show what was not read, health and lag."""
+        """Show read errors, health and lag."""
         self.show_problems()
         self.show_health()
         self.show_lag()

@@ -1,4 +1,4 @@
-"""How far behind every group of a cluster is."""
+"""Lag of every group of a cluster."""
 
 from __future__ import annotations
 
@@ -33,22 +33,20 @@ class LagReport:
         return str(self.by_group.to_string(index=False, max_rows=20))
 
     def _ipython_display_(self) -> None:
-        """Show what was not read, and the groups that are most behind."""
+        """Show read errors, and the groups with the largest lag."""
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_lag_chart(self.by_group)
-        show_table(
-            self.by_group, caption_text="Lag by group", empty_text="There is no committed offset."
-        )
+        show_table(self.by_group, caption_text="Lag by group", empty_text="No committed offsets.")
 
 
 def lag(
     access: ClusterAccess, groups: Sequence[str] = (), *, commit_times: bool = False
 ) -> LagReport:
     """
-    Read how far behind groups are, by names and shell patterns, or all of them.
+    Read the lag of groups, by name and shell pattern, or of all groups.
 
-    A group without a known lag has none, which is not 0. Raises ClusterUnreachable; what else could
-    not be read is a row in `facts.problems`.
+    Unknown lag is null, not 0. Raises ClusterUnreachable; other read errors are rows in
+    `facts.problems`.
     """
     facts = read_snapshot(
         access.cluster, groups=groups, commit_times=commit_times, on_progress=access.on_progress

@@ -36,7 +36,7 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     """
     (name, *more) = [group] if isinstance(group, str) else [*group] or [""]
     if more or not name:
-        raise UsageError("a move is of exactly one live group", hint="name one group")
+        raise UsageError("a live move needs exactly one group", hint="name one group")
     terms = HoldTerms.read(prefer)
     parse_topics(topics)  # before anything is read
     where = resolve_target(access, to)

@@ -24,22 +24,27 @@ def pause(
     group: str,
     topics: Sequence[str] | None,
     *,
-    hold_for: str = "",
+    pause_for: str = "",
     prefer: str = "",
 ) -> PlannedChange:
     """
     Plan to keep partitions of a live group from its members until they are resumed.
 
     `topics` are scopes (`TOPIC` or `TOPIC:0,1`); None means that nothing is chosen yet, and plans
-    nothing. `hold_for` is how long at most, such as "30m"; `prefer` is how partitions are captured:
-    lossless, quiet or fast. A hold whose keeper died is continued while the broker still withholds
-    its partitions. Raises UsageError and ClusterUnreachable.
+    nothing. `pause_for` is how long at most, such as "30m"; `prefer` is how partitions are
+    captured: lossless, quiet or fast. A hold whose keeper died is continued while the broker still
+    withholds its partitions. Raises UsageError and ClusterUnreachable.
     """
     if not group:
         raise UsageError("no group is named", hint="name one live group")
-    terms = HoldTerms.read(prefer, hold_for)
+    terms = HoldTerms.read(prefer, pause_for)
     parse_topics(topics or ())  # before anything is read
-    asked = {"group": group, "topics": topics or (), "prefer": prefer, "hold_for": hold_for or None}
+    asked = {
+        "group": group,
+        "topics": topics or (),
+        "prefer": prefer,
+        "pause_for": pause_for or None,
+    }
     call = NotebookCall("40_pause_partitions", asked)
     if topics is None:
         facts = read_facts(access, [escape(group)])

@@ -32,8 +32,8 @@ def show_paused(rows: pd.DataFrame) -> None:
     """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
     show_table(
         rows.drop(columns="cluster"),
-        caption_text="Paused now, as the brokers report it",
-        empty_text="Nothing is paused now.",
+        caption_text="Paused partitions, as the brokers report them",
+        empty_text="No partition is paused.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What the notebook about one group in trouble looks at, and what it shows of it."""
+"""Diagnose one group: its members, lag, stuck partitions, and the records they are stuck on."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from toolkit.report.record_cards import show_record_cards
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.tables import show_problems, show_table
 
-COLUMNS = ["topic", "partition", "verdict", "why", "lag", "moved", "committed", "owner"]
+COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
 MOST_LOOKED_AT = 5  # partitions of which records are shown where none is chosen
 MOST_TOLD = 3  # topics in a sentence
-WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUTSIDE, Verdict.TRANSACTION)
-TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.LEFT_OVER)
+WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUT_OF_RANGE, Verdict.TRANSACTION)
+TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.UNSUBSCRIBED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FirstSample:
     """
-    One reading of one group.
+    The first sample of one group.
 
     `partitions` has the columns of `with_lag`, `members` one row for each member, see
     `members_frame`.
@@ -60,7 +60,7 @@ class FirstSample:
 
     @property
     def in_short(self) -> pd.DataFrame:
-        """The group in one row: a `groups_frame` with lag and without_lag of `lag_by_group`."""
+        """The group in one row: a `groups_frame` with the lag columns of `lag_by_group`."""
         return _with_lag_of(self.facts)
 
     def __repr__(self) -> str:
@@ -70,18 +70,27 @@ class FirstSample:
     def _ipython_display_(self) -> None:
         """Show the group and its members."""
         columns = ["group", "type", "state", "members", "lag", "assignor", "coordinator"]
-        show_table(self.in_short[columns], caption_text="The group")
+        show_table(self.in_short[columns], caption_text="Group")
         show_table(
-            self.members[["member", "host", "partitions", "reads", "holds", "subscribed"]],
-            caption_text="Its members",
-            empty_text="It has no members now, or they are not known.",
+            self.members[
+                [
+                    "member",
+                    "host",
+                    "partitions",
+                    "assigned_partitions",
+                    "held_partitions",
+                    "subscribed",
+                ]
+            ],
+            caption_text="Members",
+            empty_text="No members, or the members are unknown.",
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Examination:
     """
-    Two readings of one group.
+    Two samples of one group.
 
     `facts` is the second one. `partitions` is what `find_stuck` says of it, `members` one row for
     each member, see `members_frame`.
@@ -103,9 +112,9 @@ class Examination:
         """The finding in one sentence."""
         kept = [word for verdict in TOLD if (word := self._told(verdict))]
         lag = self.partitions["lag"].sum(min_count=1)  # null where no partition has any
-        waits = "how many records wait is not known" if pd.isna(lag) else f"{lag:,} records wait"
+        waits = "lag unknown" if pd.isna(lag) else f"lag {lag:,}"
         if self.partitions.empty:
-            waits = "it has committed nothing"
+            waits = "no committed offsets"
         cluster, name, state = self.facts.cluster, self.group.group_id, self.group.state
         return f"{cluster}: group {name} is {state}; {'; '.join([*kept, waits])}"
 
@@ -113,11 +122,11 @@ class Examination:
         """
         Show the records around the committed offsets of some partitions; commits nothing.
 
-        `topics` are scopes as in `topic:0-5`; without any, the first partitions that do not get on.
-        With `after` 0 no records are shown.
+        `topics` are scopes such as `topic:0-5`; without any, the first partitions that make no
+        progress. With `after` 0 no records are shown.
         """
         if not after:
-            show_table(pd.DataFrame(), empty_text="No records are shown, as asked.")
+            show_table(pd.DataFrame(), empty_text="Records are not shown (after = 0).")
             return
         positions, left_out = chosen_positions(self.partitions, topics)
         cluster = self.access.cluster
@@ -140,12 +149,12 @@ class Examination:
         return f"{self.summary}\n{self.partitions[COLUMNS].to_string(index=False, max_rows=20)}"
 
     def _ipython_display_(self) -> None:
-        """Show what was not read, the partitions, and what is paused of them."""
+        """Show read errors, the partitions, and which of them are paused."""
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_table(
             self.partitions[COLUMNS],
-            caption_text=f"Its partitions, stuck: {', '.join(self.stuck) or 'none'}",
-            empty_text="Nothing is committed, and nobody owns a partition.",
+            caption_text=f"Partitions (stuck: {', '.join(self.stuck) or 'none'})",
+            empty_text="No committed offsets and no assigned partitions.",
         )
         show_paused(find_paused(self.facts, self.access.state))
 
@@ -165,7 +174,7 @@ def choices(access: ClusterAccess, group: str = "") -> pd.DataFrame:
     """
     Return the groups of a cluster to choose one from; no row where one is called `group` already.
 
-    Columns: those of `groups_frame`, and lag and without_lag (partitions without a number).
+    Columns: those of `groups_frame`, lag, and unknown_lag_partitions.
     """
     with connected(access.cluster) as connection:
         listed, _ = list_groups(connection) if group else ([], [])
@@ -175,18 +184,18 @@ def choices(access: ClusterAccess, group: str = "") -> pd.DataFrame:
 
 
 def _with_lag_of(facts: Snapshot) -> pd.DataFrame:
-    lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "without_lag"]]
+    lags = lag_by_group(with_lag(offsets_frame(facts)))[["group", "lag", "unknown_lag_partitions"]]
     return groups_frame(facts).merge(lags, how="left", on="group")
 
 
 def sample(access: ClusterAccess, group: str) -> FirstSample:
     """
-    Read a group once, which takes no longer than reading it does.
+    Take the first sample of a group.
 
-    Raises UsageError where no group is named, NotFound where there is none of that name.
+    Raises UsageError if no group is named, NotFound if there is none of that name.
     """
     if not group:
-        raise UsageError("no group is named", hint="choose one, or set the parameter group")
+        raise UsageError("no group selected", hint="select one above, or set the parameter group")
     began_s = time.monotonic()
     facts, found = read_one_group(access.cluster, group, commit_times=True)
     return FirstSample(facts, found, with_lag(offsets_frame(facts)), members_frame(found), began_s)
@@ -196,19 +205,18 @@ def troubleshoot(
     access: ClusterAccess,
     group: str,
     *,
-    look_for: str = "10s",
-    patience: str = "60s",
+    sample_interval: str = "10s",
+    stuck_after: str = "60s",
     first: FirstSample | None = None,
 ) -> Examination:
     """
-    Read a group twice, `look_for` apart, and say which of its partitions stand still.
+    Take two samples of a group, `sample_interval` apart, and diagnose its partitions.
 
-    Changes nothing. `first` is the first reading, if there was one. `patience` is how long a commit
-    stands still, and a record waits, before a partition counts as stuck. Raises what
-    `sample` raises.
+    Changes nothing. `first` is the first sample, if there was one. A lagging partition without
+    progress for `stuck_after` is stuck. Raises what `sample` raises.
     """
-    apart_s = parse_duration(look_for).total_seconds()
-    patience_s = parse_duration(patience).total_seconds()
+    apart_s = parse_duration(sample_interval).total_seconds()
+    stuck_after_s = parse_duration(stuck_after).total_seconds()
     first = first or sample(access, group)
     time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second, found = read_one_group(access.cluster, group, commit_times=True)
@@ -217,13 +225,13 @@ def troubleshoot(
         second,
         group_id=group,
         waits_since=_waits_since(access.cluster, second),
-        patience_s=patience_s,
+        stuck_after_s=stuck_after_s,
     )
     return Examination(access, second, found, partitions, members_frame(found))
 
 
 def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, datetime]:
-    """Return when the first unread record of each partition was written, where there is one."""
+    """Return the time of the first unread record of each partition that has one."""
     unread = [
         (partition, commit.offset)
         for commit in facts.commits
@@ -237,7 +245,7 @@ def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, date
 def chosen_positions(
     partitions: pd.DataFrame, topics: Sequence[str] = ()
 ) -> tuple[dict[TopicPartition, int], int]:
-    """Return the committed offsets around which to look, and of how many more partitions."""
+    """Return the committed offsets to show records around, and how many more partitions qualify."""
     scopes = parse_topics(topics)
     committed = partitions.dropna(subset=["committed"])
     rows = [

@@ -1,4 +1,4 @@
-"""Put back what a run changed."""
+"""Undo a run."""
 
 from __future__ import annotations
 

@@ -35,8 +35,8 @@ class UnsubscribedReport:
         rows, left_out = self.rows, self.found.left_out
         return (
             f"{self.facts.cluster}: {len(rows)} unsubscribed offsets in {rows['group'].nunique()} "
-            f"groups, {rows['lag'].sum():,} records of lag that nobody will read; "
-            f"{len(left_out)} groups left out, {len(self.facts.problems)} things not read."
+            f"groups, {rows['lag'].sum():,} records of lag that the group will not read; "
+            f"{len(left_out)} groups skipped, {len(self.facts.problems)} read errors."
         )
 
     def conclude(self) -> None:
@@ -48,27 +48,27 @@ class UnsubscribedReport:
         return f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}"
 
     def _ipython_display_(self) -> None:
-        """Show what was not read, the lag by group, every offset, and the groups left out."""
+        """Show read errors, the lag by group, every offset, and the skipped groups."""
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_leftover_chart(self.found.by_group)
         show_table(
             self.rows.drop(columns="deletable_now"),
             caption_text="Unsubscribed offsets",
-            empty_text="No live group has offsets of a topic that it does not subscribe to.",
+            empty_text="No unsubscribed offsets.",
         )
         show_table(
             self.found.left_out,
-            caption_text="Groups left out",
-            empty_text="Every group with commits was considered.",
+            caption_text="Skipped groups",
+            empty_text="All groups with commits were checked.",
         )
 
 
 def unsubscribed(access: ClusterAccess, groups: Sequence[str] = ()) -> UnsubscribedReport:
     """
-    Find the unsubscribed offsets of all live groups, or of some by names and shell patterns.
+    Find the unsubscribed offsets of all live groups, or of groups by name and shell pattern.
 
-    The whole cluster is read in either case, because other groups that read a topic are known only
-    from there. Raises NotFound where no group has any of the names, and ClusterUnreachable.
+    Reads the whole cluster in either case, to find the other groups that subscribe to each topic.
+    Raises NotFound if no group has any of the names, and ClusterUnreachable.
     """
     facts = read_snapshot(access.cluster, commit_times=True, on_progress=access.on_progress)
     return UnsubscribedReport(facts, find_unsubscribed(facts, groups=groups))

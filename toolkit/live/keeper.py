@@ -100,7 +100,7 @@ class Keeper:
         self.note(members=self.hold.state() if self.hold.held else {})
 
     def keep(self) -> None:
-        """Keep the hold until nothing is held any more."""
+        """Keep the hold until nothing is paused any more."""
         while self.hold.held:
             self.wait(self.hold.beat_every_s)
             self.check()

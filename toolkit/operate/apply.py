@@ -111,7 +111,7 @@ def apply_tied(
     state: Path,
     on_step: OnStep = lambda _: None,
 ) -> Applied:
-    """Do as `apply_plan` does, and return what ties the holds that begin to this process."""
+    """Apply a plan like `apply_plan`, and also return the handles of the started keepers."""
     check_approval(plan, approval)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
@@ -160,9 +160,9 @@ def check_approval(plan: Plan, approval: Approval) -> None:
     if approval.limits:
         check_standing(approval.overrides)
     if not plan.steps:
-        raise UsageError("the plan has no steps, so there is nothing to apply")
+        raise UsageError("the plan is empty; nothing to apply")
     if not is_reason(approval.reason):
-        raise Blocked("no reason was given: nothing was changed", hint="--reason TEXT")
+        raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
     if approval.fingerprint != plan.fingerprint:
         raise Blocked(
             f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
@@ -243,9 +243,9 @@ def _record(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
         audit.append(state, audit.outcome_entry(intent, outcome))
     except RecordFailed as exc:
         raise OutcomeNotRecorded(
-            f"run {outcome.run_id} ended ({outcome.in_words}), but its outcome could not be "
-            f"recorded: {exc.problem}",
-            hint="make room; the next command compares the run with the cluster and records it",
+            f"run {outcome.run_id} finished ({outcome.in_words}), but its outcome could not be "
+            f"written to the audit log: {exc.problem}",
+            hint="free disk space; the next command compares the run with the cluster and logs it",
         ) from exc
 
 
@@ -264,7 +264,7 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
     is_lasting = any(rule.lasting for rule in known)
     hint = "" if is_lasting else "make a new plan from what is there now"
     if len(known) == len(rules) and all(rule.only_standing for rule in known):
-        hint = "the limits of the standing approval are set where it is given"
+        hint = "change the limits in the runbook or the `limits` parameter"
     if FINAL.isdisjoint(rules):
-        hint = f"if that is meant, {' '.join(f'--override {rule}' for rule in rules)}"
+        hint = f"if this is intended, add {' '.join(f'--override {rule}' for rule in rules)}"
     return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)

@@ -165,12 +165,12 @@ class Holds:
         """Return the record of a new hold."""
         plan, now = self.case.plan, datetime.now(UTC)
         group = self.case.groups[step.group_id]
-        hold_for = plan.terms.get("for", "")
+        pause_for = plan.terms.get("for", "")
         note = HoldNote(
             who=self.run.who,
             host=self.run.host,
             since=now,
-            until=now + parse_duration(hold_for) if hold_for else None,
+            until=now + parse_duration(pause_for) if pause_for else None,
             reason=self.run.reason,
         )
         return HoldRecord(

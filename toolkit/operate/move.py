@@ -96,7 +96,7 @@ class _Mover:
     def plan_pause(self) -> Plan | None:
         """Return a plan that holds the partitions to move; None if they cannot be held."""
         prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
-        terms = HoldTerms(hold_for=LONGEST, prefer=prefer, for_move=True)
+        terms = HoldTerms(pause_for=LONGEST, prefer=prefer, for_move=True)
         facts = self.facts()
         if not is_holdable(facts, self.group_id):
             return None

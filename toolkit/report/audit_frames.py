@@ -16,7 +16,7 @@ RUN_COLUMNS = (
 )
 CHANGE_COLUMNS = (
     *("run", "at", "cluster", "who", "group", "action", "topic", "partition", "before", "after"),
-    *("status", "found", "why"),
+    *("status", "read_back", "why"),
 )
 CUT_OFF = "interrupted or still running"
 
@@ -62,7 +62,7 @@ def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
     One row for each change of every run as it ended, or as it was about to be made.
 
     Columns: run, at (UTC), cluster, who, group, action, topic, partition, before, after (Int64
-    offsets, null where nothing is committed), status (null where no outcome is known), found
+    offsets, null where nothing is committed), status (null where no outcome is known), read_back
     (Int64, what was read back), why.
     """
     last = {entry.run.run_id: entry for entry in entries}
@@ -77,7 +77,7 @@ def changes_frame(entries: Iterable[AuditEntry]) -> pd.DataFrame:
         for change in step.changes
     ]
     frame = pd.DataFrame(rows, columns=list(CHANGE_COLUMNS), dtype="object")
-    offsets = dict.fromkeys(("partition", "before", "after", "found"), "Int64")
+    offsets = dict.fromkeys(("partition", "before", "after", "read_back"), "Int64")
     return frame.astype({**offsets, "at": "datetime64[ms, UTC]"})
 
 

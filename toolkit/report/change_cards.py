@@ -38,7 +38,7 @@ def show_change(
     for facts in read:
         title = "The groups now" if len(read) == 1 else f"The groups of {facts.cluster} now"
         shown = groups_frame(facts)[GROUP_COLUMNS]
-        show_table(shown, caption_text=title, empty_text=f"{title}: none by this name.")
+        show_table(shown, caption_text=title, empty_text=f"{title}: no matching group.")
     if plan.intent in _HOLDS:
         _show_partitions(read[-1])
     else:
@@ -46,12 +46,12 @@ def show_change(
     show_table(
         review[list(review_columns(plan.intent))],
         caption_text=f"{visible(plan.request)}: {summary(plan)}",
-        empty_text="Nothing would be changed.",
+        empty_text="No changes.",
     )
     show_table(
         findings_frame(findings, cluster=plan.cluster).drop(columns="cluster"),
         caption_text="Findings",
-        empty_text="No guard rail objects.",
+        empty_text="No findings.",
     )
 
 
@@ -60,8 +60,8 @@ def _show_partitions(facts: Snapshot) -> None:
     offsets = with_lag(offsets_frame(facts))
     show_table(
         offsets[["topic", "partition", "owner", "committed", "log_end", "lag"]],
-        caption_text="Its partitions",
-        empty_text="There is no committed offset.",
+        caption_text="Partitions",
+        empty_text="No committed offsets.",
     )
 
 
@@ -112,22 +112,22 @@ def show_nothing_to_do(said: str) -> None:
 def show_outcome(outcome: Outcome | None) -> None:
     """Show what became of every change, as it was read back; what was not done comes first."""
     if outcome is None:
-        show_table(pd.DataFrame(), empty_text="Nothing was applied, so there is nothing to verify.")
+        show_table(pd.DataFrame(), empty_text="Nothing was applied: nothing to verify.")
         return
     tone = Tone.GOOD if outcome.is_done else Tone.BAD
     whys = outcome_reasons(outcome)
     show_notice(f"{outcome.in_words}, read back from the cluster", whys, tone=tone)
     frame = outcome_frame(outcome)
     not_done_first = frame.assign(done=frame["status"] == "done").sort_values("done", kind="stable")
-    show_table(not_done_first.drop(columns="done"), caption_text="What became of each change")
+    show_table(not_done_first.drop(columns="done"), caption_text="Result of each change")
 
 
 def show_record(runs: pd.DataFrame) -> None:
     """Show a run of the audit log; `runs` is a `runs_frame` with that run, or none."""
     show_table(
         runs[RECORD_COLUMNS],
-        caption_text="In the audit log",
-        empty_text="Nothing was recorded, because nothing was applied.",
+        caption_text="Audit log entry",
+        empty_text="No audit entry: nothing was applied.",
     )
 
 
@@ -138,14 +138,14 @@ def show_undo(run_id: str, command: str, *, has_changed: bool) -> None:
         empty = f"{what} was changed, so there is nothing to undo."
         show_table(pd.DataFrame(), empty_text=empty)
         return
-    line = "This shows what an undo would do, and with what approval it does it:"
+    line = "Dry run of the undo; its report contains the command that applies it:"
     show_notice(f"Run {run_id} can be undone", [line], command=command)
 
 
 def show_resume(lasts: str, command: str) -> None:
     """Show how a pause is ended; `lasts` says how long it would last by itself."""
     line = (
-        f"The hold goes on in the background {lasts}. This shows what a resume would do, and with "
-        "what approval it does it:"
+        f"The pause continues in the background {lasts}. Dry run of the resume; its report "
+        "contains the command that applies it:"
     )
     show_notice("The partitions stay paused", [line], command=command)

@@ -27,11 +27,11 @@ VANISHES, BOUND, AT_RISK = (
 )
 
 
-def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30) -> None:
+def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 30) -> None:
     """
     Show on a line for each group when its offsets expire, and when they would if it stopped.
 
-    Takes what `expiring` returned. At most `most` groups, those that lose something first; a mark
+    Takes what `expiring` returned. At most `top_n` groups, those that lose something first; a mark
     stands for all offsets of a group that expire at about the same time, the larger the more. What
     is due already is shown as of now.
     """
@@ -40,10 +40,10 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30
         return
     marks = _together(marks, now=now)
     labels = list(dict.fromkeys(marks["label"]))
-    shown = marks[marks["label"].isin(labels[:most])]
+    shown = marks[marks["label"].isin(labels[:top_n])]
     title = "Expiry timeline"
-    if len(labels) > most:
-        title += f" (first {most} of {len(labels):,} groups)"
+    if len(labels) > top_n:
+        title += f" (first {top_n} of {len(labels):,} groups)"
     start = pd.Timestamp(now)
     margin = (shown["at"].max() - start) * MARGIN + pd.Timedelta(seconds=1)
     figure = go.Figure(list(_traces(shown)))
@@ -59,7 +59,7 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, most: int = 30
         yaxis={
             "type": "category",
             "categoryorder": "array",
-            "categoryarray": labels[:most],
+            "categoryarray": labels[:top_n],
             "autorange": "reversed",
         },
         hovermode="closest",

@@ -57,11 +57,11 @@ def show_status_chart(groups: pd.DataFrame) -> None:
     show_figure(figure)
 
 
-def show_lag_heat_map(partitions: pd.DataFrame, *, most: int = 20) -> None:
+def show_lag_heat_map(partitions: pd.DataFrame, *, top_n: int = 20) -> None:
     """
     Show which group is how far behind on which topic, as colours.
 
-    Takes cluster, group, topic, lag; at most `most` groups and topics, those with the most lag.
+    Takes cluster, group, topic, lag; at most `top_n` groups and topics, those with the most lag.
     """
     behind = partitions[(partitions["lag"] > 0).fillna(value=False)]
     if behind.empty:
@@ -74,7 +74,7 @@ def show_lag_heat_map(partitions: pd.DataFrame, *, most: int = 20) -> None:
         }
     )
     table = rows.pivot_table("lag", "group", "topic", aggfunc="sum")
-    table = table.reindex(_largest(table.sum(axis=1), most))[_largest(table.sum(), most)]
+    table = table.reindex(_largest(table.sum(axis=1), top_n))[_largest(table.sum(), top_n)]
     ticks = range(int(np.ceil(np.log10(table.max().max()))) + 1)
     figure = go.Figure(
         go.Heatmap(
@@ -128,7 +128,7 @@ def show_time_lag_chart(partitions: pd.DataFrame) -> None:
     show_figure(figure)
 
 
-def show_lag_history(history: pd.DataFrame, *, most: int = 8) -> None:
+def show_lag_history(history: pd.DataFrame, *, top_n: int = 8) -> None:
     """
     Show how the lag of those groups went that are furthest behind in the newest run.
 
@@ -137,7 +137,7 @@ def show_lag_history(history: pd.DataFrame, *, most: int = 8) -> None:
     if history["taken_at"].nunique() < 2:
         return
     newest = history[history["taken_at"] == history["taken_at"].max()]
-    worst = newest.dropna(subset=["lag"]).nlargest(most, "lag")
+    worst = newest.dropna(subset=["lag"]).nlargest(top_n, "lag")
     lines = [_line(history, cluster, group) for cluster, group in _pairs(worst)]
     figure = go.Figure(lines)
     figure.update_layout(
@@ -166,5 +166,5 @@ def _pairs(rows: pd.DataFrame) -> list[tuple[str, str]]:
     return list(zip(rows["cluster"], rows["group"], strict=True))
 
 
-def _largest(sums: pd.Series[float], most: int) -> list[str]:
-    return list(sums.nlargest(most).index)
+def _largest(sums: pd.Series[float], top_n: int) -> list[str]:
+    return list(sums.nlargest(top_n).index)

@@ -1,4 +1,4 @@
-"""The pictures: who is behind, and how much of it is left over."""
+"""Charts of lag by group and partition, and of unsubscribed offsets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ BAR_PX = 26
 FRAME_PX = 130
 
 
-def show_lag_chart(groups: pd.DataFrame, *, most: int = 20) -> None:
+def show_lag_chart(groups: pd.DataFrame, *, top_n: int = 20) -> None:
     """
     Show the groups that are most behind as bars, one colour a cluster.
 
     Takes cluster, group and lag; groups without a known lag are not drawn.
     """
-    worst = groups.dropna(subset=["lag"]).nlargest(most, "lag")
+    worst = groups.dropna(subset=["lag"]).nlargest(top_n, "lag")
     bars = [
         go.Bar(
             name=cluster, x=rows["lag"], y=_labels(rows), orientation="h", hovertemplate="%{x:,}"
@@ -31,7 +31,7 @@ def show_lag_chart(groups: pd.DataFrame, *, most: int = 20) -> None:
     _show_bars(bars, title=title, rows=len(worst))
 
 
-def show_partition_lag_chart(partitions: pd.DataFrame, *, most: int = 30) -> None:
+def show_partition_lag_chart(partitions: pd.DataFrame, *, top_n: int = 30) -> None:
     """
     Show the partitions of one group that are most behind as bars, one colour a topic.
 
@@ -42,7 +42,7 @@ def show_partition_lag_chart(partitions: pd.DataFrame, *, most: int = 30) -> Non
     behind = known[known["lag"] > 0]
     if behind.empty:
         return
-    worst = behind.sort_values("lag", ascending=False, kind="stable").head(most)
+    worst = behind.sort_values("lag", ascending=False, kind="stable").head(top_n)
     bars = [
         go.Bar(
             name=plain(topic),
@@ -75,13 +75,13 @@ def _of_partitions(partitions: pd.DataFrame, shown: pd.DataFrame) -> str:
     return title + (f"; {unknown:,} unknown" if unknown else "")
 
 
-def show_leftover_chart(by_group: pd.DataFrame, *, most: int = 20) -> None:
+def show_leftover_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> None:
     """
     Show for each group how much of its lag belongs to topics it no longer subscribes to.
 
     Takes cluster, group, subscribed_lag and unsubscribed_lag.
     """
-    worst = by_group.nlargest(most, "unsubscribed_lag")
+    worst = by_group.nlargest(top_n, "unsubscribed_lag")
     names = {"subscribed_lag": "subscribed topics", "unsubscribed_lag": "unsubscribed offsets"}
     bars = [
         go.Bar(

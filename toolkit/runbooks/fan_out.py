@@ -24,7 +24,7 @@ from toolkit.runbooks.one_run import RunOrder
 # What matters most to whoever is woken by it comes first.
 _WORST_FIRST = (1, 2, 4, 3, 0)
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_NEVER_BEGUN = "not started, because the others were stopped"
+_NEVER_BEGUN = "not started: the other runs were stopped"
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ def _is_due(notice: NotifyRule, ended: Sequence[Ended]) -> bool:
 
 
 def _by(notice: NotifyRule) -> str:
-    # The reference and not what it stands for: who knows the address may write there.
+    # The reference, not its value: anyone with the URL can post to it.
     return f"webhook {notice.webhook}" if notice.webhook else f"command {notice.command[0]}"
 
 

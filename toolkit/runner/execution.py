@@ -174,9 +174,7 @@ def _after_last_cell(executed: list[dict[str, Any]]) -> Stop:
     index = _failed_index(executed)
     if index is None:
         return Stop()
-    return Stop(
-        RunStatus.FAILED, 1, _at_cell(executed, index, "sys.exit() ended the notebook early")
-    )
+    return Stop(RunStatus.FAILED, 1, _at_cell(executed, index, "the notebook called sys.exit()"))
 
 
 def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:

@@ -17,7 +17,7 @@ from toolkit.runner.result import RunResult
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import NAMES, Sandbox
 
-FINDINGS = ["cluster", "group", "topic", "partition", "lag", "share_of_group_lag", "also_read_by"]
+FINDINGS = ["cluster", "group", "topic", "partition", "lag", "group_lag_share", "other_subscribers"]
 
 
 class Demonstration(NamedTuple):

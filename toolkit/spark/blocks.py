@@ -53,16 +53,16 @@ OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unr
 @dataclass(frozen=True)
 class Judging:
     """
-    By which rules, and for when: up to `taken_at` all commits are known.
+    The rules, and the time they are applied for: all commits up to `taken_at` are known.
 
-    `empty_days`: groups that have been empty for longer are leftovers. Activity is counted back to
-    `activity_since` or, in clusters that were read on, to where that began (`read_on`); what was
-    written before is in the history of an earlier run.
+    Groups that are empty for longer than `unused_group_days` are unused. Activity is counted since
+    `activity_since` or, in clusters that were read incrementally, since that read began
+    (`read_on`); what was written before is in the history of an earlier run.
     """
 
     rules: StatusRules
     taken_at: datetime
-    empty_days: float
+    unused_group_days: float
     activity_since: datetime
     read_on: Mapping[str, datetime]
 
@@ -204,7 +204,7 @@ def _of_commits(facts: pd.DataFrame, judging: Judging) -> dict[str, pd.DataFrame
     return {
         "partitions": judged,
         "groups": group_summary(partitions),
-        "leftovers": leftovers(partitions, now=now, empty_days=judging.empty_days),
+        "leftovers": leftovers(partitions, now=now, unused_group_days=judging.unused_group_days),
         "problems": _log_problems(partitions),
     }
 

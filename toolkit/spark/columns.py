@@ -13,8 +13,8 @@ MEANING = {
     "metadata": "commit metadata set by the client",
     "committed_at": "commit time; null if only the Admin API was available",
     "expire_at": "expiry time requested by an old client with the commit",
-    "highest": "highest offset ever committed, as far as known",
-    "highest_at": "time of the first commit of `highest`",
+    "max_committed": "highest offset ever committed, as far as known",
+    "max_committed_at": "time of the first commit of `max_committed`",
     "pending": "an open transaction has a pending commit for this partition; null if unknown",
     "source": "origin of the row: 'offsets topic' or 'admin'; for unused offsets, the evidence",
     # The group.
@@ -39,19 +39,19 @@ MEANING = {
     "lost": "records deleted before the group read them",
     "position": "in range, lost records, beyond log end, no commit or log unknown",
     "time_lag_s": "age of the oldest unread record in seconds; for a group, the maximum",
-    "time_lag_bound_s": "maximum error of time_lag_s in seconds; 0 means exact",
+    "time_lag_error_s": "maximum error of time_lag_s in seconds; 0 means exact",
     "time_lag_method": "nothing to read, time look-up, history or record",
     # Status.
     "status": "OK, WARN, ERR, STOP, STALL, REWIND or UNSUBSCRIBED; for a group OK, UNSUBSCRIBED, "
     "WARN or ERR; null if unknown",
     "status_why": "reason for the status",
-    "because": "status of the group's worst partition",
+    "worst_status": "status of the group's worst partition",
     "member_state": "alive and committing, alive and silent, alive and idle (caught up), or gone; "
     "null if unknown",
     "trend": "catching up, falling behind or steady, without a threshold; null if unknown",
     "consumed_per_s": "consumed records per second",
     "produced_per_s": "produced records per second",
-    "drain_s": "estimated seconds until lag is 0; null if never or unknown",
+    "catch_up_s": "estimated seconds until lag is 0; null if never or unknown",
     # Expiry.
     "expires_at": (
         "earliest time the broker may expire the offset; null if never or unknown, see expiry_rule"
@@ -60,7 +60,7 @@ MEANING = {
     "expiry_rule": "retention rule that applies",
     "expiry_why": "explanation of the rule",
     "expires_if_stopped_at": "expiry time if the group's last member left now",
-    "at_once_if_stopped": (
+    "expires_immediately_if_stopped": (
         "whether it would then expire at the broker's next check; for a group, the number of "
         "offsets"
     ),
@@ -69,7 +69,7 @@ MEANING = {
     # Sums of a group.
     "topics": "number of topics with a committed offset",
     "partitions": "number of partitions with a committed offset",
-    "without_lag": "partitions with unknown lag",
+    "unknown_lag_partitions": "partitions with unknown lag",
     "worst_topic": "topic of the partition with the largest lag",
     "worst_partition": "number of that partition",
     "worst_lag": "lag of that partition",
@@ -83,7 +83,7 @@ MEANING = {
     "rebalances": "completed rebalances",
     "bytes_per_s": "bytes per second (keys and values) written to __consumer_offsets",
     "complete": "true if no records of the window were compacted; otherwise counts are minimums",
-    "hot": "commits unusually often; null if unknown",
+    "commits_too_often": "commits unusually often; null if unknown",
     # Leftovers.
     "kind": "unsubscribed, deleted topic or empty group",
     "since": "unused since, if known",

@@ -54,14 +54,14 @@ class FleetOptions:
     """
     How a fleet is looked at.
 
-    `rules` say what the status words mean, and how far back is looked (`window_s`). Groups that
-    have been empty for longer than `empty_days` are leftovers. What groups write is counted over
-    `activity_s`. `history` is a folder or URL where results are kept, and from where the next run
-    goes on; a run of the same `run_id` is kept once. `full` reads everything all the same.
+    `rules` define the status words and the period for trends (`window_s`). Groups that are empty
+    for longer than `unused_group_days` are unused. Commit activity is counted over `activity_s`.
+    `history` is a folder or URL for results, from which the next run reads on; a run of the same
+    `run_id` is stored once. `full` reads everything, even if the history allows less.
     """
 
     rules: StatusRules = field(default_factory=StatusRules)
-    empty_days: float = 30
+    unused_group_days: float = 30
     activity_s: float = 3600
     history: str | None = None
     run_id: str = ""
@@ -225,7 +225,7 @@ class _Job:
         judging = Judging(
             self.options.rules,
             self.taken_at,
-            self.options.empty_days,
+            self.options.unused_group_days,
             _hour(since),
             self.past.read_on,
         )

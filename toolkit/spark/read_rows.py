@@ -28,7 +28,7 @@ def block_batch(
 
 
 def problem_batches(cluster: Cluster, problems: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield what could not be read, and why."""
+    """Yield each read error and its cause."""
     if problems:
         rows = [{"cluster": cluster.name, "problem": why} for why in problems]
         yield pa.RecordBatch.from_pylist(rows, schema=READ)

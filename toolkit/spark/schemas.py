@@ -64,7 +64,7 @@ READ_TO = [
 COMMITS = [
     *_text("cluster"),
     *_told(by=commit_rows.COMMITS, but={"topic_id", "record_offset"}),
-    *_flag("pending"),  # an open transaction is about to change it; null where not known
+    *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
     *_text("source"),  # FROM_LOG or FROM_ADMIN
 ]
 # A group as its own records tell, or as its coordinator does.
@@ -84,14 +84,14 @@ PAST_ENDS = pa.schema(
         pa.field("past_ends", pa.list_(pa.struct([*_time("at"), *_whole("log_end")]))),
     ]
 )
-TIME_LAG_FIELDS = [*_number("time_lag_s", "time_lag_bound_s"), *_text("time_lag_method")]
+TIME_LAG_FIELDS = [*_number("time_lag_s", "time_lag_error_s"), *_text("time_lag_method")]
 # One row for each committed position, which many groups may share.
 LOG_FACTS = [
     *PLACE,
     *_whole("committed"),
     *LOG_FIELDS,
     *_time("earlier_at"),
-    *_whole("earlier_end"),  # where the log ended then
+    *_whole("earlier_end"),  # log end offset at `earlier_at`
     pa.field("past_at", pa.list_(TIME)),  # more such instants
     pa.field("past_end", pa.list_(pa.int64())),
     *TIME_LAG_FIELDS,
@@ -116,7 +116,7 @@ GROUP_ACTIVITY = [
     *_number("commits_per_s"),
     *_whole("expirations", "deletions", "removals", "rebalances"),
     *_number("bytes_per_s"),
-    *_flag("complete", "hot"),
+    *_flag("complete", "commits_too_often"),
     *_text("why"),
 ]
 LEFTOVERS = [
@@ -130,13 +130,13 @@ LEFTOVERS = [
 LAG_FIELDS = [*_whole("lag", "stable_lag", "lost"), *_text("position")]
 STATUS_FIELDS = [
     *_text("status", "status_why", "member_state", "trend"),
-    *_number("consumed_per_s", "produced_per_s", "drain_s"),
+    *_number("consumed_per_s", "produced_per_s", "catch_up_s"),
 ]
 EXPIRY_FIELDS = [
     *_time("expires_at", "expires_by"),
     *_text("expiry_rule", "expiry_why"),
     *_time("expires_if_stopped_at"),
-    *_flag("at_once_if_stopped"),
+    *_flag("expires_immediately_if_stopped"),
     *_text("expiry_confidence"),
 ]
 # What only rules need.
@@ -194,13 +194,13 @@ PARTITIONS = schema(
 
 GROUP_SUMMARY = schema(
     *_text("cluster", "group", "type", "state"),
-    *_whole("members", "topics", "partitions", "lag", "lost", "without_lag"),
+    *_whole("members", "topics", "partitions", "lag", "lost", "unknown_lag_partitions"),
     *_text("worst_topic"),
     *_whole("worst_partition", "worst_lag"),
     *_number("time_lag_s"),
-    *_text("status", "because", "status_why", "member_state", "trend"),
+    *_text("status", "worst_status", "status_why", "member_state", "trend"),
     *_time("next_expiry_at"),
-    *_whole("at_once_if_stopped"),
+    *_whole("expires_immediately_if_stopped"),
 )
 
 

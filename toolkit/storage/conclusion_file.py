@@ -37,8 +37,8 @@ def hand_over(conclusion: Conclusion) -> None:
             write_whole(Path(path), json.dumps(asdict(conclusion)))
         except RecordFailed as exc:
             raise RecordFailed(
-                f"what was concluded ({conclusion.summary}) cannot be handed over: {exc.problem}",
-                hint="make room; the audit log shows what was changed",
+                f"the result ({conclusion.summary}) could not be written: {exc.problem}",
+                hint="free disk space; the audit log shows what was changed",
             ) from exc
 
 

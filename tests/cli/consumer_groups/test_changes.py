@@ -87,7 +87,7 @@ def test_neither_flag_is_a_dry_run(shell: Any) -> None:
     assert [group, topic, "0", "0"] == done.stdout.splitlines()[-1].split()
     assert (0, True) == (
         done.returncode,
-        "nothing was changed: that needs --execute" in done.stderr,
+        "nothing was changed: add --execute to apply" in done.stderr,
     )
     assert {TopicPartition(topic, 0): 5} == shell.held(group)
 
@@ -197,7 +197,7 @@ def test_programs_get_one_frame(shell: Any, output: str, execute: tuple[str, ...
     )
 
     assert [(group, "5", "0")] == [(r["group"], str(r["before"]), str(r["after"])) for r in plan]
-    assert [("done", "0")] == [(row["status"], str(row["found"])) for row in outcome]
+    assert [("done", "0")] == [(row["status"], str(row["read_back"])) for row in outcome]
 
 
 def _rows(text: str, output: str) -> list[dict[str, Any]]:

@@ -111,7 +111,7 @@ def test_state_and_type_may_stand_alone(shell: Any) -> None:
 
 def test_where_the_cluster_is_said_once(shell: Any, tmp_path: Path) -> None:
     """An address or a name of the fleet file, one of the two."""
-    assert "which cluster is meant?" in shell.offsetbook("consumer-groups", "--list").stderr
+    assert "no cluster selected" in shell.offsetbook("consumer-groups", "--list").stderr
     both = shell("--list", "--cluster", "eu")
     assert (2, True) == (both.returncode, "--bootstrap-server and --cluster exclude" in both.stderr)
     config = ("--command-config", str(tmp_path / "nothing"))

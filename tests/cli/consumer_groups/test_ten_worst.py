@@ -45,7 +45,7 @@ def test_1_without_execute_and_terminal_nothing_is_deleted(
     done = shell(*given, "--group", group)
 
     assert (3, 2) == (done.returncode, len(shell.held(group)))
-    assert "not approved: nothing was changed. Try: --execute --reason TEXT" in done.stderr
+    assert "not approved: nothing was changed. Try: add --execute --reason TEXT" in done.stderr
 
 
 FAILURES: dict[str, tuple[int, str]] = {

@@ -67,7 +67,7 @@ def test_by_hand_it_is_applied_once(desk: Desk, change: PlannedChange) -> None:
     assert (change.plan.group_ids, {0}) == ((steps[0].group_id,), offsets(desk, change))
     assert ["a replay", "a replay"] == [entry.run.reason for entry in desk.log]
     assert outcome is decision.apply().outcome
-    with pytest.raises(UsageError, match="applied already"):
+    with pytest.raises(UsageError, match="already applied"):
         decision.apply_by_hand("again")
     assert 2 == len(desk.log)
 

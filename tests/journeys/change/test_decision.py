@@ -53,8 +53,8 @@ def test_the_fingerprint_of_the_plan_approves_it() -> None:
     [
         ({}, "not approved"),
         ({"approve": "0123456789abcdef"}, "the approval is for 0123456789abcdef"),
-        ({"approve": PLAN.fingerprint, "reason": " "}, "no reason was given"),
-        ({"approve": PLAN.fingerprint, "reason": "..."}, "no reason was given"),
+        ({"approve": PLAN.fingerprint, "reason": " "}, "no reason given"),
+        ({"approve": PLAN.fingerprint, "reason": "..."}, "no reason given"),
     ],
 )
 def test_anything_else_does_not(given: dict[str, str], why: str) -> None:

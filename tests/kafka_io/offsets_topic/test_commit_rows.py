@@ -51,8 +51,8 @@ def test_all_fields_of_a_commit() -> None:
             "record_offset": 1,
             "recent_at": [AT, AT],
             "recent_offset": [9, 7],
-            "highest": 9,
-            "highest_at": AT,
+            "max_committed": 9,
+            "max_committed_at": AT,
         }
     ]
 
@@ -79,7 +79,7 @@ def test_commit_times_without_a_calendar(at_ms: int) -> None:
     """A commit time that no calendar has is null, and the commit counts."""
     (row,), _ = decoded((NEWER, value(4, at_ms)))
 
-    assert (row["committed"], row["committed_at"], row["highest_at"]) == (4, None, None)
+    assert (row["committed"], row["committed_at"], row["max_committed_at"]) == (4, None, None)
 
 
 def test_what_cannot_be_decoded_is_counted() -> None:

@@ -91,7 +91,7 @@ def told_one_by_one(records: Sequence[Record], partition: int = 4) -> Any:
         if not is_commit:
             continue
         if value is None:
-            row |= {"highest": None, "highest_at": None, "tombstone_offset": offset}
+            row |= {"max_committed": None, "max_committed_at": None, "tombstone_offset": offset}
             continue
         try:
             commit = decode_commit_value(value)
@@ -99,11 +99,11 @@ def told_one_by_one(records: Sequence[Record], partition: int = 4) -> Any:
             continue
         for name, new in zip(recents, (commit.committed_at, commit.offset, offset), strict=True):
             row[name] = [*row[name], new][-RECENT:]
-        if row["highest"] is None or commit.offset > row["highest"]:
-            row |= {"highest": commit.offset, "highest_at": commit.committed_at}
-        elif commit.offset == row["highest"]:
-            times = [at for at in (row["highest_at"], commit.committed_at) if at]
-            row["highest_at"] = min(times, default=None)
+        if row["max_committed"] is None or commit.offset > row["max_committed"]:
+            row |= {"max_committed": commit.offset, "max_committed_at": commit.committed_at}
+        elif commit.offset == row["max_committed"]:
+            times = [at for at in (row["max_committed_at"], commit.committed_at) if at]
+            row["max_committed_at"] = min(times, default=None)
     return found
 
 
@@ -160,7 +160,7 @@ def test_nothing_from_before_a_tombstone_comes_back() -> None:
     (row,) = rows(merge_latest(old, new)).values()
 
     assert row["recent_offset"] == [3]
-    assert (row["highest"], row["record_offset"], row["tombstone_offset"]) == (3, 31, 30)
+    assert (row["max_committed"], row["record_offset"], row["tombstone_offset"]) == (3, 31, 30)
 
 
 def test_more_keys_than_one_pass_can_sort() -> None:
@@ -187,7 +187,7 @@ def test_times_without_a_calendar_are_null() -> None:
     (row,) = rows(latest(records)).values()
 
     assert row["recent_at"] == [None, from_ms(0), from_ms(LAST_MS), None]
-    assert (row["highest"], row["highest_at"]) == (9, None)
+    assert (row["max_committed"], row["max_committed_at"]) == (9, None)
 
 
 def test_old_tombstones_are_dropped() -> None:

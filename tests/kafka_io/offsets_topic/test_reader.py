@@ -187,7 +187,7 @@ def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
         1: [7],
         2: [1],
     }
-    assert (mine[0]["committed"], mine[0]["highest"]) == (5, 7)
+    assert (mine[0]["committed"], mine[0]["max_committed"]) == (5, 7)
     # What was removed is known only to who has read it; the group never had a record of its own.
     assert [row["committed"] for row in whole.removals.to_pylist() if row["group"] == group] == [7]
     assert [row["committed"] for row in since.removals.to_pylist()] == [None]

@@ -89,7 +89,7 @@ def test_other_terms_are_another_plan() -> None:
     """An approval of a lossless pause approves no fast one, nor a longer one."""
     plans = [
         pause(group(), terms=terms)
-        for terms in (HoldTerms(), HoldTerms(Prefer.FAST), HoldTerms(hold_for=DAY))
+        for terms in (HoldTerms(), HoldTerms(Prefer.FAST), HoldTerms(pause_for=DAY))
     ]
     assert 3 == len({plan.fingerprint for plan in plans})
 
@@ -105,9 +105,9 @@ def test_terms_are_read_as_they_are_written(terms: HoldTerms) -> None:
     """What stands in a plan is what was asked for, to the second."""
     read = HoldTerms.of(replace(pause(group()), terms=terms.as_terms()))
     assert read.prefer is terms.prefer
-    assert read.hold_for is not None
-    assert terms.hold_for is not None
-    assert abs(read.hold_for - terms.hold_for) <= timedelta(seconds=0.5)
+    assert read.pause_for is not None
+    assert terms.pause_for is not None
+    assert abs(read.pause_for - terms.pause_for) <= timedelta(seconds=0.5)
 
 
 def test_a_topic_means_all_its_partitions() -> None:
@@ -116,12 +116,12 @@ def test_a_topic_means_all_its_partitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefer", "hold_for"), [("soft", ""), ("", "soon"), ("", "0s"), ("", "-5m")]
+    ("prefer", "pause_for"), [("soft", ""), ("", "soon"), ("", "0s"), ("", "-5m")]
 )
-def test_terms_that_are_none(prefer: str, hold_for: str) -> None:
+def test_terms_that_are_none(prefer: str, pause_for: str) -> None:
     """An unknown way, and a length that is none, are usage errors."""
     with pytest.raises(UsageError):
-        HoldTerms.read(prefer, hold_for)
+        HoldTerms.read(prefer, pause_for)
 
 
 def test_a_pause_names_a_topic() -> None:
@@ -259,13 +259,13 @@ def test_old_commits_are_told_where_they_cost() -> None:
     ("rule", "severity", "about", "terms", "settings"),
     [
         ("slow-group", Severity.NOTE, group(), HoldTerms(), HoldSettings(heartbeat_s=15)),
-        ("hold-too-long", Severity.BLOCK, group(), HoldTerms(hold_for=25 * DAY), HoldSettings()),
+        ("hold-too-long", Severity.BLOCK, group(), HoldTerms(pause_for=25 * DAY), HoldSettings()),
         ("retention", Severity.NOTE, group(), HoldTerms(), HoldSettings(retention=DAY)),
         (
             "retention",
             Severity.BLOCK,
             group(holder(1), state=GroupState.RECONCILING),
-            HoldTerms(hold_for=2 * DAY),
+            HoldTerms(pause_for=2 * DAY),
             HoldSettings(retention=DAY),
         ),
         ("group-size", Severity.BLOCK, group(), HoldTerms(), HoldSettings(max_size=6)),
@@ -286,9 +286,9 @@ def test_limits(
     ("rule", "about", "terms", "settings"),
     [
         ("slow-group", group(), HoldTerms(), HoldSettings(heartbeat_s=5)),
-        ("hold-too-long", group(), HoldTerms(hold_for=24 * DAY), HoldSettings()),
-        ("hold-too-long", classic(), HoldTerms(hold_for=25 * DAY), HoldSettings()),
-        ("retention", group(), HoldTerms(hold_for=DAY), HoldSettings(retention=DAY)),
+        ("hold-too-long", group(), HoldTerms(pause_for=24 * DAY), HoldSettings()),
+        ("hold-too-long", classic(), HoldTerms(pause_for=25 * DAY), HoldSettings()),
+        ("retention", group(), HoldTerms(pause_for=DAY), HoldSettings(retention=DAY)),
         ("retention", classic(), HoldTerms(), HoldSettings(retention=DAY)),
         ("group-size", group(), HoldTerms(), HoldSettings(max_size=7)),
         ("group-size", classic(), HoldTerms(), HoldSettings(max_size=4)),
@@ -323,7 +323,7 @@ def test_a_hold_that_says_nothing_is_another_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ends_in", "hold_for", "blocked"),
+    ("ends_in", "pause_for", "blocked"),
     [
         (None, None, False),
         (DAY, DAY + timedelta(seconds=50), False),
@@ -333,16 +333,16 @@ def test_a_hold_that_says_nothing_is_another_one() -> None:
     ],
 )
 def test_what_is_added_to_a_hold_ends_with_it(
-    *, ends_in: timedelta | None, hold_for: timedelta | None, blocked: bool
+    *, ends_in: timedelta | None, pause_for: timedelta | None, blocked: bool
 ) -> None:
     """So it is refused unless that is what was asked for; a hold of others has its own rule."""
     note = HoldNote("alice", "desk", NOON, None if ends_in is None else NOON + ends_in)
     held = group(reader("a", 0, 1), reader("b", 2), holder(3, note=note))
 
-    found = pause(held, terms=HoldTerms(hold_for=hold_for), by=ALICE)
+    found = pause(held, terms=HoldTerms(pause_for=pause_for), by=ALICE)
 
     assert (["other-end"] if blocked else []) == blocks(found)
-    assert [] == blocks(pause(held, terms=HoldTerms(hold_for=hold_for), by=BOB))
+    assert [] == blocks(pause(held, terms=HoldTerms(pause_for=pause_for), by=BOB))
 
 
 HELD = (reader("a", 0), reader("b", 2), holder(1, 3))

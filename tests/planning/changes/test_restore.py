@@ -139,7 +139,7 @@ def test_a_topic_that_was_made_anew_blocks() -> None:
     plan = plan_restore(now, saved, into="h")
 
     found = [(f.rule, f.group_id, f.topic) for f in plan.findings if f.severity is Severity.BLOCK]
-    assert [("topic-made-anew", "h", "audit")] == found
+    assert [("topic-recreated", "h", "audit")] == found
     assert 2 == len(list(plan.changes))
     assert {"orders": "id1", "audit": "id3"} == plan.topic_ids
 

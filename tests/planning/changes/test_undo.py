@@ -352,7 +352,7 @@ def test_offsets_of_a_topic_that_was_made_anew_block() -> None:
     undo = plan_undo(done, now)
 
     blocking = [(f.rule, f.group_id, f.topic) for f in undo.findings]
-    assert [("topic-made-anew", "g", "orders")] == blocking
+    assert [("topic-recreated", "g", "orders")] == blocking
     assert 3 == len(list(undo.changes))
     assert {"orders": "id3", "payments": "id2"} == undo.topic_ids
     assert () == plan_undo(undo, replace(now, commits=committed(undo))).findings
@@ -399,4 +399,4 @@ def test_the_new_group_of_a_rename_goes_after_the_old_one_also_where_its_topic_w
     undo = plan_undo(done, replace(facts_of({"new": {PAYMENTS: AT_10}}), topic_ids={"orders": "x"}))
 
     assert [("old", ""), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
-    assert ["comes-back-simple", "topic-made-anew"] == sorted(f.rule for f in undo.findings)
+    assert ["comes-back-simple", "topic-recreated"] == sorted(f.rule for f in undo.findings)

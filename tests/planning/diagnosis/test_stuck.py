@@ -51,7 +51,7 @@ def look(
 
 def judge(first: Snapshot, second: Snapshot, **facts: Any) -> pd.DataFrame:
     """Return what two looks say, with records that wait for half an hour where nothing is said."""
-    known = {"waits_since": {P0: LONG_AGO, P1: LONG_AGO}, "patience_s": 60.0, **facts}
+    known = {"waits_since": {P0: LONG_AGO, P1: LONG_AGO}, "stuck_after_s": 60.0, **facts}
     return find_stuck(first, second, group_id="payments", **known)
 
 
@@ -69,14 +69,14 @@ def test_the_one_that_stands_still_is_stuck() -> None:
     """The partition whose commit stays while records wait is stuck, and the others are not."""
     frame = judge(look({P0: 50, P1: 50}), look({P0: 50, P1: 90}, at=LATER))
 
-    assert [("stuck", 0), ("moves", 1)] == list(
+    assert [("stuck", 0), ("progressing", 1)] == list(
         zip(frame["verdict"], frame["partition"], strict=True)
     )
     why = frame["why"][0]
     assert "committed offset 50 unchanged for at least 30 min 10 s" in why
     assert "50 unread records, the oldest written 30 min 10 s ago" in why
     assert "other partitions of this owner made progress" in why
-    assert [0, 40] == frame["moved"].tolist()
+    assert [0, 40] == frame["committed_delta"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_young_records_are_no_proof(change: dict[str, Any], said: str) -> None:
     """Where the first unread record is young, or its age is not known, it is stuck perhaps."""
     found, why = verdict(look({P0: 50}), look({P0: 50}, at=LATER), **change)
 
-    assert ("perhaps stuck", True) == (found, said in why), why
+    assert ("possibly stuck", True) == (found, said in why), why
 
 
 @pytest.mark.parametrize(
@@ -102,11 +102,11 @@ def test_a_fresh_or_unknown_commit_is_no_proof(committed_at: datetime | None, sa
     second = look({P0: 50}, at=LATER, committed_at=committed_at)
     found, why = verdict(look({P0: 50}, committed_at=committed_at), second)
 
-    assert ("perhaps stuck", True) == (found, said in why), why
+    assert ("possibly stuck", True) == (found, said in why), why
 
 
 def test_looks_that_lie_far_apart_need_no_commit_times() -> None:
-    """Where the offsets topic may not be read, two looks with patience between them tell."""
+    """Where the offsets topic may not be read, two looks with stuck_after between them tell."""
     first = look({P0: 50}, committed_at=None)
     second = look({P0: 50}, at=NOON + 2 * MINUTE, committed_at=None)
 
@@ -119,7 +119,7 @@ def test_what_came_between_the_looks_is_no_proof() -> None:
     first = look({P0: 50}, logs={P0: (0, 50)})
     found, why = verdict(first, look({P0: 50}, at=LATER))
 
-    assert ("perhaps stuck", True) == (found, "no lag in the first sample" in why)
+    assert ("possibly stuck", True) == (found, "no lag in the first sample" in why)
 
 
 def holder() -> Member:
@@ -131,15 +131,15 @@ def holder() -> Member:
 @pytest.mark.parametrize(
     ("second", "expected"),
     [
-        (look({P0: 100}), Verdict.NOTHING_WAITS),
-        (look({P0: 40}), Verdict.MOVES),
-        (look({P0: 50}, logs={P0: (0, 40)}), Verdict.OUTSIDE),
-        (look({P0: 50}, logs={P0: (60, 100)}), Verdict.OUTSIDE),
+        (look({P0: 100}), Verdict.CAUGHT_UP),
+        (look({P0: 40}), Verdict.PROGRESSING),
+        (look({P0: 50}, logs={P0: (0, 40)}), Verdict.OUT_OF_RANGE),
+        (look({P0: 50}, logs={P0: (60, 100)}), Verdict.OUT_OF_RANGE),
         (look({P0: 50}, logs={P0: (None, None)}), Verdict.UNKNOWN),
         (look({P0: 50}, group=None), Verdict.UNKNOWN),
         (look({P0: 50}, group=live("payments", described=False)), Verdict.UNKNOWN),
-        (look({P0: 50}, group=live("payments", state=GroupState.EMPTY)), Verdict.UNREAD),
-        (look({P0: 50}, group=live("payments", member("invoices"))), Verdict.LEFT_OVER),
+        (look({P0: 50}, group=live("payments", state=GroupState.EMPTY)), Verdict.NO_MEMBERS),
+        (look({P0: 50}, group=live("payments", member("invoices"))), Verdict.UNSUBSCRIBED),
         (look({P0: 50}, group=live("payments", member(unreadable="odd bytes"))), Verdict.STUCK),
         (look({P0: 50}, group=live("payments", holder())), Verdict.PAUSED),
         (
@@ -152,7 +152,7 @@ def test_other_reasons_to_stand_still_have_their_own_word(
     second: Snapshot, expected: Verdict
 ) -> None:
     """What stands still for a known reason is not called stuck; what cannot be said is not said."""
-    first = look({P0: 100 if expected is Verdict.NOTHING_WAITS else 50})
+    first = look({P0: 100 if expected is Verdict.CAUGHT_UP else 50})
 
     assert str(expected) == verdict(first, replace(second, taken_at=LATER))[0]
 
@@ -161,7 +161,7 @@ def test_owned_without_a_commit_is_not_known() -> None:
     """A partition that a member owns and nobody committed has a row without a number."""
     (found, why) = verdict(look({}), look({}, at=LATER, logs={P0: (0, 100)}))
 
-    assert ("not known", True) == (found, "no committed offset" in why)
+    assert ("unknown", True) == (found, "no committed offset" in why)
 
 
 @given(
@@ -178,24 +178,24 @@ def test_never_stuck_without_all_of_the_evidence(
     waited_s: float | None,
     apart_s: float,
 ) -> None:
-    """Stuck means: records waited at both looks, the commit stayed, and both beyond patience."""
-    patience_s = 60.0
+    """Stuck means: records waited at both looks, the commit stayed, and both beyond stuck_after."""
+    stuck_after_s = 60.0
     before, after = committed
     at = NOON + timedelta(seconds=apart_s)
     ago = {"committed_at": None if age_s is None else at - timedelta(seconds=age_s)}
     since = {} if waited_s is None else {P0: at - timedelta(seconds=waited_s)}
     first, second = (look({P0: o}, logs={P0: log}, **ago) for o in (before, after))
     found, _ = verdict(
-        first, replace(second, taken_at=at), waits_since=since, patience_s=patience_s
+        first, replace(second, taken_at=at), waits_since=since, stuck_after_s=stuck_after_s
     )
 
     if found == Verdict.STUCK:
         assert before == after < log[1]
         assert after >= log[0]
-        assert max(age_s or 0, apart_s) > patience_s
-        assert max(waited_s or 0, apart_s) > patience_s
+        assert max(age_s or 0, apart_s) > stuck_after_s
+        assert max(waited_s or 0, apart_s) > stuck_after_s
     if before != after and log[0] <= after <= log[1]:
-        assert found == Verdict.MOVES
+        assert found == Verdict.PROGRESSING
 
 
 def test_stuck_leads_to_a_pause_a_move_and_a_resume() -> None:
@@ -249,7 +249,9 @@ def test_a_share_group_has_no_partitions_to_judge() -> None:
 def test_members_are_rows() -> None:
     """Each member has what it reads, what it holds, and why its subscription is not known."""
     group = live("payments", member("orders", owns=(P1, P0)), holder(), member(unreadable="odd"))
-    rows = members_frame(group)[["member", "partitions", "reads", "holds", "subscribed"]]
+    rows = members_frame(group)[
+        ["member", "partitions", "assigned_partitions", "held_partitions", "subscribed"]
+    ]
 
     assert [
         ["app", 2, "orders:0-1", "", "orders"],

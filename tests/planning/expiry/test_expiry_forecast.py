@@ -80,7 +80,7 @@ def test_one_row_for_each_group() -> None:
     b = found.loc["b"]
     assert (4, 2, 1, 1, 1) == (
         *(b["offsets"], b["expiring"], b["kept"]),
-        *(b["unknown"], b["at_once_if_stopped"]),
+        *(b["unknown"], b["expires_immediately_if_stopped"]),
     )
     assert (at(70), at(90), "old", 0) == (
         *b[["first_at", "last_at", "first_topic"]],

@@ -19,7 +19,7 @@ from toolkit.planning.expiry.with_expiry import with_expiry
 GRAIN_S = 0.1  # of the clocks with which the cases were measured
 ADDED = [
     *("expires_at", "expires_by", "expiry_rule", "expiry_why", "expires_if_stopped_at"),
-    *("at_once_if_stopped", "expiry_confidence"),
+    *("expires_immediately_if_stopped", "expiry_confidence"),
 ]
 GONE = {"log_problem": "the topic does not exist"}
 SHARE = {"type": "share", "protocol_type": "share"}
@@ -253,7 +253,9 @@ def test_if_the_group_stopped(
 
     assert stopped_s == seconds(found["expires_if_stopped_at"])
     assert at_once == (
-        None if pd.isna(found["at_once_if_stopped"]) else found["at_once_if_stopped"]
+        None
+        if pd.isna(found["expires_immediately_if_stopped"])
+        else found["expires_immediately_if_stopped"]
     )
 
 
@@ -382,7 +384,7 @@ def test_an_empty_frame() -> None:
 
     assert ADDED == list(found.columns[len(FACTS) :])
     assert "datetime64[ms, UTC]" == str(found["expires_at"].dtype)
-    assert "boolean" == str(found["at_once_if_stopped"].dtype)
+    assert "boolean" == str(found["expires_immediately_if_stopped"].dtype)
 
 
 def test_other_columns_and_the_index_are_kept() -> None:
@@ -520,7 +522,10 @@ def test_what_always_holds(row: dict[str, Any], now_s: int) -> None:
     """No time without facts, none for what is kept, and none before the clock began."""
     found = look(row, now_s=now_s)
     rule, expires = found["expiry_rule"], seconds(found["expires_at"])
-    at_once, stopped = found["at_once_if_stopped"], seconds(found["expires_if_stopped_at"])
+    at_once, stopped = (
+        found["expires_immediately_if_stopped"],
+        seconds(found["expires_if_stopped_at"]),
+    )
 
     if row["subscribed"] and row["state"] == "Stable" and rule != ExpiryRule.TOPIC_DELETED:
         assert expires is None or row["type"] == "simple"

@@ -48,7 +48,7 @@ def test_numbers_are_integers_also_where_some_are_missing() -> None:
     frame = outcome_frame(outcome(StepOutcome("g", Action.COMMIT, Status.DONE, "", results)))
     empty = outcome_frame(outcome())
 
-    assert exact == frame["found"][0]
+    assert exact == frame["read_back"][0]
     for made in (frame, empty):
         assert list(OUTCOME_COLUMNS) == list(made.columns)
-        assert ("Int64", "Int64") == (made["partition"].dtype, made["found"].dtype)
+        assert ("Int64", "Int64") == (made["partition"].dtype, made["read_back"].dtype)

@@ -82,7 +82,7 @@ def test_a_dead_group_is_gone() -> None:
     """A reset would bring it back, and a copy may make it."""
     came_back = facts(replace(DEAD, group_id="new"), commits=())
 
-    assert [("g", "it does not exist now, unlike when the plan was made")] == whys(
+    assert [("g", "group now does not exist, unlike when the plan was made")] == whys(
         "facts-moved", case(RESET, facts(DEAD))
     )
     assert [] == rules(case(COPY, came_back))
@@ -91,7 +91,7 @@ def test_a_dead_group_is_gone() -> None:
 @pytest.mark.parametrize("made", [RESET, plan(step(change(None, 5))), DELETION, plan(step())])
 def test_a_plan_for_a_group_that_vanished_is_refused(made: Plan) -> None:
     """Nothing brings it back, whatever the plan would change."""
-    why = "it does not exist now, unlike when the plan was made"
+    why = "group now does not exist, unlike when the plan was made"
 
     assert [("g", why)] == whys("facts-moved", case(made, facts(live("h"), commits=())))
 
@@ -100,7 +100,9 @@ def test_a_plan_for_a_new_group_is_refused_once_it_exists() -> None:
     """Somebody made it since, even if it has committed nothing yet."""
     about = case(COPY, facts(replace(IDLE, group_id="new"), commits=()))
 
-    assert [("new", "it exists now, unlike when the plan was made")] == whys("facts-moved", about)
+    assert [("new", "group now exists, unlike when the plan was made")] == whys(
+        "facts-moved", about
+    )
 
 
 @pytest.mark.parametrize("kind", sorted(set(GroupType) - {GroupType.CLASSIC}))
@@ -243,7 +245,7 @@ def test_many_unknown_facts_are_counted(count: int, named: int, more: str) -> No
     (finding,) = found("skips-unread-records", case(made))
     logs = [f"where the log of bills partition {n + 1} starts and ends" for n in range(named)]
 
-    assert f"cannot be judged without knowing: {'; '.join(logs)}{more}" == finding.why
+    assert f"check not possible, unknown: {'; '.join(logs)}{more}" == finding.why
 
 
 def watched(
@@ -327,7 +329,10 @@ def test_what_was_committed_since_keeps_a_group_from_being_deleted() -> None:
     assert [] == found("facts-moved", case(DELETION, others))
     for about in (case(DELETION, since), case(DELETION, since, finishing=True)):
         (finding,) = found("facts-moved", about)
-        assert ("committed since the plan was made", "bills") == (finding.why, finding.topic)
+        assert ("new committed offset since the plan was made", "bills") == (
+            finding.why,
+            finding.topic,
+        )
 
 
 @pytest.mark.parametrize("fields", [{"finishing": True}, {"applying": False}])

@@ -29,6 +29,7 @@ from toolkit.model import (
     Policy,
     Snapshot,
 )
+from toolkit.model.plurals import counted
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.planning.guardrails.registry import RULES, CannotTell, CheckContext, check
 
@@ -131,11 +132,11 @@ def test_records_are_counted_as_one_by_one(about: CheckContext) -> None:
         for step, change in about.plan.changes:
             lost[step.group_id] += skipped(about, change)
             again += repeated(about, change)
-    by_group = [(name, f"{count} records") for name, count in lost.items() if count]
+    by_group = [(name, counted(count, "unread record")) for name, count in lost.items() if count]
     strict = replace(about, policy=Policy(max_records_skipped=-1, max_records_repeated=-1))
 
     assert by_group == [
-        (f.group_id, f.why.partition(" that ")[0]) for f in found("skips-unread-records", about)
+        (f.group_id, f.why.partition(" would ")[0]) for f in found("skips-unread-records", about)
     ]
     assert [
         f"{lost.total()} records skipped; max_records_skipped is -1",

@@ -228,7 +228,7 @@ def test_what_is_found_twice_is_told_once() -> None:
         (
             "keeps-committing",
             case(plan(step(change(), last_commit_at=NOON), made_at=NOON), facts(commits=JUST_NOW)),
-            "whether g still commits: look again 6 s later",
+            "whether g still commits; retry in 6 s",
         ),
         *(
             (
@@ -243,7 +243,7 @@ def test_what_is_found_twice_is_told_once() -> None:
 )
 def test_a_rule_that_lacks_a_fact_blocks(rule: str, about: CheckContext, lacking: str) -> None:
     """What cannot be judged is not let through, and the finding says what is not known."""
-    why = f"cannot be judged without knowing: {lacking}"
+    why = f"check not possible, unknown: {lacking}"
 
     assert [Finding(rule, Severity.BLOCK, why)] == found(rule, about)
 
@@ -251,16 +251,14 @@ def test_a_rule_that_lacks_a_fact_blocks(rule: str, about: CheckContext, lacking
 @pytest.mark.parametrize(
     ("about", "says"),
     [
-        (standing(empty_for_days=1), "since when nobody has used g"),
+        (standing(empty_for_days=1), "when g was last used"),
         (standing(unsubscribed_for_days=1), "since when g does not subscribe to orders"),
         (standing(unsubscribed_in_runs=1), "since when g does not subscribe to orders"),
     ],
 )
 def test_a_limit_that_cannot_be_judged_blocks(about: CheckContext, says: str) -> None:
     """Without a record or a sighting of ours, how long it was so is not known, and it blocks."""
-    assert [f"cannot be judged without knowing: {says}"] == [
-        finding.why for finding in check(about)
-    ]
+    assert [f"check not possible, unknown: {says}"] == [finding.why for finding in check(about)]
 
 
 def test_how_often_it_must_have_been_seen() -> None:
@@ -268,7 +266,9 @@ def test_how_often_it_must_have_been_seen() -> None:
     few = standing(seen=LEFT, unsubscribed_for_days=14, unsubscribed_in_runs=4)
     enough = standing(seen=LEFT, unsubscribed_for_days=14, unsubscribed_in_runs=3)
 
-    assert ["seen unsubscribed by 3 runs; unsubscribed_in_runs is 4"] == [f.why for f in check(few)]
+    assert ["unsubscribed in 3 runs; the limit unsubscribed_in_runs is 4"] == [
+        f.why for f in check(few)
+    ]
     assert () == check(enough)
 
 

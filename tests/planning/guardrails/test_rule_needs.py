@@ -52,8 +52,7 @@ WITHOUT: dict[Needs, Callable[[CheckContext], CheckContext]] = {
 def cannot_tell(rule: str, case: CheckContext) -> bool:
     """Whether a rule says that it lacks a fact."""
     return any(
-        finding.why.startswith("cannot be judged without knowing: ")
-        for finding in found(rule, case)
+        finding.why.startswith("check not possible, unknown: ") for finding in found(rule, case)
     )
 
 

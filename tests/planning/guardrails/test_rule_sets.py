@@ -7,7 +7,7 @@ from toolkit.planning.guardrails.registry import RULES
 from toolkit.planning.guardrails.rule import Override
 
 OVERRIDABLE = {
-    *("stale-plan", "topic-made-anew", "keeps-committing", "pending-transaction"),
+    *("stale-plan", "topic-recreated", "keeps-committing", "pending-transaction"),
     *("topic-never-used", "skips-unread-records", "before-log-start", "last-offsets"),
     *("not-undoable", "hidden-offsets", "unreadable"),
     *("too-many-groups", "too-many-partitions", "too-many-records"),

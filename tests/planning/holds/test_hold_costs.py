@@ -31,14 +31,14 @@ def pause(
     about: Group,
     prefer: Prefer = Prefer.LOSSLESS,
     *,
-    hold_for: timedelta | None = None,
+    pause_for: timedelta | None = None,
     end: int = 20,
     **rates: int,
 ) -> Plan:
     """Plan to pause orders:1 where records were written and read at some rate."""
     now = facts(about, end=end)
     beside = HoldFacts(earlier=earlier(now, **rates) if rates else None)
-    terms = HoldTerms(prefer, hold_for)
+    terms = HoldTerms(prefer, pause_for)
     return plan_pause(now, group="g", topics=["orders:1"], terms=terms, beside=beside)
 
 
@@ -111,7 +111,7 @@ def test_streams_commit_seldom() -> None:
 def test_what_happens_when_the_holder_dies() -> None:
     """The partitions are read again by themselves, and it is said after how long."""
     assert "after about 45 s" in told(pause(group()), "survives")
-    assert "ends after 30 min." in told(pause(group(), hold_for=timedelta(minutes=30)), "survives")
+    assert "ends after 30 min." in told(pause(group(), pause_for=timedelta(minutes=30)), "survives")
     longer = plan_pause(
         facts(classic()),
         group="g",

@@ -30,9 +30,16 @@ def test_one_row_for_each_paused_partition() -> None:
     assert list(PAUSED_COLUMNS) == list(frame.columns)
     assert [1, 2, 3] == frame["partition"].tolist()
     row = frame.iloc[0]
-    told = (row["who"], row["host"], row["since"], row["until"], row["reason"], row["survives_s"])
+    told = (
+        row["paused_by"],
+        row["host"],
+        row["paused_since"],
+        row["paused_until"],
+        row["reason"],
+        row["survives_keeper_s"],
+    )
     assert (*ALICE, NOON, NOON + HOUR, "an incident", 45.0) == told
-    assert frame.loc[1, ["since", "until", "survives_s"]].isna().all()
+    assert frame.loc[1, ["paused_since", "paused_until", "survives_keeper_s"]].isna().all()
 
 
 @pytest.mark.parametrize(
@@ -46,18 +53,22 @@ def test_one_row_for_each_paused_partition() -> None:
 )
 def test_how_it_is_held(by: tuple[str, str] | None, kept: set[str], how: list[str]) -> None:
     """Ours is held while a process keeps it up, and half-dead without; others' are foreign."""
-    assert how == paused_frame(ABOUT, by=by, kept=kept)["how"].tolist()
+    assert how == paused_frame(ABOUT, by=by, kept=kept)["hold_status"].tolist()
 
 
 def test_a_hold_without_a_note_is_shown_by_its_host() -> None:
     """Nobody knows whose it is, and it is shown all the same."""
     frame = paused_frame(facts(group(reader("a", 0), holder(1, note=None))), by=ALICE, kept={"g"})
     row = frame.iloc[0]
-    assert ("offsetbook-hold", "/10.0.0.9", "foreign") == (row["who"], row["host"], row["how"])
+    assert ("offsetbook-hold", "/10.0.0.9", "foreign") == (
+        row["paused_by"],
+        row["host"],
+        row["hold_status"],
+    )
 
 
 def test_nothing_paused_is_an_empty_frame() -> None:
     """With the same columns and types."""
     frame = paused_frame(facts(group()))
     assert (0, list(PAUSED_COLUMNS)) == (len(frame), list(frame.columns))
-    assert isinstance(frame["since"].dtype, pd.DatetimeTZDtype)
+    assert isinstance(frame["paused_since"].dtype, pd.DatetimeTZDtype)

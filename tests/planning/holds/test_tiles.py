@@ -29,7 +29,9 @@ def offsets(found: list[int | None], committed: int = 7) -> pd.DataFrame:
 
 def holds(*numbers: int) -> pd.DataFrame:
     """Return what `paused_frame` tells of held partitions."""
-    rows = [{"topic": "orders", "partition": n, "who": "ann", "reason": "why"} for n in numbers]
+    rows = [
+        {"topic": "orders", "partition": n, "paused_by": "ann", "reason": "why"} for n in numbers
+    ]
     return pd.concat([NO_HOLDS, pd.DataFrame(rows)], ignore_index=True).astype(
         {"partition": "Int64"}
     )
@@ -61,6 +63,6 @@ def test_a_commit_that_stands_still_lags() -> None:
     later = tiles_frame(offsets([3, 3, 1, None]), NO_HOLDS, earlier=first)
     moved = tiles_frame(offsets([3, 3, 1, None], committed=9), NO_HOLDS, earlier=first)
 
-    assert [True, True, False, False] == [*later["stands_still"]]
+    assert [True, True, False, False] == [*later["no_progress"]]
     assert [Tile.LAGGING, Tile.LAGGING, Tile.FLOWING, Tile.UNKNOWN] == [*later["state"]]
-    assert not moved["stands_still"].any()
+    assert not moved["no_progress"].any()

@@ -96,7 +96,7 @@ def test_a_group_without_any_known_lag_has_none() -> None:
 
     assert pd.isna(result["lag"])
     assert pd.isna(result["worst_partition"])
-    assert (2, 2) == (result["partitions"], result["without_lag"])
+    assert (2, 2) == (result["partitions"], result["unknown_lag_partitions"])
 
 
 def test_a_group_is_summed_and_its_worst_partition_named() -> None:
@@ -104,7 +104,7 @@ def test_a_group_is_summed_and_its_worst_partition_named() -> None:
     rows = frame((90, 0, 100, 100), (20, 0, 100, 100), (None, 0, 100, 100))
     result = lag_by_group(with_lag(rows)).iloc[0]
 
-    assert (90, 1) == (result["lag"], result["without_lag"])
+    assert (90, 1) == (result["lag"], result["unknown_lag_partitions"])
     assert ("t", 1, 80) == tuple(result[["worst_topic", "worst_partition", "worst_lag"]])
 
 

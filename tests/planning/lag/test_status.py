@@ -62,12 +62,22 @@ CASES = {
     "beyond the end of a dead group": ({**commits((9000, 15)), "log_end": 0, **EMPTY}, "ERR"),
     "records lost": ({**steps(every_s=5, by=50), "log_start": 1200, "log_end": 2000}, "ERR"),
     "rewound long ago": (
-        {**steps(every_s=5, by=10), **WAITS, "highest": 3000, "highest_at": ago(86_400)},
+        {
+            **steps(every_s=5, by=10),
+            **WAITS,
+            "max_committed": 3000,
+            "max_committed_at": ago(86_400),
+        },
         "REWIND",
     ),
     "rewound and regained": ({**commits((40, 900), (30, 500), (5, 950)), "log_end": 950}, "OK"),
     "went further once, in a log that is gone": (
-        {**steps(every_s=5, by=10), "log_end": 1000, "highest": 90_000, "highest_at": ago(9000)},
+        {
+            **steps(every_s=5, by=10),
+            "log_end": 1000,
+            "max_committed": 90_000,
+            "max_committed_at": ago(9000),
+        },
         "OK",
     ),
     "topic left": ({**steps(**STANDS, last_s=9000), **WAITS, "subscribed": False}, "UNSUBSCRIBED"),
@@ -257,7 +267,7 @@ def test_a_stall_is_told_though_the_series_is_short() -> None:
     facts = {**steps(every_s=1, number=16), **WAITS}
 
     assert "OK" == word(**facts)
-    assert "STALL" == word(**{**facts, "highest_at": ago(70)})
+    assert "STALL" == word(**{**facts, "max_committed_at": ago(70)})
 
 
 def test_where_the_wait_is_not_told_the_earlier_end_bounds_it() -> None:
@@ -273,8 +283,8 @@ def test_an_uncertain_wait_counts_with_the_least_it_can_be() -> None:
     """A wait of 70 seconds give or take 20 may be shorter than patience."""
     hung = {**steps(**STANDS, last_s=120), "log_end": 5000, "time_lag_s": 70.0}
 
-    assert "STOP" == word(**hung, time_lag_bound_s=5.0)
-    assert "OK" == word(**hung, time_lag_bound_s=20.0)
+    assert "STOP" == word(**hung, time_lag_error_s=5.0)
+    assert "OK" == word(**hung, time_lag_error_s=20.0)
 
 
 def test_nobody_is_silent_only_because_reading_took_long() -> None:
@@ -327,8 +337,8 @@ def test_an_empty_frame_has_the_columns() -> None:
     result = with_status(frame([]), now=NOW)
     groups = status_by_group(result)
 
-    assert {"status", "status_why", "member_state", "trend", "drain_s"} <= set(result.columns)
-    assert {"status", "because", "worst_topic", "unknown"} <= set(groups.columns)
+    assert {"status", "status_why", "member_state", "trend", "catch_up_s"} <= set(result.columns)
+    assert {"status", "worst_status", "worst_topic", "unknown"} <= set(groups.columns)
     assert 0 == len(result) == len(groups)
 
 
@@ -392,13 +402,13 @@ def test_a_group_is_as_its_worst_partition() -> None:
     groups = status_by_group(with_status(rows, now=NOW)).set_index(["cluster", "group"])
     worst = groups.loc[("eu", "g")]
 
-    assert ("ERR", "STOP", "gone") == tuple(worst[["status", "because", "member_state"]])
+    assert ("ERR", "STOP", "gone") == tuple(worst[["status", "worst_status", "member_state"]])
     assert ("t", 1) == tuple(worst[["worst_topic", "worst_partition"]])
     assert "group has no members for 30 s" == worst["status_why"]
     assert (2, 1, 1) == tuple(worst[["stop", "ok", "unknown"]])
     assert "OK" == groups.loc[("us", "fine"), "status"]
     mute = groups.loc[("eu", "mute")]
-    assert (None, None) == tuple(mute[["status", "because"]])
+    assert (None, None) == tuple(mute[["status", "worst_status"]])
     assert "no committed offset" == mute["status_why"]
     assert mute[["worst_topic", "worst_partition"]].isna().all()
 

@@ -14,7 +14,7 @@ from toolkit.planning.lag.status import status_by_group, with_status
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.trend import look_back_s
 
-ADDED = ["status", "status_why", "member_state", "trend", "drain_s"]
+ADDED = ["status", "status_why", "member_state", "trend", "catch_up_s"]
 OFFSETS = st.one_of(st.integers(0, 500), st.integers(0, 2**62))
 AGES = st.one_of(st.floats(-50, 200), st.floats(0, 10**6))
 SERIES = st.lists(st.tuples(AGES, OFFSETS), min_size=1, max_size=20)
@@ -43,7 +43,7 @@ def any_partition(draw: st.DrawFn) -> dict[str, Any]:
         "earlier_at": draw(st.none() | AGES.map(ago)),
         "earlier_end": draw(st.none() | OFFSETS),
         "time_lag_s": draw(WAITS),
-        "time_lag_bound_s": draw(st.none() | st.floats(0, 100)),
+        "time_lag_error_s": draw(st.none() | st.floats(0, 100)),
     }
 
 
@@ -92,13 +92,13 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     assert (trouble["lag"] > 0).fillna(value=False).all()
     assert not set(where(result, "status", "STALL", "WARN")["member_state"]) & {"gone"}
     assert set(where(result, "member_state", "gone")["state"]) <= {"Empty"}
-    assert (rewound["committed"] < rewound["highest"]).all()
-    assert (rewound["highest"] <= rewound["log_end"]).all()
+    assert (rewound["committed"] < rewound["max_committed"]).all()
+    assert (rewound["max_committed"] <= rewound["log_end"]).all()
     assert not left["subscribed"].any()
     assert not set(left["state"]) & {"Empty"}
     assert (behind["produced_per_s"] > behind["consumed_per_s"]).all()
     assert unseen[["trend", "produced_per_s"]].isna().all(axis=None)
-    assert (result["drain_s"].dropna() >= 0).all()
+    assert (result["catch_up_s"].dropna() >= 0).all()
 
 
 @EXAMPLES
@@ -112,7 +112,7 @@ def test_nothing_in_nothing_out(rows: list[dict[str, Any]]) -> None:
 
         assert result["status"].isna().all()
         assert result["status_why"].all()
-        assert unknown is not no_log or result["drain_s"].isna().all()
+        assert unknown is not no_log or result["catch_up_s"].isna().all()
 
 
 @EXAMPLES
@@ -140,7 +140,7 @@ def test_rows_do_not_matter_to_each_other(rows: list[dict[str, Any]], seed: int)
 
     pd.testing.assert_frame_equal(result[ADDED], other.sort_index()[ADDED])
     pd.testing.assert_frame_equal(result.iloc[::2][ADDED], half[ADDED])
-    groups = (status_by_group(one)[["status", "because", "trend"]] for one in (result, other))
+    groups = (status_by_group(one)[["status", "worst_status", "trend"]] for one in (result, other))
     pd.testing.assert_frame_equal(*groups)
 
 
@@ -153,7 +153,7 @@ def steady_reader(draw: st.DrawFn) -> dict[str, Any]:
         every_s=draw(st.floats(10, 200)), number=draw(st.integers(3, 16)), last_s=0, by=read
     )
     moved = [offset + 10**12 for offset in series["recent_offset"]]
-    pace = {"committed": moved[-1], "highest": moved[-1], "recent_offset": moved}
+    pace = {"committed": moved[-1], "max_committed": moved[-1], "recent_offset": moved}
     state = "Empty" if kind == "simple" else "Stable"
     return {**series, **pace, "type": kind, "state": state, "log_end": moved[-1]}
 
@@ -185,7 +185,7 @@ def test_lag_that_grows_is_never_ok(
 
     assert ["WARN"] == list(result["status"].unique())
     assert ["falling behind"] == list(result["trend"].unique())
-    assert result["drain_s"].isna().all()
+    assert result["catch_up_s"].isna().all()
 
 
 @EXAMPLES
@@ -200,7 +200,7 @@ def test_what_is_left_drains_at_the_pace_that_is_told(
     assert ["OK"] == list(result["status"].unique())
     assert ["catching up"] == list(result["trend"].unique())
     # Offsets are whole and times have milliseconds.
-    assert (abs(result["drain_s"] * gained_per_s / backlog - 1) < 0.2).all()
+    assert (abs(result["catch_up_s"] * gained_per_s / backlog - 1) < 0.2).all()
 
 
 @EXAMPLES
@@ -215,4 +215,4 @@ def test_who_has_nothing_to_read_is_left_alone(
 
     assert ["OK"] == list(result["status"].unique())
     assert ["alive and idle"] == list(result["member_state"].unique())
-    assert [0] == list(result["drain_s"].unique())
+    assert [0] == list(result["catch_up_s"].unique())

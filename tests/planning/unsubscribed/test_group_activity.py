@@ -199,7 +199,7 @@ def test_hot_groups(wrote: tuple[int, bool], partitions: int | None, *, hot: boo
     commits, complete = wrote
     (row,) = summed(("g", 1, commits, 0, complete), partitions=partitions).itertuples()
 
-    assert hot == (None if pd.isna(row.hot) else row.hot)
+    assert hot == (None if pd.isna(row.commits_too_often) else row.commits_too_often)
     assert row.why
 
 

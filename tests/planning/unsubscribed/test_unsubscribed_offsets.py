@@ -62,8 +62,8 @@ def test_share_of_the_lag_and_who_else_reads_the_topic() -> None:
 
     assert (90, 0.75, "other", True) == (
         row["lag"],
-        row["share_of_group_lag"],
-        row["also_read_by"],
+        row["group_lag_share"],
+        row["other_subscribers"],
         row["deletable_now"],
     )
 
@@ -78,7 +78,7 @@ def test_a_share_is_not_made_from_a_part_of_the_lag() -> None:
     found = find_unsubscribed(facts)
 
     assert 90 == found.rows["lag"].iloc[0]
-    assert pd.isna(found.rows["share_of_group_lag"].iloc[0])
+    assert pd.isna(found.rows["group_lag_share"].iloc[0])
     assert pd.isna(found.by_group["subscribed_lag"].iloc[0])
 
 
@@ -91,7 +91,7 @@ def test_choosing_groups_does_not_hide_who_else_reads_the_topic() -> None:
     )
     (row,) = find_unsubscribed(facts, groups=["bill*"]).rows.to_dict("records")
 
-    assert ("billing", "shop") == (row["group"], row["also_read_by"])
+    assert ("billing", "shop") == (row["group"], row["other_subscribers"])
 
 
 def test_an_unknown_lag_does_not_hide_the_row() -> None:
@@ -100,7 +100,7 @@ def test_an_unknown_lag_does_not_hide_the_row() -> None:
     (row,) = find_unsubscribed(facts).rows.to_dict("records")
 
     assert pd.isna(row["lag"])
-    assert pd.isna(row["share_of_group_lag"])
+    assert pd.isna(row["group_lag_share"])
 
 
 @pytest.mark.parametrize(

@@ -461,7 +461,7 @@ def test_the_latest_row_before_a_run_is_found_for_each_key(
     """A key that the newest run lacks, or that had no log end there, is taken from an older one."""
     schema = StructType.fromDDL(
         "cluster string, group string, topic string, partition bigint,"
-        " log_end bigint, highest bigint"
+        " log_end bigint, max_committed bigint"
     )
     history = History(session, str(tmp_path), {"partitions": schema})
     ends: list[dict[str, int | None]] = [{"a": 1, "b": 1}, {"a": 2, "b": 2}, {"b": None}, {"a": 9}]
@@ -470,7 +470,7 @@ def test_the_latest_row_before_a_run_is_found_for_each_key(
         frame = session.createDataFrame(rows_now, schema)
         history.write(f"r{number}", DAY + number * HOUR, {"partitions": frame})
     latest = history.latest("partitions", since=DAY, before=DAY + 3 * HOUR)
-    names = ("group", "earlier_at", "earlier_end", "earlier_highest")
+    names = ("group", "earlier_at", "earlier_end", "earlier_max_committed")
 
     assert [("a", DAY + HOUR, 2, 101), ("b", DAY + HOUR, 2, 101)] == rows(latest, *names)
     none = history.latest("partitions", since=DAY + 2 * HOUR, before=DAY + 3 * HOUR)

@@ -15,7 +15,9 @@ from toolkit.errors import UsageError
 
 @click.command("apply")
 @click.argument("plan_file", required=False, type=click.Path(path_type=Path, dir_okay=False))
-@click.option("--run", "run_id", metavar="RUN", help="The plan of a run that was cut off.")
+@click.option(
+    "--run", "run_id", metavar="RUN", help="Apply the plan of interrupted run RUN (finish it)."
+)
 @FLEET
 @CLUSTER
 @OUTPUT

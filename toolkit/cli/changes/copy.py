@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 TO = click.option("--to", "target", required=True, metavar="GROUP", help="The group to copy to.")
 OPTIONS = (
     TO,
-    topics_option(" Default: all that is committed."),
-    click.option("--to-cluster", "mirror", metavar="NAME", help="Another cluster: a mirror."),
+    topics_option(" Default: all committed partitions."),
+    click.option(
+        "--to-cluster",
+        "mirror",
+        metavar="NAME",
+        help="Target cluster, if it is a mirror of this one.",
+    ),
     click.option(
         "--by",
         type=click.Choice(["offset", "time"]),
@@ -33,7 +38,7 @@ OPTIONS = (
         "prefix",
         default="",
         metavar="TEXT",
-        help="What the mirror puts before the names of topics, such as 'eu.'.",
+        help="Prefix of topic names on the mirror, such as 'eu.'.",
     ),
 )
 
@@ -65,9 +70,11 @@ def _source(asked: CommandTarget) -> str:
     return groups[0]
 
 
-HELP = "Copy the offsets of --group to a new or idle group, here or on a mirror."
+HELP = (
+    "Copy the committed offsets of --group to a new or empty group, on this cluster or on a mirror."
+)
 RENAME_HELP = (
-    "Copy the offsets of the idle --group to a new name, verify, and delete the old group."
+    "Rename an empty group: copy its offsets to a new group, verify, delete the old group."
 )
 planner = Planner("copy", HELP, make, OPTIONS)
 rename_planner = Planner("rename", RENAME_HELP, make_rename, (TO,))

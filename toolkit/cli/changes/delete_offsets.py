@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     topics_option(),
-    click.option("--all-topics", is_flag=True, help="Everything that an idle group committed."),
+    click.option("--all-topics", is_flag=True, help="All committed offsets of an empty group."),
     click.option(
         "--unsubscribed",
         is_flag=True,
@@ -28,8 +28,8 @@ OPTIONS = (
         "--unsubscribed-for",
         "left_for",
         metavar="DURATION",
-        help="Of that, only what was seen left behind for so long: 14d. By what earlier calls with "
-        "--unsubscribed saw.",
+        help="With --unsubscribed: only topics seen unsubscribed for this long, such as 14d, by "
+        "earlier runs with --unsubscribed.",
     ),
     click.option(
         "--seen-in-runs",
@@ -37,7 +37,8 @@ OPTIONS = (
         type=click.IntRange(min=0),
         default=0,
         metavar="N",
-        help="Of that, only what so many calls in a row saw left behind, this one among them.",
+        help="With --unsubscribed: only topics seen unsubscribed in N consecutive runs, this one "
+        "included.",
     ),
 )
 

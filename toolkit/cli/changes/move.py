@@ -31,15 +31,15 @@ def make(asked: CommandTarget, *, prefer: str, **given: Any) -> PlannedChange:
             prefer=prefer,
         )
     if change.live is None:
-        click.echo("it has no members: this is an ordinary reset", err=True)
+        click.echo("group is empty; applying an ordinary reset", err=True)
     return change
 
 
 HELP = """Move the committed offsets of a live group, without stopping a consumer.
 
-The partitions are paused, moved in one transaction, read back and resumed, so that every client
-loads its position anew. What is approved is where to; the numbers of now move on until then.
-Partitions that were paused before stay paused.
+Pauses the partitions, commits the new offsets in one transaction, reads them back and resumes, so
+that every client fetches its new position. You approve the target; the current offsets may advance
+until then. Partitions that were paused before stay paused.
 """
 planner = Planner("move", HELP, make, (*FLAGS, *SCOPE, PREFER), of_one_group=True)
 command = change_command(planner)

@@ -17,18 +17,18 @@ PREFER = click.option(
     type=click.Choice([prefer.value for prefer in Prefer]),
     default=Prefer.LOSSLESS.value,
     show_default=True,
-    help="What matters most while it is captured, of KIP-848 groups: that no record comes twice, "
-    "that only the owner stops, or that it is done at once.",
+    help="How to capture partitions of a KIP-848 group: lossless (no redelivered records), quiet "
+    "(only the current owner stops), or fast (paused within a second).",
 )
 HOLD_FOR = click.option(
     "--for",
-    "hold_for",
+    "pause_for",
     metavar="DURATION",
     default="",
-    help="How long to pause: 30m, 2h. Default: until it is resumed.",
+    help="Pause duration, such as 30m or 2h. Default: until resumed.",
 )
 OPTIONS = (
-    topics_option(" A topic means all its partitions."),
+    topics_option(" Without partition numbers: all partitions of the topic."),
     HOLD_FOR,
     PREFER,
     click.option(
@@ -40,7 +40,7 @@ OPTIONS = (
 
 
 def make(
-    asked: CommandTarget, *, topics: tuple[str, ...], hold_for: str, prefer: str, detach: bool
+    asked: CommandTarget, *, topics: tuple[str, ...], pause_for: str, prefer: str, detach: bool
 ) -> CommandPlan:
     """Plan a pause of the one group that is named."""
     from toolkit.cli.hold_session import hold
@@ -48,7 +48,7 @@ def make(
 
     group = only_group(asked)
     with opened(asked) as access:
-        change = pause(access, group, topics, hold_for=hold_for, prefer=prefer)
+        change = pause(access, group, topics, pause_for=pause_for, prefer=prefer)
     return CommandPlan(change, carry_out=partial(hold, detach=detach))
 
 

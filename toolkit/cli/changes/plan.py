@@ -43,4 +43,4 @@ class Plans(click.Group):
 
 @click.group("plan", cls=Plans)
 def command() -> None:
-    """Make a plan and write it to a file; nothing is changed until 'offsetbook apply'."""
+    """Create a plan file. Nothing is changed until 'offsetbook apply'."""

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from toolkit.journeys.reset import RequestedTarget
 
 FLAGS = (
-    click.option("--to-earliest", is_flag=True, help="To the oldest record there is."),
+    click.option("--to-earliest", is_flag=True, help="Reset to the log start offset."),
     click.option(
         "--to-latest",
         is_flag=True,
         help="To the log end offset, or the last stable offset while a transaction is open.",
     ),
-    click.option("--to-offset", type=int, metavar="N", help="To one offset in every partition."),
+    click.option("--to-offset", type=int, metavar="N", help="Reset every partition to offset N."),
     click.option("--shift-by", type=int, metavar="N", help="N records forward, or back: -N."),
     click.option("--to-datetime", metavar="TIME", help="To the first record since a time."),
     click.option("--by-duration", metavar="DURATION", help="So long back from now: P1D, 90m."),
@@ -42,18 +42,24 @@ FLAGS = (
         help="To the offsets in a CSV file (topic,partition,offset or with the group in front), or "
         "in a JSON file that 'offsetbook export' wrote.",
     ),
-    click.option("--from-group", metavar="NAME", help="To the offsets of another group."),
+    click.option(
+        "--from-group", metavar="NAME", help="Reset to the committed offsets of another group."
+    ),
 )
 SCOPE = (
-    topics_option(" Default: all that is committed."),
-    click.option("--all-topics", is_flag=True, help="All that is committed: the default, said."),
-    click.option("--new-topics", is_flag=True, help="Also topics that the group never committed."),
+    topics_option(" Default: all committed partitions."),
+    click.option("--all-topics", is_flag=True, help="All committed partitions (default)."),
+    click.option(
+        "--new-topics",
+        is_flag=True,
+        help="Also commit offsets for topics the group has never committed.",
+    ),
     click.option(
         "--past-end",
         type=click.Choice(["latest", "keep", "fail"]),
         default="keep",
         show_default=True,
-        help="What becomes of a partition that has no record as young as the time.",
+        help="What to do if no record is at or after the timestamp.",
     ),
 )
 
@@ -88,6 +94,6 @@ def target_of(given: Mapping[str, Any]) -> RequestedTarget:
 
 TARGETS = (*MODES, "from-file", "from-group")
 
-HELP = "Move the committed offsets of idle groups; shows the plan first."
+HELP = "Reset the committed offsets of empty groups. Shows the plan first."
 planner = Planner("reset", HELP, make, (*FLAGS, *SCOPE))
 command = change_command(planner)

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 OPTIONS = (
     click.argument("saved_file", type=click.Path(path_type=Path, dir_okay=False)),
-    topics_option(" Default: all that was saved."),
+    topics_option(" Default: all saved offsets."),
     click.option(
-        "--into", default="", metavar="GROUP", help="Restore a single group under a name."
+        "--into", default="", metavar="GROUP", help="Restore one saved group under this name."
     ),
 )
 
@@ -37,7 +37,7 @@ def make(
 
 
 HELP = (
-    "Put back the offsets in SAVED_FILE, which 'offsetbook export' wrote. Missing groups are made."
+    "Restore the offsets in SAVED_FILE, written by 'offsetbook export'. Missing groups are created."
 )
 planner = Planner("restore", HELP, make, OPTIONS)
 command = change_command(planner)

@@ -15,7 +15,7 @@ FORCE = click.option(
     is_flag=True,
     help="Resume also what somebody else holds: --override foreign-hold, and recorded.",
 )
-OPTIONS = (topics_option(" Default: all that is paused."), FORCE)
+OPTIONS = (topics_option(" Default: all paused partitions."), FORCE)
 
 
 def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> CommandPlan:
@@ -27,6 +27,6 @@ def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> Comma
         return CommandPlan(resume(access, group, topics), overrides=(FORCE_RULE,) if force else ())
 
 
-HELP = "Give paused partitions of a live group back to its members; shows the plan first."
+HELP = "Resume paused partitions of a live group. Shows the plan first."
 planner = Planner("resume", HELP, make, OPTIONS, of_one_group=True)
 command = change_command(planner)

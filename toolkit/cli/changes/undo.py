@@ -19,7 +19,7 @@ OPTIONS = (
     click.option(
         "--even-if-moved",
         is_flag=True,
-        help="Put offsets back also where somebody has moved them since.",
+        help="Also restore offsets that have changed since the run.",
     ),
 )
 

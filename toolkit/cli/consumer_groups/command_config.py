@@ -66,7 +66,7 @@ def _setting(
         kind = key.removesuffix(".location")
         if properties.get(f"{kind}.type", "JKS").upper() != "PEM":
             hint = f"convert the store to PEM and say {kind}.type=PEM"
-            raise _wrong(path, f"{key} names a Java key store, which is not read here", hint)
+            raise _wrong(path, f"{key} is a Java keystore, which is not supported", hint)
         yield from ((name, value) for name in STORES[key])
     elif key == "ssl.key.password":
         yield key, _kept(key, value)

@@ -40,7 +40,7 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
         cluster = find_cluster(given["cluster"] or "", given["fleet"])
     else:
         hint = "--bootstrap-server HOST:PORT, or --cluster NAME of the fleet file"
-        raise UsageError("which cluster is meant?", hint=hint)
+        raise UsageError("no cluster selected", hint=hint)
     if settings:
         from toolkit.cli.consumer_groups.command_config import read_command_config
 

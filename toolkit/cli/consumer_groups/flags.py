@@ -42,30 +42,40 @@ CONNECTION = (
         "--timeout",
         type=click.IntRange(min=1),
         metavar="MS",
-        help="How long to try to connect. Default: 4000.",
+        help="Connection timeout in milliseconds. Default: 4000.",
     ),
 )
 ACTION_FLAGS = (
     _flag("list", "List the groups."),
     _flag("describe", "Show committed offsets and lag, --members, or --state."),
-    _flag("reset-offsets", "Move committed offsets; without --execute only show where to."),
+    _flag(
+        "reset-offsets", "Reset committed offsets. Without --execute: only show the new offsets."
+    ),
     _flag("delete-offsets", "Delete the committed offsets of topics."),
     _flag("delete", "Delete whole groups."),
     _flag("pause", "Pause partitions of a live group (KIP-1249), in the background."),
     _flag("resume", "Resume paused partitions."),
     _flag("paused-partitions", "List paused partitions."),
-    click.option("--validate-regex", metavar="REGEX", help="Say whether brokers accept a pattern."),
+    click.option(
+        "--validate-regex",
+        metavar="REGEX",
+        help="Check whether brokers accept a subscription regex (RE2).",
+    ),
 )
 LOOKING = (
     _flag("all-groups", "All groups; for a change, all that are idle."),
     _flag("offsets", "With --describe: offsets and lag. The default."),
     _flag("members", "With --describe: the members."),
-    _optional("state", "state", "With --describe: the state. With --list: states, or only these."),
-    _optional("type", "type_", "With --list: types, or only these."),
+    _optional(
+        "state",
+        "state",
+        "With --describe: show the group state. With --list: states, or only groups in these.",
+    ),
+    _optional("type", "type_", "With --list: show group types, or list only these types."),
     _flag("verbose", "With --describe: more columns."),
 )
 EXECUTION = (
-    _flag("execute", "Do it: the approval of what is shown. Needs --reason."),
+    _flag("execute", "Apply the change. Needs --reason."),
     _flag("export", "Write where offsets go as CSV, for --from-file."),
 )
 # Of the other commands' options: `--from-group` the tool does not have, and these mean less here.
@@ -73,7 +83,7 @@ WITHOUT = {"--from-group", "--group", "--topic", "--all-topics"}
 GROUP = click.option("--group", "groups", multiple=True, metavar="NAME", help="One; repeatable.")
 TOPICS = (
     topics_option(),
-    _flag("all-topics", "All that is committed."),
+    _flag("all-topics", "All committed topics of the group."),
 )
 
 
@@ -117,7 +127,7 @@ FITTING: dict[str, frozenset[str]] = {
     | {"groups", "all_groups", "topics", "all_topics", "new_topics", "past_end", "export"},
     "delete-offsets": CHANGE | {"groups", "topics"},
     "delete": CHANGE | {"groups", "all_groups"},
-    "pause": CHANGE | {"groups", "topics", "hold_for", "prefer"},
+    "pause": CHANGE | {"groups", "topics", "pause_for", "prefer"},
     "resume": CHANGE | {"groups", "topics", "force"},
     "paused-partitions": frozenset({"groups", "all_groups"}),
     "validate-regex": frozenset(),
@@ -152,7 +162,7 @@ AT_LEAST = {
     "resume": ({"groups"},),
     "paused-partitions": ({"groups", "all_groups"},),
 }
-WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override", "hold_for": "for"}
+WRITTEN = {"groups": "group", "topics": "topic", "overrides": "override", "pause_for": "for"}
 
 
 def check_flags(given: Collection[str]) -> str:

@@ -15,56 +15,57 @@ HELP = """Kafka's own kafka-consumer-groups flags, with a plan, safeguards and a
   --paused-partitions --group NAME... | --all-groups
   --validate-regex REGEX
 
-Columns, their order, "-" for what is missing, and the CSV are the tool's; rows are sorted. With
---output json or csv there are more columns. Words and errors go to stderr.
+Columns, column order, "-" for missing values and CSV are as in the Kafka tool; rows are sorted.
+--output json and csv have more columns. Messages and errors go to stderr.
 
-Where this differs from the tool on purpose:
+Intentional differences from the Kafka tool:
 
 \b
-  Exit code      0 done, 1 failed, 2 usage, 3 blocked, 4 partly. The tool
-                 says 0 to nearly every failure.
-  --dry-run      Changes nothing, also with --delete and --delete-offsets,
-                 which the tool carries out. These two need --execute, or
-                 the name of the group typed at a terminal.
-  --execute      Needs --reason, is recorded, and can be undone. Where a
-                 rule objects (unread records would be skipped, the log
-                 begins later, a group's last offsets would go) it ends with
-                 3 and names the rule; --override RULE goes on. One live
-                 group or missing partition blocks the rest, but with
-                 --all-groups live groups are skipped. Groups are changed
-                 one after the other: a failure on the way ends with 4.
-  --group        A reset never makes a group: a misspelt name is blocked. So
-                 is a group that says it is Empty and commits all the same.
-  --all-groups   Passes over live groups, names them, and ends with 4.
-                 Leaves groups alone that never committed the topic.
-  --to-current   Brings offsets outside of the log back into it. A partition
-                 without a commit stays without (the tool: to the end).
-  --to-latest    Stops before an open transaction.
-  --to-datetime  Like --by-duration: a partition without a record that young
-                 stays where it is; --past-end latest goes to the end, as
-                 the tool does. A date alone, no seconds, and 90m are
-                 understood; an instant to come is refused.
-  --to-offset    Refuses a negative offset (the tool: to 0).
-  --shift-by     Leaves a partition without a commit out and shifts the
-                 others.
-  --topic        With --all-topics it is refused; beside --from-file it
-                 narrows the file. A topic means its partitions with a
-                 commit, unless --new-topics. Ranges, topic:0-5, are
-                 understood.
-  --from-file    Refuses a line that lacks its offset (the tool: to 0), one
-                 that is there twice, and three columns for several groups.
-                 Partitions that do not exist are named at once.
-  Metadata       Of a commit it is kept (the tool erases it).
-  LAG            Counts records that exist: from the log start where the
-                 commit is before it; - where the commit is beyond the end.
-  --pause        KIP-1249 on today's brokers: a member of ours holds the
-                 partitions until --resume, or for --for. Needs --execute,
-                 or the name of the group typed. --reset-offsets then moves
-                 what is paused while the group lives.
-  --describe     Tells of each group that could not be read, and shows the
+  Exit code      0 done, 1 failed, 2 usage error, 3 blocked, 4 partial. The
+                 Kafka tool exits with 0 on most failures.
+  --dry-run      Never changes anything, including with --delete and
+                 --delete-offsets (the Kafka tool executes those). Both need
+                 --execute, or the group name typed at a terminal.
+  --execute      Needs --reason, is logged, can be undone. If a rule blocks
+                 (unread records would be skipped, target before the log
+                 start offset, a group's last offsets would be deleted), it
+                 exits with 3 and names the rule; --override RULE overrides
+                 it. One live group or missing partition blocks the whole
+                 plan, but --all-groups skips live groups. Groups are
+                 changed one by one: a failure on the way exits with 4.
+  --group        A reset never creates a group: a misspelled name is
+                 blocked. So is a group that is Empty but still commits.
+  --all-groups   Skips live groups, lists them, and exits with 4. Skips
+                 groups that never committed the topic.
+  --to-current   Clamps out-of-range offsets to the log. A partition without
+                 a committed offset stays without one (Kafka tool: log end).
+  --to-latest    Resets to the last stable offset while a transaction is open.
+  --to-datetime  As for --by-duration, a partition without a record at or
+                 after the time keeps its offset; --past-end latest resets
+                 it to the end, as the Kafka tool does. Accepts a date only,
+                 times without seconds, and durations such as 90m. Rejects a
+                 time in the future.
+  --to-offset    Rejects a negative offset (Kafka tool: resets to 0).
+  --shift-by     Skips partitions without a committed offset.
+  --topic        Cannot be combined with --all-topics; filters the rows of
+                 --from-file. A topic means its committed partitions, unless
+                 --new-topics is given. Accepts ranges: topic:0-5.
+  --from-file    Rejects a line without an offset (Kafka tool: 0), duplicate
+                 lines, and three columns for several groups. Lists missing
+                 partitions up front.
+  Metadata       Commit metadata is kept (the Kafka tool clears it).
+  LAG            Counts existing records only: from the log start offset if
+                 the committed offset is before it; - if it is past the log
+                 end offset.
+  --pause        KIP-1249 on current brokers: a background process joins the
+                 group and holds the partitions until --resume, or for
+                 --for. Needs --execute, or the group name typed. While
+                 paused, --reset-offsets works on these partitions although
+                 the group is live.
+  --describe     Reports each group that could not be read and shows the
                  others. Epochs of Empty groups and TARGET columns are not
-                 read: -.
+                 read and show -.
 
-A run on --bootstrap-server is undone with 'offsetbook undo RUN'; where that needs --command-config,
-with --cluster NAME of a fleet file that has the cluster.
+Undo a run made with --bootstrap-server with 'offsetbook undo RUN'. If the cluster needs
+--command-config, add it to a fleet file and pass --cluster NAME.
 """

@@ -1,4 +1,4 @@
-"""What a reset shows: the offset of every partition that is meant, also where it stays."""
+"""Print the NEW-OFFSET table of a reset, including unchanged partitions."""
 
 from __future__ import annotations
 

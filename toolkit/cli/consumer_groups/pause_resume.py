@@ -34,7 +34,7 @@ def pause(given: dict[str, Any]) -> int:
     asked = asked_of(given)
     group = only_group(asked)
     with opened(asked, cluster_of(given)) as access:
-        terms = {name: given[name] for name in ("hold_for", "prefer")}
+        terms = {name: given[name] for name in ("pause_for", "prefer")}
         change = journey.pause(access, group, given["topics"], **terms)
     return _carry(change, PAUSE, given)
 
@@ -78,10 +78,12 @@ def paused_partitions(given: dict[str, Any]) -> int:
 
 def _row(row: dict[Any, Any]) -> Sequence[Cell]:
     # What is not known is not equal to itself.
-    told = [row[name] if row[name] == row[name] else None for name in ("since", "until")]
+    told = [
+        row[name] if row[name] == row[name] else None for name in ("paused_since", "paused_until")
+    ]
     times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in told]
     holder = f"{row['who']}@{row['host'].removeprefix('/')}"
-    return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["how"])
+    return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["hold_status"])
 
 
 def _carry(change: PlannedChange, words: tuple[str, str], given: dict[str, Any]) -> int:

@@ -64,12 +64,15 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
         return BLOCKED
     if is_last:
         if change.plan.steps and not given["dry_run"]:
-            click.echo("nothing was changed: that needs --execute, or say --dry-run", err=True)
+            click.echo(
+                "nothing was changed: add --execute to apply, or --dry-run to only look",
+                err=True,
+            )
         else:
             tell_unchanged(decision)
         return code
     if consent.approve is None and not has_terminal():
-        hint = "--execute --reason TEXT, or --dry-run to only look"
+        hint = "add --execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
     outcome = apply_decided(approved(decision, consent), asked)
     _show(carrying, asked, outcome.outcome)

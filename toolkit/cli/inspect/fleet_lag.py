@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = {
-    "groups": ["cluster", "group", "status", "because", "trend", "lag", "time_lag_s", "lost"],
+    "groups": ["cluster", "group", "status", "worst_status", "trend", "lag", "time_lag_s", "lost"],
     "partitions": [
         *("cluster", "group", "topic", "partition", "status", "member_state", "lag"),
         *("time_lag_s", "expires_at", "status_why"),

@@ -23,7 +23,7 @@ def command(scope: Scope) -> None:
     """
     from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
 
-    # All groups are read even for some: `also_read_by` needs them.
+    # All groups are read even for some: `other_subscribers` needs them.
     reading = read_clusters(scope, commit_times=True, whole=True)
     found = [
         find_unsubscribed(snapshot, groups=scope.groups)

@@ -113,9 +113,9 @@ class Decision:
         """
         Apply the plan if it is approved, and return what became of it.
 
-        Waits for what was begun by hand. What is held goes on in the background; `tied` holds end
-        with this process until the caller lets them go. Raises what `apply_plan` raises, again at
-        each further call: what a failed run changed is in the error and in the audit log.
+        Waits for a change that was begun by hand. Holds continue in the background; `tied` holds
+        end with this process until the caller lets them go. Raises what `apply_plan` raises, again
+        at each further call: what a failed run changed is in the error and in the audit log.
         """
         with self._at_work, self.change.access.connections.in_use():
             if self._failed:
@@ -139,7 +139,7 @@ class Decision:
         """
         with self._at_work:
             if self._is_taken or not self.wants_approval:
-                raise UsageError("this plan was applied already", hint="make a new plan")
+                raise UsageError("this plan was already applied", hint="make a new plan")
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
             with nullcontext() if self.change.live else stopped_by(stopped):
                 self._carry_out(approval, on_step)

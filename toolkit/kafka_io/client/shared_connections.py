@@ -33,7 +33,7 @@ KEPT_FOR_S = 60.0
 
 
 @dataclass(slots=True)
-class _Kept:
+class _OpenConnection:
     connection: Connection
     users: int = 0
     used_until: float = 0.0
@@ -49,7 +49,7 @@ class SharedConnections:
 
     def __init__(self) -> None:
         """Open nothing yet."""
-        self._kept: dict[Key, _Kept] = {}
+        self._kept: dict[Key, _OpenConnection] = {}
         self._lock = threading.Lock()
         # Closing takes locks, which a finalizer must not: the next use does it, or the exit.
         weakref.finalize(self, _ABANDONED.append, self._kept).atexit = False
@@ -93,7 +93,7 @@ class SharedConnections:
         finally:
             self._give_back(key, kept)
 
-    def _take(self, key: Key, cluster: Cluster) -> _Kept:
+    def _take(self, key: Key, cluster: Cluster) -> _OpenConnection:
         # Imported late: it loads the Kafka client, which `--help` need not do.
         from toolkit.kafka_io.client.connection import Connection  # noqa: PLC0415
 
@@ -103,11 +103,11 @@ class SharedConnections:
                 self._kept.pop(key).connection.close()
                 kept = None
             if kept is None:
-                kept = self._kept[key] = _Kept(Connection(cluster))
+                kept = self._kept[key] = _OpenConnection(Connection(cluster))
             kept.users += 1
             return kept
 
-    def _give_back(self, key: Key, kept: _Kept) -> None:
+    def _give_back(self, key: Key, kept: _OpenConnection) -> None:
         with self._lock:
             kept.users -= 1
             kept.used_until = time.monotonic()
@@ -123,7 +123,7 @@ class SharedConnections:
 
 
 _IN_USE: ContextVar[SharedConnections | None] = ContextVar("connections in use", default=None)
-_ABANDONED: deque[dict[Key, _Kept]] = deque()
+_ABANDONED: deque[dict[Key, _OpenConnection]] = deque()
 
 
 @contextmanager
@@ -141,7 +141,7 @@ def connected(cluster: Cluster) -> Iterator[Connection]:
         yield connection
 
 
-def _close_all(kept: dict[Key, _Kept]) -> None:
+def _close_all(kept: dict[Key, _OpenConnection]) -> None:
     while kept:
         kept.popitem()[1].connection.close()
 

@@ -31,11 +31,11 @@ COMMITS = pa.schema(
         ("record_offset", pa.int64()),
         ("recent_at", pa.list_(TIME)),
         ("recent_offset", pa.list_(pa.int64())),
-        ("highest", pa.int64()),
-        ("highest_at", TIME),
+        ("max_committed", pa.int64()),
+        ("max_committed_at", TIME),
     ]
 )
-CARRIED = ("record_offset", "recent_at", "recent_offset", "highest", "highest_at")
+CARRIED = ("record_offset", "recent_at", "recent_offset", "max_committed", "max_committed_at")
 
 
 def decode_commits(latest: pa.Table) -> tuple[pa.Table, Counter[str]]:

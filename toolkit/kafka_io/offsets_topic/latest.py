@@ -37,8 +37,8 @@ LATEST = pa.schema(
         ("recent_at", pa.list_(TIME)),
         ("recent_offset", pa.list_(pa.int64())),
         ("recent_record", pa.list_(pa.int64())),  # the record offset of each
-        ("highest", pa.int64()),
-        ("highest_at", TIME),
+        ("max_committed", pa.int64()),
+        ("max_committed_at", TIME),
         # The record offset of a commit key's newest tombstone: nothing before it counts.
         ("tombstone_offset", pa.int64()),
     ]
@@ -64,7 +64,7 @@ class _LatestColumns(NamedTuple):
     written_ms: Numbers
     is_commit: Any
     tombstones: Numbers
-    highest: Numbers
+    max_committed: Numbers
     highest_ms: Numbers
     series: _RecentCommits
 
@@ -137,7 +137,7 @@ def _codes(rows: _LatestColumns) -> Any:
 def _condense(rows: _LatestColumns, codes: Any, count: int) -> _LatestColumns:
     """Return one row of each key, of which `codes` stand for."""
     gone_until = greatest(codes, rows.tombstones, count, at_least=NONE)
-    highest = rows.highest
+    highest = rows.max_committed
     if gone_until.max(initial=NONE) != NONE:
         # What a row tells is of before the tombstone, or of after it, but never of both.
         highest = np.where(rows.offsets > gone_until[codes], highest, NONE)
@@ -216,7 +216,7 @@ def _table(rows: _LatestColumns) -> pa.Table:
         listed(times(rows.series.times_ms)),
         listed(pa.array(rows.series.offsets)),
         listed(pa.array(rows.series.records)),
-        numbers(rows.highest),
+        numbers(rows.max_committed),
         times(rows.highest_ms),
         numbers(rows.tombstones),
     ]
@@ -241,8 +241,8 @@ def _rows(table: pa.Table) -> _LatestColumns:
         ints("written_at"),
         recent.is_valid().to_numpy(zero_copy_only=False),
         ints("tombstone_offset"),
-        ints("highest"),
-        ints("highest_at"),
+        ints("max_committed"),
+        ints("max_committed_at"),
         _RecentCommits(
             _ints(pc.fill_null(pc.list_value_length(recent), 0)),
             _ints(recent.flatten()),

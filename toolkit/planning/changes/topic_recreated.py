@@ -13,7 +13,7 @@ from toolkit.model import Snapshot
 from toolkit.plan import Finding, Severity, Step
 from toolkit.planning.selection.plan_parts import Part
 
-RULE = "topic-made-anew"
+RULE = "topic-recreated"
 WHY = "topic was deleted and re-created: these offsets refer to records that no longer exist"
 
 
@@ -30,7 +30,7 @@ def with_topics_made_anew(
     Yield parts, and a finding for each re-created topic whose earlier offsets a step restores.
 
     `then` has the topic ids at the time those offsets were committed. The changes stay in the plan:
-    an override of `topic-made-anew` allows them.
+    an override of `topic-recreated` allows them.
     """
     for part in parts:
         yield part

@@ -34,15 +34,15 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
     found = {verdict: _partitions(partitions, verdict) for verdict in Verdict}
     steps = [
         *_stuck(partitions, found, group.group_id),
-        *_outside(found[Verdict.OUTSIDE], group.group_id),
+        *_outside(found[Verdict.OUT_OF_RANGE], group.group_id),
         *_transaction(found[Verdict.TRANSACTION]),
         *_paused(found[Verdict.PAUSED], group.group_id),
-        *_left_over(found[Verdict.LEFT_OVER], group.group_id),
+        *_left_over(found[Verdict.UNSUBSCRIBED], group.group_id),
         *_unread(group, cluster),
     ]
     if found[Verdict.PERHAPS]:
         why = "It distinguishes a slow commit from a stuck partition."
-        values = {"group": group.group_id, "look_for": "2m"}
+        values = {"group": group.group_id, "sample_interval": "2m"}
         steps.append(
             NextStep("Sample again over a longer interval", why, "90_troubleshoot_group", values)
         )

@@ -8,16 +8,16 @@ missing.
 
 | verdict | |
 |---|---|
-| stuck | lag in both samples, for longer than patience, and no progress |
-| perhaps stuck | no progress, but not for long enough, or for an unknown time |
-| outside its log | committed offset past the log end offset, or unread records were deleted |
+| stuck | lag in both samples, for longer than `stuck_after_s`, and no progress |
+| possibly stuck | no progress, but not for long enough, or for an unknown time |
+| out of range | committed offset past the log end offset, or unread records were deleted |
 | open transaction | caught up to an open transaction |
 | paused | paused by a hold |
-| left over | unsubscribed offset: the group is live, no member subscribes to the topic |
-| nobody reads | the group has no members |
-| moves | the committed offset changed |
-| nothing waits | caught up |
-| not known | no committed offset, or a read error |
+| unsubscribed offset | the group is live, no member subscribes to the topic |
+| no members | the group has no members |
+| progressing | the committed offset changed |
+| caught up | no unread records |
+| unknown | no committed offset, or a read error |
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import BEYOND_LOG_END, LOST_RECORDS, with_lag
 
 STUCK_COLUMNS = (
-    *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "moved"),
-    *("committed_at", "first_waits_since", "why"),
+    *("topic", "partition", "verdict", "owner", "committed", "log_end", "lag", "committed_delta"),
+    *("committed_at", "first_unread_at", "why"),
 )
 
 
@@ -45,15 +45,15 @@ class Verdict(StrEnum):
     """The verdict on a partition, worst first; see the table above."""
 
     STUCK = "stuck"
-    PERHAPS = "perhaps stuck"
-    OUTSIDE = "outside its log"
+    PERHAPS = "possibly stuck"
+    OUT_OF_RANGE = "out of range"
     TRANSACTION = "open transaction"
     PAUSED = "paused"
-    LEFT_OVER = "left over"
-    UNREAD = "nobody reads"
-    UNKNOWN = "not known"
-    MOVES = "moves"
-    NOTHING_WAITS = "nothing waits"
+    UNSUBSCRIBED = "unsubscribed offset"
+    NO_MEMBERS = "no members"
+    UNKNOWN = "unknown"
+    PROGRESSING = "progressing"
+    CAUGHT_UP = "caught up"
 
 
 _ORDER = list(Verdict)
@@ -66,29 +66,32 @@ def find_stuck(
     *,
     group_id: str,
     waits_since: Mapping[TopicPartition, datetime],
-    patience_s: float,
+    stuck_after_s: float,
 ) -> pd.DataFrame:
     """
     Return one row for each partition that a group has committed or owns, the worst verdict first.
 
     `waits_since` is when the oldest unread record was written, if known: a producer's timestamp may
-    be older than the record. `patience_s` is how long there must be no progress and an unread
+    be older than the record. `stuck_after_s` is how long there must be no progress and an unread
     record before a partition counts as stuck. Columns: topic, partition, verdict (see `Verdict`),
-    owner, committed, log_end, lag, moved (Int64: how far the committed offset moved between the
-    samples), committed_at (UTC, the last commit, null if unknown), first_waits_since (UTC), why.
+    owner, committed, log_end, lag, committed_delta (Int64: how far the committed offset moved
+    between the samples), committed_at (UTC, the last commit, null if unknown), first_unread_at
+    (UTC), why.
     """
     frame = with_lag(offsets_frame(second))
     frame = frame[frame["group"] == group_id].reset_index(drop=True)
     before = _committed(first, group_id)
     group = next((group for group in second.groups if group.group_id == group_id), None)
-    looks = _Samples(first, second, group, waits_since, patience_s, _moving_owners(frame, before))
+    looks = _Samples(
+        first, second, group, waits_since, stuck_after_s, _moving_owners(frame, before)
+    )
     cases = [_Evidence.of(row, before, looks) for row in frame.to_dict("records")]
     judged = [_judge(case, looks) for case in cases]
     frame = frame.assign(
         verdict=[str(verdict) for verdict, _ in judged],
         why=[why for _, why in judged],
-        moved=pd.Series([case.moved for case in cases], dtype="Int64"),
-        first_waits_since=pd.Series(
+        committed_delta=pd.Series([case.moved for case in cases], dtype="Int64"),
+        first_unread_at=pd.Series(
             [case.waits_since for case in cases], dtype="datetime64[ms, UTC]"
         ),
         order=[_ORDER.index(verdict) for verdict, _ in judged],
@@ -110,7 +113,7 @@ class _Samples:
     second: Snapshot
     group: Group | None
     waits_since: Mapping[TopicPartition, datetime]
-    patience_s: float
+    stuck_after_s: float
     moving_owners: frozenset[str]
 
     @property
@@ -172,9 +175,9 @@ def _judge(case: _Evidence, looks: _Samples) -> Judged:
 def _rules(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     yield from _of_the_log(case)
     if case.moved:
-        yield Verdict.MOVES, _movement(case.moved, looks.apart_s)
+        yield Verdict.PROGRESSING, _movement(case.moved, looks.apart_s)
     if case.lag == 0:
-        yield Verdict.NOTHING_WAITS, "caught up"
+        yield Verdict.CAUGHT_UP, "caught up"
     if case.holder:
         yield Verdict.PAUSED, f"paused by {_holder(case.holder)}"
     yield from _of_the_group(case, looks)
@@ -188,13 +191,13 @@ def _of_the_log(case: _Evidence) -> Iterator[Judged]:
         yield Verdict.UNKNOWN, "no committed offset: consumers start according to auto.offset.reset"
     if case.position == BEYOND_LOG_END:
         yield (
-            Verdict.OUTSIDE,
+            Verdict.OUT_OF_RANGE,
             ("committed offset is past the log end offset: the topic was truncated or re-created"),
         )
     if case.lag is None:
         yield Verdict.UNKNOWN, "log start and log end offset could not be read"
     if case.position == LOST_RECORDS and not case.moved:
-        yield Verdict.OUTSIDE, f"{case.lost:,} unread records were deleted"
+        yield Verdict.OUT_OF_RANGE, f"{case.lost:,} unread records were deleted"
 
 
 def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
@@ -202,11 +205,11 @@ def _of_the_group(case: _Evidence, looks: _Samples) -> Iterator[Judged]:
     if group is None or not group.described:
         yield Verdict.UNKNOWN, "the group could not be described"
     elif group.state is GroupState.EMPTY:
-        yield Verdict.UNREAD, f"the group has no members; {_waiting(case, looks)}"
+        yield Verdict.NO_MEMBERS, f"the group has no members; {_waiting(case, looks)}"
     elif not group.unreadable_subscription and (
         case.partition.topic not in group.subscribed_topics
     ):
-        yield Verdict.LEFT_OVER, "no member subscribes to the topic"
+        yield Verdict.UNSUBSCRIBED, "no member subscribes to the topic"
 
 
 def _still(case: _Evidence, looks: _Samples) -> Judged:
@@ -224,23 +227,26 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
         stood += "; other partitions of this owner made progress"
     if not case.waited_between:
         return Verdict.PERHAPS, f"{stood}; no lag in the first sample"
-    if case.stood_s <= looks.patience_s:
+    if case.stood_s <= looks.stuck_after_s:
         unknown = "" if case.stood_known else "; commit time unknown"
         return (
             Verdict.PERHAPS,
-            f"{stood}; not for longer than {format_duration(looks.patience_s)}{unknown}",
+            f"{stood}; not for longer than {format_duration(looks.stuck_after_s)}{unknown}",
         )
     waited_s = _waited_s(case, looks)
-    if waited_s is None and looks.apart_s <= looks.patience_s:
+    if waited_s is None and looks.apart_s <= looks.stuck_after_s:
         return Verdict.PERHAPS, f"{stood}; age of the oldest unread record unknown"
-    if waited_s is not None and max(waited_s, looks.apart_s) <= looks.patience_s:
-        return Verdict.PERHAPS, f"{stood}; not for longer than {format_duration(looks.patience_s)}"
+    if waited_s is not None and max(waited_s, looks.apart_s) <= looks.stuck_after_s:
+        return (
+            Verdict.PERHAPS,
+            f"{stood}; not for longer than {format_duration(looks.stuck_after_s)}",
+        )
     return Verdict.STUCK, stood
 
 
 def _movement(moved: int, apart_s: float) -> str:
     way = "on" if moved > 0 else "back"
-    return f"moved {way} by {abs(moved):,} in {format_duration(apart_s)}"
+    return f"committed offset moved {way} by {abs(moved):,} in {format_duration(apart_s)}"
 
 
 def _waiting(case: _Evidence, looks: _Samples) -> str:

@@ -51,8 +51,8 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     Columns: cluster, group, type, state, offsets (how many it has committed), expiring (those with
     a time), kept (those that currently do not expire), unknown (neither known), first_at and
     last_at (first and last expiry), first_topic, first_partition, why and rule (of the first),
-    at_once_if_stopped (how many would expire at once if the last member left), confidence (the
-    lowest of its forecasts).
+    expires_immediately_if_stopped (how many would expire at once if the last member left),
+    confidence (the lowest of its forecasts).
     """
     rows = partitions[partitions["committed"].notna()]
     unknown = rows["expiry_confidence"] == Confidence.NONE
@@ -61,7 +61,7 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
         _expiring=timed,
         _unknown=unknown,
         _kept=~timed & ~unknown,
-        _at_once=rows["at_once_if_stopped"].fillna(value=False).astype(bool),
+        _at_once=rows["expires_immediately_if_stopped"].fillna(value=False).astype(bool),
         _doubt=rows["expiry_confidence"].map(DOUBT).fillna(0).astype("int64"),
     )
     # The offset that expires first represents its group.
@@ -79,7 +79,7 @@ def expiry_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
         first_partition=("partition", "first"),
         why=("expiry_why", "first"),
         rule=("expiry_rule", "first"),
-        at_once_if_stopped=("_at_once", "sum"),
+        expires_immediately_if_stopped=("_at_once", "sum"),
         confidence=("_doubt", "max"),
     )
     table["confidence"] = table["confidence"].map(dict(enumerate(map(str, Confidence))))

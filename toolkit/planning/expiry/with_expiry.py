@@ -31,9 +31,9 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
 
     Adds expires_at (null: never, or unknown), expires_by (the latest: a check interval later, and
     never before that from now), expiry_rule (an `ExpiryRule`), expiry_why, expires_if_stopped_at
-    (if the group's last member left now; without members, expires_at), at_once_if_stopped (null if
-    unknown) and expiry_confidence (a `Confidence`; "none": unknown, and expires_at is null for that
-    reason). Times are UTC.
+    (if the group's last member left now; without members, expires_at),
+    expires_immediately_if_stopped (null if unknown) and expiry_confidence (a `Confidence`; "none":
+    unknown, and expires_at is null for that reason). Times are UTC.
     """
     facts, at = ExpiryFacts.of(partitions), np.datetime64(now.astimezone(UTC).replace(tzinfo=None))
     at = at.astype("datetime64[ms]")
@@ -51,7 +51,7 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
         expiry_rule=rules,
         expiry_why=reasons_of(facts, rules, clock),
         expires_if_stopped_at=_column(if_stopped),
-        at_once_if_stopped=at_once,
+        expires_immediately_if_stopped=at_once,
         expiry_confidence=confidences_of(facts, rules, clock),
     )
 

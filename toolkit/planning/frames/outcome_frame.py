@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.plan import Outcome, StepOutcome
 
-OUTCOME_COLUMNS = ("group", "action", "topic", "partition", "status", "found", "why")
+OUTCOME_COLUMNS = ("group", "action", "topic", "partition", "status", "read_back", "why")
 
 
 def outcome_frame(outcome: Outcome) -> pd.DataFrame:
@@ -17,14 +17,14 @@ def outcome_frame(outcome: Outcome) -> pd.DataFrame:
     One row for each change, and one for a step without changes, in the order of the plan.
 
     Columns: group, action, topic, partition (Int64), status ("done", "refused", "failed" or "not
-    tried"), found (Int64, the offset that was read back; null if there is no committed offset),
-    why.
+    tried"), read_back (Int64, the offset that was read back; null if there is no committed
+    offset), why.
     """
     rows = [
         (step.group_id, str(step.action), *cells) for step in outcome.steps for cells in _rows(step)
     ]
     frame = pd.DataFrame(rows, columns=list(OUTCOME_COLUMNS), dtype="object")
-    return frame.astype({"partition": "Int64", "found": "Int64"})
+    return frame.astype({"partition": "Int64", "read_back": "Int64"})
 
 
 def outcome_reasons(outcome: Outcome) -> list[str]:

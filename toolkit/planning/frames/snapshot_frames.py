@@ -21,8 +21,8 @@ GROUP_COLUMNS = (
     *("coordinator", "members", "subscribed"),
 )
 MEMBER_COLUMNS = (
-    *("member", "host", "static", "rack", "partitions", "reads", "holds", "subscribed"),
-    "member_id",
+    *("member", "host", "instance_id", "rack", "partitions", "assigned_partitions"),
+    *("held_partitions", "subscribed", "member_id"),
 )
 NO_LOG = LogOffsets(None, None)
 
@@ -110,9 +110,9 @@ def members_frame(group: Group) -> pd.DataFrame:
     """
     One row for each member of a group, by client id and host.
 
-    Columns: member (client id), host, static (instance id or ""), rack, partitions (Int64), reads
-    (`topic:0-2`, one scope after the other), holds (paused partitions), subscribed (topics, or in
-    parentheses why they are unknown), member_id.
+    Columns: member (client id), host, instance_id ("" if dynamic), rack, partitions (Int64),
+    assigned_partitions (`topic:0-2`, one scope after the other), held_partitions, subscribed
+    (topics, or in parentheses why they are unknown), member_id.
     """
     rows = [
         (

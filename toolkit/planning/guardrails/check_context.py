@@ -1,4 +1,4 @@
-"""What a rule gets and what it gives back."""
+"""Input (`CheckContext`) and output (`Objection`) of the rules."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Jump(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EarlierSightings:
-    """What earlier looks of ours saw: groups that stayed Empty, and topics that stayed left."""
+    """Sightings of earlier runs: groups that stayed Empty, and offsets that stayed unsubscribed."""
 
     empty: Mapping[str, Sighting] = field(default_factory=dict)  # by group
     unsubscribed: Mapping[tuple[str, str], Sighting] = field(default_factory=dict)  # group, topic

@@ -1,4 +1,4 @@
-"""Rules about what groups are and hold now."""
+"""Rules about the current state and committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
 
 
 def no_such_group(case: CheckContext) -> Iterator[Objection]:
-    """A misspelt name must not make a group; making one is asked for explicitly."""
+    """Block plans that would create a group unintentionally, for example by a misspelt id."""
     for step in case.plan.steps:
         if step.state is None and not (step.creates and NEW_GROUP in case.plan.allows):
-            yield Objection("there is no such group, and none was to be made", step.group_id)
+            yield Objection("group does not exist, and this plan may not create it", step.group_id)
 
 
 def share_group(case: CheckContext) -> Iterator[Objection]:
@@ -53,10 +53,10 @@ def share_group(case: CheckContext) -> Iterator[Objection]:
 
 def group_live(case: CheckContext) -> Iterator[Objection]:
     """
-    A group with members is not changed from outside, except for offsets that nobody reads.
+    Block changes of a live group, except for unsubscribed and paused partitions.
 
-    Those are of topics that no member has, and of partitions that are paused. A move pauses them
-    itself before it is applied, or evicts their owners where a group cannot be held.
+    A move pauses the partitions itself before it is applied, or evicts their owners if a group
+    cannot be held.
     """
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
@@ -105,7 +105,9 @@ def topic_never_used(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         for topic in dict.fromkeys(c.partition.topic for c in step.changes if not c.before):
             if (step.group_id, topic) not in used:
-                yield Objection("the group never committed this topic", step.group_id, topic)
+                yield Objection(
+                    "the group has never committed offsets for this topic", step.group_id, topic
+                )
 
 
 def facts_moved(case: CheckContext) -> Iterator[Objection]:
@@ -127,14 +129,14 @@ def _is_read_on(case: CheckContext, step: Step, group: Group | None) -> bool:
     return is_by_terms or step.type is GroupType.STREAMS
 
 
-def topic_made_anew(case: CheckContext) -> Iterator[Objection]:
+def topic_recreated(case: CheckContext) -> Iterator[Objection]:
     """An offset counts the records of the topic it was planned for, not those of a later one."""
     if case.facts.cluster_id != case.plan.cluster_id:
         return  # that has its own rule, and no topic is the same there
     for step in case.plan.steps:
         for topic in sorted({change.partition.topic for change in step.changes}):
             if is_another_topic(case.plan.topic_ids, case.facts.topic_ids, topic):
-                why = "the topic was deleted and made anew since the plan was made"
+                why = "topic was deleted and re-created since the plan was made"
                 yield Objection(why, step.group_id, topic)
 
 
@@ -149,7 +151,7 @@ def _became(case: CheckContext, step: Step, group: Group | None) -> str:
         begun = any(is_done(case, step, change) for change in step.changes) or not step.changes
         if _may_be_part_done(case) and begun:
             return ""  # this plan has made it, or deleted it
-        return f"it {'exists' if group else 'does not exist'} now, unlike when the plan was made"
+        return f"group now {'exists' if group else 'does not exist'}, unlike when the plan was made"
     if group and group.type is not step.type:
         return f"it is a {group.type} group now, and was {step.type} when the plan was made"
     return ""
@@ -164,7 +166,9 @@ def _moved(case: CheckContext, step: Step) -> Iterator[Objection]:
         planned = {change.partition for change in step.changes}
         for group_id, partition in case.commits:
             if group_id == step.group_id and partition not in planned:
-                yield Objection("committed since the plan was made", group_id, *partition)
+                yield Objection(
+                    "new committed offset since the plan was made", group_id, *partition
+                )
 
 
 def moved(change: Change, commit: Commit | None) -> str:
@@ -201,14 +205,13 @@ def keeps_committing(case: CheckContext) -> Iterator[Objection]:
         last = max(filter(None, at), default=None)
         if last and last > (step.last_commit_at or case.plan.made_at):
             yield Objection(
-                f"it has no members, yet somebody committed for it at {last:%H:%M:%S} UTC, "
-                "after the plan was made: if an assign() consumer is running, it would write over "
-                "the change",
+                f"group has no members, but a client committed at {last:%H:%M:%S} UTC, after the "
+                "plan was made. A running assign() consumer would overwrite the change",
                 step.group_id,
             )
         elif not watched and not _is_quiet(at, case.facts.taken_at):
             apart = f"{case.watch.total_seconds():g} s"
-            unknown.append(f"whether {step.group_id} still commits: look again {apart} later")
+            unknown.append(f"whether {step.group_id} still commits; retry in {apart}")
     CannotTell.where(unknown)
 
 
@@ -229,7 +232,7 @@ def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
 
 
 def unreadable(case: CheckContext) -> Iterator[Objection]:
-    """What could not be read of the groups and partitions concerned cannot be judged."""
+    """Block plans whose groups or partitions could not be read completely."""
     # What is resumed is not moved: whatever is committed or in the logs, it may be let go.
     steps = [step for step in case.plan.steps if step.action is not Action.RELEASE]
     groups, logs = {step.group_id for step in steps}, _needed_logs(case)

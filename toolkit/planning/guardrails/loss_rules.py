@@ -1,4 +1,4 @@
-"""Rules about records that a change would skip or repeat, and offsets that would be gone."""
+"""Rules about skipped records, repeated records and deleted offsets."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from toolkit.model import UNREAD_OFFSETS_TOPIC, GroupType
+from toolkit.model.plurals import counted
 from toolkit.plan import Action
 from toolkit.planning.guardrails.check_context import (
     NEW_OFFSETS,
@@ -24,7 +25,7 @@ def skips_unread_records(case: CheckContext) -> Iterator[Objection]:
         skipped[jump.group_id] += _skipped(case, jump)
     for group_id, count in skipped.items():
         if count:
-            yield Objection(f"{count:,} records that it has not read would be skipped", group_id)
+            yield Objection(f"{counted(count, 'unread record')} would be skipped", group_id)
 
 
 def too_many_records(case: CheckContext) -> Iterator[Objection]:
@@ -44,12 +45,12 @@ def before_log_start(case: CheckContext) -> Iterator[Objection]:
     for jump in case.jumps[0]:
         wanted, start, end = jump.after.offset, jump.start, jump.end
         if not start <= wanted <= end:
-            why = f"{wanted} is not in the log, which has {start} to {end}"
+            why = f"offset {wanted} is out of range; the log is {start} to {end}"
             yield Objection(why, jump.group_id, *jump.partition)
 
 
 def last_offsets(case: CheckContext) -> Iterator[Objection]:
-    """A group's last committed offset is not deleted in passing: the group would start anew."""
+    """Block the deletion of a group's last committed offsets unless overridden."""
     held, gone = defaultdict(set), defaultdict(set)
     for group_id, partition in case.commits:
         held[group_id].add(partition)
@@ -59,8 +60,8 @@ def last_offsets(case: CheckContext) -> Iterator[Objection]:
     for group_id, partitions in gone.items():
         if held[group_id] and held[group_id] <= partitions:
             yield Objection(
-                "these are all its committed offsets: it would start where its consumers' "
-                "auto.offset.reset says",
+                "these are the group's last committed offsets; afterwards its consumers start "
+                "according to auto.offset.reset",
                 group_id,
             )
 
@@ -83,7 +84,7 @@ def _repeated(jump: Jump) -> int:
 
 
 def not_undoable(case: CheckContext) -> Iterator[Objection]:
-    """What no undo brings back is not deleted in passing."""
+    """Block deletions that undo cannot restore unless overridden."""
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:
@@ -102,5 +103,5 @@ def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
         if step.action is Action.DELETE_GROUP and step.group_id in case.groups:
             for problem in case.facts.problems:
                 if problem.what == UNREAD_OFFSETS_TOPIC:
-                    raise CannotTell(f"whether the offsets shown are all there are: {problem.why}")
+                    raise CannotTell(f"whether all committed offsets are shown: {problem.why}")
     yield from ()

@@ -29,13 +29,13 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
 
 
 def reason_required(case: CheckContext) -> Iterator[Objection]:
-    """Whoever changes something says why."""
+    """Block changes without a reason."""
     if case.applying and not is_reason(case.reason):
         yield Objection("no reason was given")
 
 
 def stale_plan(case: CheckContext) -> Iterator[Objection]:
-    """A plan is applied while those who made it still remember why."""
+    """Block plans that are too old."""
     age = case.now - case.plan.made_at
     if not case.applying or case.finishing:
         return

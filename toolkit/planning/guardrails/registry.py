@@ -72,7 +72,7 @@ def _judged(case: CheckContext) -> Iterator[Finding]:
             for objection in _objections(rule, case):
                 yield Finding(rule.name, Severity.BLOCK, *objection)
         except CannotTell as exc:
-            why = f"cannot be judged without knowing: {exc}"
+            why = f"check not possible, unknown: {exc}"
             yield Finding(rule.name, Severity.BLOCK, why)
 
 
@@ -116,5 +116,5 @@ def check_standing(overrides: Iterable[str]) -> None:
     if lifted := sorted(limiting & set(overrides)):
         raise UsageError(
             f"a standing approval cannot override {', '.join(lifted)}",
-            hint="set the limits to what is meant",
+            hint="set the limits to the values you want",
         )

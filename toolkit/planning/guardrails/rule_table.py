@@ -84,9 +84,9 @@ GROUP_STATE_RULES = (
         override=NEVER,
     ),
     Rule(
-        "topic-made-anew",
+        "topic-recreated",
         "The topic was not deleted and created again since its offsets were read.",
-        group_rules.topic_made_anew,
+        group_rules.topic_recreated,
     ),
     Rule(
         "keeps-committing",

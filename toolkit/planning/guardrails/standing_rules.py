@@ -2,7 +2,7 @@
 Rules of a standing approval: which groups, and how long they must have been left alone.
 
 Nobody reviews a plan that is applied under one, so what it says holds always: no override passes
-it, and what cannot be judged for want of a fact blocks.
+it, and a missing fact blocks the plan.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
         seen = _now(case, case.seen.empty.get(name))
         unused = unused_since(group, commits, seen) if group else None
         if unused is None:
-            unknown.append(f"since when nobody has used {name}")
+            unknown.append(f"when {name} was last used")
         elif case.now - unused.since < days * DAY:
             told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
             yield Objection(f"unused for {told}; empty_for_days is {days}", name)
@@ -66,7 +66,7 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
             why = f"seen unsubscribed for {age / DAY:.1f} days; unsubscribed_for_days is {days}"
             yield Objection(why, group_id, topic)
         if runs is not None and sighting.seen < runs:
-            why = f"seen unsubscribed by {sighting.seen} runs; unsubscribed_in_runs is {runs}"
+            why = f"unsubscribed in {sighting.seen} runs; the limit unsubscribed_in_runs is {runs}"
             yield Objection(why, group_id, topic)
     CannotTell.where(unknown)
 

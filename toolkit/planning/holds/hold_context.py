@@ -56,23 +56,23 @@ class HoldTerms:
     """Capture mode and duration of a hold, approved together with its partitions."""
 
     prefer: Prefer = Prefer.LOSSLESS
-    hold_for: timedelta | None = None  # None: until resumed
+    pause_for: timedelta | None = None  # None: until resumed
     for_move: bool = False  # a move resumes them itself, whatever else is held
 
     def __post_init__(self) -> None:
         """Reject a duration that is not positive."""
-        if self.hold_for is not None and self.hold_for <= timedelta(0):
+        if self.pause_for is not None and self.pause_for <= timedelta(0):
             raise UsageError(
                 "pause duration must be greater than zero", hint="use a duration such as 30m"
             )
 
     @classmethod
-    def read(cls, prefer: str = "", hold_for: str = "") -> Self:
+    def read(cls, prefer: str = "", pause_for: str = "") -> Self:
         """Parse terms such as "30m"; "" is the default. Raises UsageError."""
         if prefer not in {"", *Prefer}:
             hint = f"use one of: {', '.join(Prefer)}"
             raise UsageError(f"unknown capture mode {prefer!r}", hint=hint)
-        length = parse_duration(hold_for) if hold_for else None
+        length = parse_duration(pause_for) if pause_for else None
         return cls(Prefer(prefer or Prefer.LOSSLESS), length)
 
     @classmethod
@@ -84,16 +84,16 @@ class HoldTerms:
     def as_terms(self) -> dict[str, str]:
         """Return the terms as stored in a plan."""
         told = {"prefer": str(self.prefer)}
-        if self.hold_for is not None:
-            told["for"] = short_duration(self.hold_for)
+        if self.pause_for is not None:
+            told["for"] = short_duration(self.pause_for)
         return {**told, "within": "move"} if self.for_move else told
 
     @property
     def words(self) -> str:
         """The duration as text."""
-        if self.hold_for is None:
+        if self.pause_for is None:
             return "until it is resumed"
-        return f"for {format_duration(self.hold_for)}"
+        return f"for {format_duration(self.pause_for)}"
 
 
 @dataclass(frozen=True, slots=True)

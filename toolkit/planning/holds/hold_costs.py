@@ -159,7 +159,7 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
 def _survives(case: HoldContext, found: Costs) -> str:
     lasts = format_duration(found.survives_s)
     ends = (
-        f"after {format_duration(case.terms.hold_for)}" if case.terms.hold_for else "when resumed"
+        f"after {format_duration(case.terms.pause_for)}" if case.terms.pause_for else "when resumed"
     )
     return (
         f"ends {ends}. If the keeper crashes, the group resumes the partitions after about "

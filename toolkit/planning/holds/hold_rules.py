@@ -171,7 +171,7 @@ def slow_group(case: HoldContext) -> Iterator[Finding]:
 
 def hold_too_long(case: HoldContext) -> Iterator[Finding]:
     """Block holds longer than the maximum rebalance timeout of a KIP-848 member."""
-    too_long = case.terms.hold_for is not None and case.terms.hold_for > LONGEST_HOLD
+    too_long = case.terms.pause_for is not None and case.terms.pause_for > LONGEST_HOLD
     if too_long and case.recipe in CONSUMER_RECIPES:
         why = f"a pause of a KIP-848 group can last at most {format_duration(LONGEST_HOLD)}"
         yield block("hold-too-long", why, case.group.group_id)
@@ -182,7 +182,7 @@ def retention(case: HoldContext) -> Iterator[Finding]:
     kept = case.beside.settings.retention
     if case.recipe not in CONSUMER_RECIPES or kept is None:
         return
-    if case.terms.hold_for is None or case.terms.hold_for > kept:
+    if case.terms.pause_for is None or case.terms.pause_for > kept:
         lasts = format_duration(kept)
         why = (
             f"if all consumers leave, the group's offsets expire after {lasts}, even during the "
@@ -226,8 +226,8 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
     """Block additions to a hold that ends at another time; a move resumes what it holds itself."""
     if case.terms.for_move:
         return
-    now, hold_for = case.index.snapshot.taken_at, case.terms.hold_for
-    wanted = now + hold_for if hold_for else None
+    now, pause_for = case.index.snapshot.taken_at, case.terms.pause_for
+    wanted = now + pause_for if pause_for else None
     for member in holders(case.group):
         note_ = member.hold_note
         if note_ is None or not is_ours(member, case.beside.by):

@@ -11,8 +11,8 @@ import pandas as pd
 from toolkit.model import Member, Snapshot
 
 PAUSED_COLUMNS = (
-    *("cluster", "group", "topic", "partition", "who", "host", "since", "until"),
-    *("reason", "survives_s", "how"),
+    *("cluster", "group", "topic", "partition", "paused_by", "host", "paused_since"),
+    *("paused_until", "reason", "survives_keeper_s", "hold_status"),
 )
 
 
@@ -31,8 +31,9 @@ def paused_frame(
     One row for each paused partition of each group, as reported by the brokers.
 
     `by` is the user and host that asks; `kept` are the groups whose keeper of theirs is running.
-    Columns: cluster, group, topic, partition (Int64), who, host, since, until (UTC, null if
-    unknown), reason, survives_s (how long it lasts without its keeper), how (see `How`).
+    Columns: cluster, group, topic, partition (Int64), paused_by, host, paused_since, paused_until
+    (UTC, null if unknown), reason, survives_keeper_s (how long it lasts without its keeper),
+    hold_status (see `How`).
     """
     rows = [
         (
@@ -45,8 +46,8 @@ def paused_frame(
     ]
     frame = pd.DataFrame(rows, columns=PAUSED_COLUMNS)
     times = "datetime64[ms, UTC]"
-    kinds = {"partition": "Int64", "since": times, "until": times, "survives_s": "Float64"}
-    return frame.astype(kinds)
+    kinds = {"partition": "Int64", "survives_keeper_s": "Float64"}
+    return frame.astype({**kinds, "paused_since": times, "paused_until": times})
 
 
 def _told(member: Member) -> tuple[Any, ...]:

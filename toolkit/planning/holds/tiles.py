@@ -8,7 +8,7 @@ import pandas as pd
 
 TILE_COLUMNS = (
     *("topic", "partition", "state", "lag", "committed", "owner"),
-    *("stands_still", "who", "host", "until", "reason"),
+    *("no_progress", "paused_by", "host", "paused_until", "reason"),
 )
 LAGGING_FROM = 20  # records; fewer are normal in a busy partition
 
@@ -30,12 +30,12 @@ def tiles_frame(
 
     Takes `with_lag` and `paused_frame` of one group, and this frame from an earlier sample.
     Columns: topic, partition (Int64), state (see `Tile`), lag, committed (Int64), owner,
-    stands_still (lag in the earlier sample, and the same committed offset), who, host, until (UTC),
-    reason (of a hold; null without one).
+    no_progress (lag in the earlier sample, and the same committed offset), paused_by, host,
+    paused_until (UTC), reason (of a hold; null without one).
     """
     keys = ["topic", "partition"]
     rows = offsets[[*keys, "lag", "committed", "owner"]].astype({"partition": "Int64"})
-    holds = paused[[*keys, "who", "host", "until", "reason"]]
+    holds = paused[[*keys, "paused_by", "host", "paused_until", "reason"]]
     rows = rows.merge(holds, on=keys, how="outer")
     still = pd.Series(data=False, index=rows.index)
     if earlier is not None:
@@ -45,6 +45,6 @@ def tiles_frame(
         still = (waits & (then["committed"] == rows["committed"])).fillna(value=False)
     state = pd.Series(str(Tile.FLOWING), rows.index, dtype="object")
     state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), Tile.LAGGING)
-    state = state.mask(rows["lag"].isna(), Tile.UNKNOWN).mask(rows["who"].notna(), Tile.HELD)
-    told = rows.assign(state=state.map(str), stands_still=still.astype("bool"))
+    state = state.mask(rows["lag"].isna(), Tile.UNKNOWN).mask(rows["paused_by"].notna(), Tile.HELD)
+    told = rows.assign(state=state.map(str), no_progress=still.astype("bool"))
     return told.sort_values(keys)[list(TILE_COLUMNS)].reset_index(drop=True)

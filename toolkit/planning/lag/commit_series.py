@@ -95,8 +95,8 @@ class CommitSeries:
         """
         Seconds since the committed offset last changed, as far back as known.
 
-        A client that commits every second fills the series within seconds. `highest` and the age of
-        its first commit give the real time.
+        A client that commits every second fills the series within seconds. `max_committed` and the
+        age of its first commit give the real time.
         """
         same = (self.offset == self.offset[:, -1:]) & self.known
         run = np.logical_and.accumulate(same[:, ::-1], axis=1)[:, ::-1]

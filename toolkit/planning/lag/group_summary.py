@@ -35,13 +35,15 @@ def group_summary(partitions: pd.DataFrame) -> pd.DataFrame:
 
     Columns: those of `lag_by_group` and `status_by_group`, type, state and members of the group;
     time_lag_s (maximum of its partitions), next_expiry_at (earliest expiry of its offsets),
-    at_once_if_stopped (number of offsets that would expire at once if the group stopped).
+    expires_immediately_if_stopped (number of offsets that would expire at once if it stopped).
     """
     grouped = partitions.groupby(KEYS, sort=False, dropna=False)
     table = grouped[OF_THE_GROUP].first()
     table["time_lag_s"] = grouped["time_lag_s"].max()
     table["next_expiry_at"] = grouped["expires_at"].min()
-    table["at_once_if_stopped"] = grouped["at_once_if_stopped"].sum().astype("Int64")
+    table["expires_immediately_if_stopped"] = (
+        grouped["expires_immediately_if_stopped"].sum().astype("Int64")
+    )
     status = status_by_group(partitions).set_index(KEYS)
     worst = {"worst_topic": "status_topic", "worst_partition": "status_partition"}
     table = table.join(status.rename(columns=worst))
@@ -71,7 +73,7 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     by_word = pd.DataFrame(counts.reshape(-1, width), columns=["unknown", *map(str.lower, WORDS)])
     table = worst[KEYS].assign(
         status=worst["status"].replace([STOP, STALL, REWIND], ERR),
-        because=worst["status"],
+        worst_status=worst["status"],
         status_why=worst["status_why"],
         **by_word[[*by_word.columns[1:], "unknown"]].astype("Int64"),
     )

@@ -54,7 +54,7 @@ def lag_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     Sum partitions with lag up to one row for each cluster and group, largest lag first.
 
     Columns: cluster, group, topics, partitions, lag, lost (Int64; null if unknown for all
-    partitions, never 0 instead), without_lag (partitions with unknown lag), worst_topic,
+    partitions, never 0 instead), unknown_lag_partitions (partitions with unknown lag), worst_topic,
     worst_partition, worst_lag.
     """
     keys = ["cluster", "group"]
@@ -65,7 +65,7 @@ def lag_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     # min_count keeps a group without any known lag null: pandas would return 0.
     table["lag"] = grouped["lag"].sum(min_count=1)
     table["lost"] = grouped["lost"].sum(min_count=1)
-    table["without_lag"] = table["partitions"] - table.pop("counted")
+    table["unknown_lag_partitions"] = table["partitions"] - table.pop("counted")
     ordered = partitions.sort_values("lag", ascending=False, na_position="last", kind="stable")
     worst = ordered.dropna(subset=["lag"]).drop_duplicates(keys).set_index(keys)
     table["worst_topic"] = worst["topic"]

@@ -60,20 +60,21 @@ def with_status(
     partitions: pd.DataFrame, *, now: datetime, rules: StatusRules | None = None
 ) -> pd.DataFrame:
     """
-    Add status, status_why, member_state, trend (text), consumed_per_s, produced_per_s, drain_s.
+    Add status, status_why, member_state, trend (text), consumed_per_s, produced_per_s, catch_up_s.
 
-    Reads what `with_lag` adds, and committed, committed_at, recent_at, recent_offset, highest,
-    highest_at, type, protocol_type, state, empty_since, subscribed, pending, log_start, log_end,
-    log_problem, earlier_at, earlier_end; if present, past_at and past_end (lists of earlier
-    instants and log end offsets; the one that fits the commits of each row is used:
-    `trend.look_back_s`), time_lag_s, time_lag_bound_s, held (whether the partition is paused), and
-    commits_read_at. `now` must be when the log end offsets were read, and commits_read_at when the
-    commits were: reading a fleet takes time, during which members only seem silent.
+    Reads what `with_lag` adds, and committed, committed_at, recent_at, recent_offset,
+    max_committed, max_committed_at, type, protocol_type, state, empty_since, subscribed, pending,
+    log_start, log_end, log_problem, earlier_at, earlier_end; if present, past_at and past_end
+    (lists of earlier instants and log end offsets; the one that fits the commits of each row is
+    used: `trend.look_back_s`), time_lag_s, time_lag_error_s, held (whether the partition is
+    paused), and commits_read_at. `now` must be when the log end offsets were read, and
+    commits_read_at when the commits were: reading a fleet takes time, during which members only
+    seem silent.
 
     status is a value of the table above. member_state: "alive and committing", "alive and silent"
     (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits
     without members. trend: "catching up", "falling behind", "steady", null without a known earlier
-    log end offset that commits reach back to. Rates are records per second; drain_s is the
+    log end offset that commits reach back to. Rates are records per second; catch_up_s is the
     estimated time until caught up, null if never or unknown.
     """
     facts = StatusFacts.of(partitions, now=now, rules=rules or StatusRules())
@@ -97,7 +98,7 @@ def with_status(
             for name, rate in (
                 ("consumed_per_s", pace.consumed_per_s),
                 ("produced_per_s", pace.produced_per_s),
-                ("drain_s", pace.drain_s),
+                ("catch_up_s", pace.catch_up_s),
             )
         },
     )
@@ -146,11 +147,11 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
         facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} unread records were deleted"
     )
     yield StatusCase(
-        (facts.highest > facts.committed) & (facts.highest <= facts.log_end),
+        (facts.max_committed > facts.committed) & (facts.max_committed <= facts.log_end),
         REWIND,
         lambda i: (
-            f"offset was moved back from {facts.highest[i]:,}: "
-            f"{facts.highest[i] - facts.committed[i]:,} records will be reprocessed"
+            f"offset was moved back from {facts.max_committed[i]:,}: "
+            f"{facts.max_committed[i] - facts.committed[i]:,} records will be reprocessed"
         ),
     )
 

@@ -58,7 +58,7 @@ class StatusFacts:
     held: Flags
     beyond: Flags
     lost: Whole
-    highest: Whole
+    max_committed: Whole
     log_start: Whole
     log_end: Whole
     lag: Whole
@@ -74,7 +74,7 @@ class StatusFacts:
 
     @classmethod
     def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
-        """Return the facts in a frame; time_lag_s, time_lag_bound_s and held may be missing."""
+        """Return the facts in a frame; time_lag_s, time_lag_error_s and held may be missing."""
         series = CommitSeries.of(partitions, now=now)
         state, position = _texts(partitions["state"]), _texts(partitions["position"])
         empty_s = age_s(partitions["empty_since"], now)
@@ -84,7 +84,7 @@ class StatusFacts:
         unseen_s = unseen_by_commits_s(partitions, now)
         reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
         problem = _texts(partitions["log_problem"])
-        highest, highest_known = whole(partitions["highest"])
+        highest, highest_known = whole(partitions["max_committed"])
         log_start, start_known = whole(partitions["log_start"])
         log_end, end_known = whole(partitions["log_end"])
         lag, lag_known = whole(partitions["lag"])
@@ -93,7 +93,7 @@ class StatusFacts:
         earlier = Earlier.of(partitions, reading.stretch_s(rules), now=now)
         told_s = _time_lag_s(partitions)
         at_least_s, at_most_s = _waited(partitions, earlier)
-        moved_s = series.moved_age_s(highest, age_s(partitions["highest_at"], now))
+        moved_s = series.moved_age_s(highest, age_s(partitions["max_committed_at"], now))
         return cls(
             committed=committed,
             no_commit=~committed_known,
@@ -109,7 +109,7 @@ class StatusFacts:
             held=_flags(partitions, "held", answer=True),
             beyond=position == BEYOND_LOG_END,
             lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
-            highest=np.where(highest_known, highest, -1),
+            max_committed=np.where(highest_known, highest, -1),
             log_start=log_start,
             log_end=log_end,
             lag=lag,
@@ -197,8 +197,8 @@ def _time_lag_s(partitions: pd.DataFrame) -> Floats:
     if "time_lag_s" not in partitions:
         return np.full(len(partitions), np.nan)
     told = _floats(partitions["time_lag_s"])
-    if "time_lag_bound_s" in partitions:
-        told = told - np.nan_to_num(_floats(partitions["time_lag_bound_s"]))
+    if "time_lag_error_s" in partitions:
+        told = told - np.nan_to_num(_floats(partitions["time_lag_error_s"]))
     least: Floats = np.maximum(told, 0.0)
     return least
 

@@ -58,7 +58,7 @@ class _Span(NamedTuple):
 
 def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """
-    Add time_lag_s and time_lag_bound_s (Float64) and time_lag_method (one of the words above).
+    Add time_lag_s and time_lag_error_s (Float64) and time_lag_method (one of the words above).
 
     The bound applies to both sides; 0 is exact, and all three are null if unknown. Reads committed,
     log_start, log_end and lag; and, if present, `points` (lists of asked_at, offset, at: the
@@ -86,7 +86,7 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     method[~(idle | told)] = None
     return partitions.assign(
         time_lag_s=_seconds(likely, idle, told, partitions.index),
-        time_lag_bound_s=_seconds(bound, idle, told, partitions.index),
+        time_lag_error_s=_seconds(bound, idle, told, partitions.index),
         time_lag_method=pd.Series(method, index=partitions.index, dtype="object"),
     )
 

@@ -27,13 +27,13 @@ class Pace:
     """
     Consumption and production rate of each partition, NaN if unknown, and the trend.
 
-    `drain_s`: estimated seconds until caught up; NaN if never.
+    `catch_up_s`: estimated seconds until caught up; NaN if never.
     """
 
     consumed_per_s: Floats
     produced_per_s: Floats
     trend: npt.NDArray[np.object_]
-    drain_s: Floats
+    catch_up_s: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +148,9 @@ def pace_of(
     trend[comparable & (gained > rules.tolerance * consumed)] = CATCHING_UP
     trend[comparable & (-gained > rules.tolerance * produced) & (lag > 0)] = FALLING_BEHIND
     drains = np.equal(trend, CATCHING_UP) & (gained > 0)
-    drain_s = np.divide(lag, gained, out=np.full(len(lag), np.nan), where=drains)
-    drain_s[lag_known & (lag == 0)] = 0.0
-    return Pace(consumed, produced, trend, drain_s)
+    catch_up_s = np.divide(lag, gained, out=np.full(len(lag), np.nan), where=drains)
+    catch_up_s[lag_known & (lag == 0)] = 0.0
+    return Pace(consumed, produced, trend, catch_up_s)
 
 
 def unseen_by_commits_s(partitions: pd.DataFrame, now: datetime) -> Floats:

@@ -32,7 +32,7 @@ AFTER_COMMIT = "commit + offsets.retention.minutes"
 
 ACTIVITY_COLUMNS = [
     *("cluster", "group", "window_from", "commits", "commits_per_s", "expirations", "deletions"),
-    *("removals", "rebalances", "bytes_per_s", "complete", "hot", "why"),
+    *("removals", "rebalances", "bytes_per_s", "complete", "commits_too_often", "why"),
 ]
 KEYS = ["cluster", "group"]
 
@@ -109,7 +109,7 @@ def activity_by_group(
     known = commits if commits is not None else pd.DataFrame(columns=KEYS)
     partitions = known.groupby(KEYS).size().reindex(table.index, fill_value=0)
     told = [_hot(*row) for row in zip(rate, partitions, table["complete"], strict=True)]
-    table["hot"] = pd.array([hot for hot, _ in told], dtype="boolean")
+    table["commits_too_often"] = pd.array([hot for hot, _ in told], dtype="boolean")
     table["why"] = pd.Series([why for _, why in told], table.index, dtype="object")
     busiest = table.reset_index().sort_values("commits", ascending=False, kind="stable")
     return busiest[ACTIVITY_COLUMNS].reset_index(drop=True)

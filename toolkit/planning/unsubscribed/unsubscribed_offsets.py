@@ -20,8 +20,8 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import with_lag
 
 ROW_COLUMNS = [
-    *("cluster", "group", "topic", "partition", "lag", "share_of_group_lag", "deletable_now"),
-    *("also_read_by", "committed", "committed_at", "lost", "type", "why"),
+    *("cluster", "group", "topic", "partition", "lag", "group_lag_share", "deletable_now"),
+    *("other_subscribers", "committed", "committed_at", "lost", "type", "why"),
 ]
 LEFT_OUT_COLUMNS = ["cluster", "group", "type", "state", "commits", "why"]
 
@@ -30,9 +30,9 @@ class Unsubscribed(NamedTuple):
     """
     `rows`: one for each committed offset that no member subscribes to, largest lag first.
 
-    `share_of_group_lag` is between 0 and 1 (null if any lag of the group is unknown).
+    `group_lag_share` is between 0 and 1 (null if any lag of the group is unknown).
     `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot;
-    always true here, because groups that it would reject are skipped. `also_read_by`: the live
+    always true here, because groups that it would reject are skipped. `other_subscribers`: the live
     groups that subscribe to the topic, as far as known. `by_group`: one row for each group with
     such offsets, with subscribed_lag and unsubscribed_lag (null if unknown). `left_out`: one row
     for each skipped group with commits, with the reason.
@@ -48,7 +48,7 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     Find the unsubscribed offsets in a snapshot of a whole cluster, for all or some groups.
 
     `groups` holds names and shell patterns. Pass a snapshot of all groups in either case, for
-    `also_read_by`. Raises NotFound if no group matches any name.
+    `other_subscribers`. Raises NotFound if no group matches any name.
     """
     chosen, missing = select_groups(snapshot.groups, groups)
     if missing and not chosen:
@@ -107,10 +107,10 @@ def _told(
     whole = rows["group"].map(group_lag).astype("Int64")
     told = rows.assign(
         type=[str(groups[name].type) for name in rows["group"]],
-        share_of_group_lag=(rows["lag"] / whole.where(whole > 0)).astype("Float64"),
+        group_lag_share=(rows["lag"] / whole.where(whole > 0)).astype("Float64"),
         # Only groups with a known subscription get here; the broker accepts their deletions.
         deletable_now=True,
-        also_read_by=[", ".join(sorted(readers.get(topic, ()))) for topic in rows["topic"]],
+        other_subscribers=[", ".join(sorted(readers.get(topic, ()))) for topic in rows["topic"]],
         why=[_why(groups[name]) for name in rows["group"]],
     )
     return told[ROW_COLUMNS].reset_index(drop=True)

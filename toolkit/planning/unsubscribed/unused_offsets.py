@@ -24,7 +24,7 @@ TOPIC_GONE = "the topic does not exist"  # the broker's answer, as in log_proble
 
 BY_MEMBERS = "the members' subscriptions"
 BY_BROKER = "the broker"
-OWN_RECORD = "its own record in the offsets topic"
+OWN_RECORD = "group record in __consumer_offsets"
 LAST_COMMIT = "last commit"
 OUR_READINGS = "our readings"
 
@@ -47,7 +47,7 @@ def leftovers(
     partitions: pd.DataFrame,
     *,
     now: datetime,
-    empty_days: float,
+    unused_group_days: float,
     sightings: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """
@@ -63,15 +63,15 @@ def leftovers(
     - *unsubscribed*: an offset of a live group without a member that subscribes to the topic, by
       the rule of `unsubscribed_offsets`; the broker accepts its deletion.
     - *deleted topic*: an offset of a topic that does not exist.
-    - *empty group*: one row for a group unused for `empty_days`, without a topic; lag is the sum
-      over its partitions, null if one is unknown. `since` is when it became Empty or last
+    - *empty group*: one row for a group unused for `unused_group_days`, without a topic; lag is the
+      sum over its partitions, null if one is unknown. `since` is when it became Empty or last
       committed, whichever is later, and `source` the evidence. The last commit alone is a lower
       bound, because members may have left later: `why` says so.
     """
     found = [
         _unsubscribed(partitions),
         _of_deleted_topics(partitions),
-        _empty_groups(partitions, now - timedelta(days=empty_days), sightings),
+        _empty_groups(partitions, now - timedelta(days=unused_group_days), sightings),
     ]
     columns = [part[COLUMNS] for part in found if len(part)]
     if not columns:

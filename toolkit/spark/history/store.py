@@ -141,10 +141,10 @@ class History:
         Return for each key where the log ended, and what was highest, when last looked at.
 
         Only runs from `since` to just before `before` count, and rows with a known log end. The
-        columns are the keys, earlier_at, earlier_end and earlier_highest.
+        columns are the keys, earlier_at, earlier_end and earlier_max_committed.
         """
         rows = self.read(table, since=since, before=before).where("log_end is not null")
-        newest = F.max(F.struct("taken_at", "log_end", "highest")).alias("newest")
+        newest = F.max(F.struct("taken_at", "log_end", "max_committed")).alias("newest")
         return (
             rows.groupBy(*keys)
             .agg(newest)
@@ -152,7 +152,7 @@ class History:
                 *keys,
                 F.col("newest.taken_at").alias("earlier_at"),
                 F.col("newest.log_end").alias("earlier_end"),
-                F.col("newest.highest").alias("earlier_highest"),
+                F.col("newest.max_committed").alias("earlier_max_committed"),
             )
         )
 

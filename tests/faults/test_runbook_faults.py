@@ -180,32 +180,32 @@ def test_killed_while_it_changes(scene: Scene, victim: str) -> None:
     assert scene.undone()
 
 
-def test_a_broker_that_is_down_at_the_start(scene: Scene, breakable: Any) -> None:
-    """The run fails in its first step, says why, and has changed nothing."""
-    page = scene.place.page(NOTEBOOK, front=FRONT)
-    breakable.kill()
-
-    code, told, _ = scene.place.run(page, f"-pgroups={scene.groups[0]}")
+def test_a_broker_that_is_lost_before_the_change(scene: Scene, breakable: Any) -> None:
+    """The run fails, says where, and has changed nothing; so does one that begins without it."""
+    with scene.before("Apply") as run:
+        breakable.kill()
+        code, told = run.end()
+    page = scene.place.page(NOTEBOOK, front=FRONT, name="later")
+    later, said, _ = scene.place.run(page, f"-pgroups={scene.groups[0]}")
     breakable.start()
 
-    assert (1, "failed", 0) == (code, told["runs"][0]["status"], scene.changed())
-    (result,) = scene.place.results
+    assert (1, "failed") == (code, told["status"]), told
+    assert (1, "failed") == (later, said["runs"][0]["status"])
+    result = said["runs"][0]["result"]
     assert ({"breakable": None}, "Plan") == (result["cluster_ids"], result["error"]["step"])
+    assert 0 == told["result"]["counts"].get("changed", 0) == scene.changed()
+    assert scene.undone()
 
 
-@pytest.mark.parametrize(("heading", "status"), [("Apply", "failed"), ("Verify", "done")])
-def test_a_broker_that_is_lost_on_the_way(
-    scene: Scene, breakable: Any, heading: str, status: str
-) -> None:
-    """Before the change nothing is done; afterwards all was read back, and the run is done."""
-    with scene.before(heading) as run:
+def test_a_broker_that_is_lost_after_the_change(scene: Scene, breakable: Any) -> None:
+    """All was read back before it was lost, and the run is done."""
+    with scene.before("Verify") as run:
         breakable.kill()
         code, told = run.end()
     breakable.start()
 
-    changed = len(scene.groups) if heading == "Verify" else 0
-    assert (status, 0 if changed else 1) == (told["status"], code), told
-    assert changed == told["result"]["counts"].get("changed", 0) == scene.changed()
+    assert ("done", 0) == (told["status"], code), told
+    assert len(scene.groups) == told["result"]["counts"]["changed"] == scene.changed()
     assert scene.undone()
 
 

@@ -117,10 +117,9 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
     assert eventually(lambda: after == place.desk.held(*place.groups))
 
 
-@pytest.mark.parametrize("all_of_them", [True, False])
-def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: bool) -> None:
+def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
     """Groups that nobody coordinates any more are told with the reason; nothing is left open."""
-    place.coordinated_by(*[(2,)] if all_of_them else [(1,), (2,)])
+    place.coordinated_by((1,), (2,))
     plan = reset(place)
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.lose_second))

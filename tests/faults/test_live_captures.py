@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from applications import eventually
 from holding import (
+    RATE,
     Holding,
     Phase,
     has_joined,
@@ -43,7 +44,8 @@ def groups_that_run(
         made = []
         for kind in KINDS:
             name, log = unique_name("live"), tmp_path_factory.mktemp("live")
-            made.append(start_live_group(cluster, kind, name, log, ending, **COMMITS_SOON))
+            few = {"per_second": RATE, **COMMITS_SOON}
+            made.append(start_live_group(cluster, kind, name, log, ending, **few))
         yield made
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import compileall
 import os
 import signal
+from pathlib import Path
 
 import hypothesis
 import pytest
 
+import toolkit
 from toolkit.sandbox import broker, fleet
 
 # Of tests/fixtures; what others import comes before them.
@@ -20,7 +23,6 @@ pytest_plugins = [
     "applications",
     "brokers",
     "clusters",
-    "coordinators",
     "desks",
     "rooms",
     "secured",
@@ -35,6 +37,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take a polite kill for Ctrl-C, so that fixtures end their brokers then too."""
     # Programs whose files may not grow would leave half a file of bytecode, which others then read.
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    # None that the tests start has to compile it then.
+    if not hasattr(config, "workerinput"):
+        compileall.compile_dir(Path(toolkit.__file__).parent, quiet=2)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Programs that tests start would ignore what a shell in the background has us ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -170,9 +171,10 @@ class Operator:
 def operators(tmp_path: Path) -> Iterator[Callable[[Desk, Plan], Operator]]:
     """Return a function that starts operators, whose processes end with the test."""
     started: list[Operator] = []
+    numbers = itertools.count()
 
     def start(desk: Desk, plan: Plan) -> Operator:
-        folder = tmp_path / f"operator-{len(started)}"
+        folder = tmp_path / f"operator-{next(numbers)}"
         folder.mkdir()
         started.append(Operator(desk, plan, folder))
         return started[-1]

@@ -75,26 +75,25 @@ def test_after_its_intent(
     assert ["intent", "found", "intent", "outcome"] == events(desk)
 
 
-@pytest.mark.parametrize("steps", [1, 3])
 def test_in_the_middle_and_finished(
-    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition, steps: int
+    desk: Desk, operators: Operators, groups: list[str], orders: TopicPartition
 ) -> None:
     """The same plan finds what was done, does the rest, and writes nothing twice."""
     plan = desk.reset(*groups)
     operator = operators(desk, plan)
-    operator.after_step(steps)
+    operator.after_step(3)
     operator.kill()
-    before = desk.facts(*groups[:steps]).commits
+    before = desk.facts(*groups[:3]).commits
 
     outcome = desk.apply(plan)
 
     assert (True, "4 done") == (outcome.is_done, outcome.in_words)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
-    assert before == desk.facts(*groups[:steps]).commits
+    assert before == desk.facts(*groups[:3]).commits
     assert all(commit.committed_at for commit in before)
     assert ["intent", "found", "intent", "outcome"] == events(desk)
     told = [str(step.status) for step in desk.log[1].steps]
-    assert ["done"] * steps + ["not tried"] * (4 - steps) == told
+    assert ["done"] * 3 + ["not tried"] == told
 
 
 def test_in_the_middle_and_undone(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from applications import eventually
-from coordinators import ThreeBrokers
+from brokers import TwoBrokers, kill
+from coordinators import coordinate_by
 from desks import Desk
-from holding import Holding, until_begun
+from holding import Holding, together, until_begun
 
 from toolkit.model import GroupType
 
@@ -20,18 +21,23 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 
 
-def still_held(held: Holding, since: float, newcomer: str) -> None:
-    """Check that the others go on, the group takes a newcomer in, and the paused stay paused."""
-    apps = held.live.applications
-    apps.until_delivered(held.others, since=since)
-    apps.start(newcomer)
-    if held.group().type is GroupType.CLASSIC:
-        apps.until(lambda log: newcomer in {one.consumer for one in log})
-    else:  # the broker assigns, and may give it nothing but what is paused
-        eventually(lambda: newcomer in {member.client_id for member in held.group().members})
-    apps.until_delivered(held.others)
-    assert [] == held.leaked()
-    assert eventually(lambda: held.places == held.held())
+def still_held(all_held: list[Holding], newcomer: str) -> None:
+    """Check that the others go on, groups take a newcomer in, and the paused stay paused."""
+    since = time.time()
+
+    def is_so(held: Holding) -> None:
+        apps = held.live.applications
+        apps.until_delivered(held.others, since=since)
+        apps.start(newcomer)
+        if held.group().type is GroupType.CLASSIC:
+            apps.until(lambda log: newcomer in {one.consumer for one in log})
+        else:  # the broker assigns, and may give it nothing but what is paused
+            eventually(lambda: newcomer in {member.client_id for member in held.group().members})
+        apps.until_delivered(held.others)
+        assert [] == held.leaked()
+        assert eventually(lambda: held.places == held.held())
+
+    together(is_so, all_held)
 
 
 def test_a_broker_that_is_killed_and_started_again(
@@ -39,8 +45,7 @@ def test_a_broker_that_is_killed_and_started_again(
 ) -> None:
     """A hold lasts while the only broker is killed and started again on its data, early or late."""
     all_held = [holdings(desk.cluster, kind) for kind in KINDS]
-    for held in all_held:
-        held.pause()
+    together(Holding.pause, all_held)
 
     until_begun(all_held)
     breakable.kill()
@@ -54,38 +59,29 @@ def test_a_broker_that_is_killed_and_started_again(
     breakable.start()
     still_as_before(all_held, "d")
 
-    for held in all_held:
-        held.resume()
+    together(Holding.resume, all_held)
 
 
 def still_as_before(all_held: list[Holding], newcomer: str) -> None:
     """Check that all is held now, after the broker was away, and that the keepers know."""
-    since = time.time()
+    still_held(all_held, newcomer)
     for held in all_held:
-        still_held(held, since, newcomer)
         assert eventually(lambda held=held: "held" == held.record.words)
 
 
-def test_coordinators_that_move(
-    three_brokers: ThreeBrokers, holdings: Callable[..., Holding]
-) -> None:
+def test_coordinators_that_move(two_brokers: TwoBrokers, holdings: Callable[..., Holding]) -> None:
     """A hold follows its group to another broker, also when the one before is killed."""
-    all_held = [holdings(three_brokers.cluster, kind) for kind in KINDS]
-    three_brokers.coordinate_by(1)
-    for held in all_held:
-        held.pause()
+    cluster, second = two_brokers
+    all_held = [holdings(cluster, kind) for kind in KINDS]
+    coordinate_by(cluster, (1,))
+    together(Holding.pause, all_held)
 
     until_begun(all_held)
-    three_brokers.coordinate_by(2)
-    since = time.time()
-    for held in all_held:
-        still_held(held, since, "c")
-    three_brokers.coordinate_by(2, 3)
+    coordinate_by(cluster, (2,))
+    still_held(all_held, "c")
+    coordinate_by(cluster, (2, 1))
     until_begun(all_held)
-    three_brokers.kill(2)
-    since = time.time()
-    for held in all_held:
-        still_held(held, since, "d")
+    kill(second)
+    still_held(all_held, "d")
 
-    for held in all_held:
-        held.resume()
+    together(Holding.resume, all_held)

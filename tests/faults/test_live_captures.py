@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 from applications import eventually
 from holding import (
-    COMMITS_SOON,
-    PHASES,
+    RATE,
     Holding,
     Phase,
     has_joined,
     is_rebalancing,
     is_started,
+    together,
     until_begun,
     until_ended,
 )
-from live_groups import LiveGroup, start_live_group
+from live_groups import COMMITS_SOON, LiveGroup, start_live_group
 
 from toolkit.model import Cluster
 from toolkit.storage.hold_files import read_hold
@@ -44,7 +44,8 @@ def groups_that_run(
         made = []
         for kind in KINDS:
             name, log = unique_name("live"), tmp_path_factory.mktemp("live")
-            made.append(start_live_group(cluster, kind, name, log, ending, **COMMITS_SOON))
+            few = {"per_second": RATE, **COMMITS_SOON}
+            made.append(start_live_group(cluster, kind, name, log, ending, **few))
         yield made
 
 
@@ -67,17 +68,22 @@ def without_newcomer(live: LiveGroup) -> None:
         live.applications.stop("c")
 
 
-def begin(held: Holding, operators: Callable[..., Any]) -> Any:
-    """Start an operator who pauses partitions; return the operator when the keeper runs."""
-    operator = operators(held.desk, held.plan())
+@pytest.fixture
+def begin(operators: Callable[..., Any]) -> Callable[[Holding], Any]:
+    """Return a function that starts an operator who pauses, and waits until a keeper runs."""
 
-    def has_begun() -> bool:
-        ended, said = operator.process.poll(), operator.lines  # before the hold file is read
-        assert held.is_starting or (ended is None and not said), f"{ended}: {said}\n{held.told}"
-        return held.is_starting
+    def start(held: Holding) -> Any:
+        operator = operators(held.desk, held.plan())
 
-    eventually(has_begun)
-    return operator
+        def has_begun() -> bool:
+            ended, said = operator.process.poll(), operator.lines  # before the hold file is read
+            assert held.is_starting or (ended is None and not said), f"{ended}: {said}\n{held.told}"
+            return held.is_starting
+
+        eventually(has_begun)
+        return operator
+
+    return start
 
 
 def is_held(held: Holding) -> bool:
@@ -104,97 +110,90 @@ def consumes_as_before(held: Holding, began: float, since: float) -> None:
     assert {} == held.lost(began)
 
 
-@pytest.mark.parametrize("phase", PHASES)
-def test_a_keeper_that_is_killed(
-    phase: Phase, all_held: list[Holding], operators: Callable[..., Any]
-) -> None:
+def test_a_keeper_that_is_killed(all_held: list[Holding], begin: Callable[[Holding], Any]) -> None:
     """Members of ours that nobody keeps any more are forgotten, and the operator is told why."""
-    began = time.time()
-    started = []
-    for held in all_held:
-        started.append(begin(held, operators))
+
+    def kill(held: Holding, phase: Phase) -> None:
+        began, operator = time.time(), begin(held)
         with held.stopped_at(phase):
             held.kill_keeper()
-
-    for held, operator in zip(all_held, started, strict=True):
         consumes_as_before(held, began, time.time())
         code, words = operator.end()
         assert code == 4, words
 
+    together(kill, all_held, (is_started, is_rebalancing, has_joined))
+
 
 @pytest.mark.parametrize(
-    ("phase", "number"),
+    ("numbers", "phases"),
     [
-        *((phase, signal.SIGKILL) for phase in PHASES),
-        (has_joined, signal.SIGINT),
-        (is_rebalancing, signal.SIGTERM),
+        ([signal.SIGKILL] * 3, (has_joined, is_started, is_rebalancing)),
+        ([signal.SIGINT, signal.SIGTERM, signal.SIGINT], (is_rebalancing, has_joined, is_started)),
     ],
 )
 def test_an_operator_who_is_ended(
-    phase: Phase,
-    number: signal.Signals,
+    numbers: list[signal.Signals],
+    phases: tuple[Phase, ...],
     all_held: list[Holding],
-    operators: Callable[..., Any],
+    begin: Callable[[Holding], Any],
 ) -> None:
     """When the process that asked for a pause ends before the pause is done, the capture ends."""
-    began = time.time()
-    started = []
-    for held in all_held:
-        operator = begin(held, operators)
-        started.append(operator)
+
+    def end(held: Holding, number: signal.Signals, phase: Phase) -> None:
+        began, operator = time.time(), begin(held)
         with held.stopped_at(phase):
             operator.signal(number)
-            pid = operator.process.pid
-            eventually(lambda held=held, pid=pid: not held.is_tied_to(pid))
-
-    for held, operator in zip(all_held, started, strict=True):
+            eventually(lambda: not held.is_tied_to(operator.process.pid))
         code, words = operator.end()
         assert code == (-number if number is signal.SIGKILL else 4), words
         consumes_as_before(held, began, time.time())
 
+    together(end, all_held, numbers, phases)
+
 
 def test_an_operator_who_is_killed_when_all_is_held(
-    all_held: list[Holding], operators: Callable[..., Any]
+    all_held: list[Holding], begin: Callable[[Holding], Any]
 ) -> None:
     """A hold ends when the operator is killed before the pause is recorded as done."""
-    began = time.time()
-    for held in all_held:
-        operator = begin(held, operators)
+
+    def kill(held: Holding) -> None:
+        began, operator = time.time(), begin(held)
         operator.stop()
         assert held.is_starting, held.told  # the operator cannot know that all is held
-        eventually(lambda held=held: is_held(held))
+        eventually(lambda: is_held(held))
         operator.kill()
-
-    for held in all_held:
         consumes_as_before(held, began, time.time())
 
+    together(kill, all_held)
 
-@pytest.mark.parametrize("phase", [has_joined, is_rebalancing])
+
 def test_a_broker_that_is_lost(
-    phase: Phase, all_held: list[Holding], breakable: Any, operators: Callable[..., Any]
+    all_held: list[Holding], breakable: Any, begin: Callable[[Holding], Any]
 ) -> None:
     """When the broker is back, the pause is done, or nothing of it is left."""
     began = time.time()
     started = []
     with ExitStack() as stopped:
         for held in all_held:
-            started.append(begin(held, operators))
+            started.append(begin(held))
             stopped.enter_context(held.stopped_at(is_started))
         # Only now: the session timeout of a member that captures is 10 s.
-        for held in all_held:
+        for held, phase in zip(all_held, (is_rebalancing, has_joined, is_rebalancing), strict=True):
             stopped.enter_context(held.stopped_at(phase))
         until_begun(all_held)
         breakable.kill()
     breakable.start()
     since = time.time()
 
-    for held, operator in zip(all_held, started, strict=True):
+    def ends(held: Holding, operator: Any) -> None:
         code, words = operator.end()
         assert code in {0, 4}, words
         if code == 0:
             held.confirmed = time.time()
             held.live.applications.until_delivered(held.others, since=since)
-            assert eventually(lambda held=held: held.places == held.held())
+            assert eventually(lambda: held.places == held.held())
             assert [] == held.leaked()
             held.resume()
         consumes_as_before(held, began, since)
+
+    together(ends, all_held, started)

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from applications import eventually
 from deliveries.analysis import longest_silence
 from desks import Desk
-from holding import Holding, has_joined
+from holding import Holding, has_joined, together
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 # The last heartbeat is up to 2 s before the kill. The rest is for delays of broker and test.
@@ -26,8 +26,7 @@ def test_keepers_that_are_killed(desk: Desk, holdings: Callable[..., Holding]) -
     """
     alone = [holdings(desk.cluster, kind) for kind in KINDS]
     followed = [holdings(desk.cluster, kind) for kind in KINDS]
-    for one in (*alone, *followed):
-        one.pause()
+    together(Holding.pause, [*alone, *followed])
     for one in followed:
         one.start_standby()
     committed = [one.committed() for one in alone]

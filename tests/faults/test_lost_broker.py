@@ -37,10 +37,15 @@ def cut(desk: Desk, breakable: Any, plan: Plan) -> Outcome:
         eventually(lambda: not desk.facts(*plan.group_ids[deleted:]).problems)
 
 
-def test_what_is_said_and_recorded(
+def test_what_is_said_and_recorded_and_finished(
     desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
 ) -> None:
-    """Each change is done, or not tried with the reason; it is in the log, and undo is saved."""
+    """
+    Each change is done, or not tried with the reason; it is in the log, and undo is saved.
+
+    Applied again, the plan does what was not done and does not write the rest again; where an
+    offset of the part that is left has moved since, it is refused whole.
+    """
     plan = desk.reset(*groups)
 
     outcome = cut(desk, breakable, plan)
@@ -58,16 +63,15 @@ def test_what_is_said_and_recorded(
     held = desk.held(*groups)
     assert [BACK, THERE, THERE, THERE] == [held[group][orders] for group in groups]
 
+    desk.commit(groups[3], {orders: 8})
+    refusal = desk.refusal(plan)
+    assert f"facts-moved ({groups[3]}): 8 is committed now" in refusal.problem
+    assert groups[0] not in refusal.problem
 
-def test_the_same_plan_finishes_it(
-    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
-) -> None:
-    """Applied again, the plan does what was not done and does not write the rest again."""
-    plan = desk.reset(*groups)
-    cut(desk, breakable, plan)
+    desk.commit(groups[3], {orders: 7})
     (before,) = desk.facts(groups[0]).commits
 
-    outcome = desk.apply(plan)
+    outcome = desk.apply(plan, "keeps-committing")  # which is what was just done here
 
     assert (True, "4 done") == (outcome.is_done, outcome.in_words)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
@@ -87,20 +91,6 @@ def test_the_part_that_was_done_is_undone(
     assert (groups[0],) == undo.group_ids
     assert desk.apply(undo).is_done
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
-
-
-def test_a_plan_that_was_not_finished_is_not_forced(
-    desk: Desk, breakable: Any, groups: list[str], orders: TopicPartition
-) -> None:
-    """Where an offset of the part that is left has moved since, finishing is refused whole."""
-    plan = desk.reset(*groups)
-    cut(desk, breakable, plan)
-    desk.commit(groups[3], {orders: 8})
-
-    refusal = desk.refusal(plan)
-
-    assert f"facts-moved ({groups[3]}): 8 is committed now" in refusal.problem
-    assert groups[0] not in refusal.problem
 
 
 def test_a_deleted_group_without_offsets(

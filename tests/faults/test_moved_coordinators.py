@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from brokers import kill
-from coordinators import offsets_partitions, reassign
+from coordinators import coordinate_by, offsets_partitions
 from desks import Desk
 
 from toolkit.kafka_io.client.connection import Connection
@@ -34,24 +34,12 @@ class Place:
         self.desk, self.apps, self.second = desk, apps, second
         self.orders = TopicPartition(apps.create_topic(apps.name("orders"), records=10), 0)
         self.groups = sorted(apps.name("payments") for _ in range(12))
-        eventually(lambda: all(p.leader > 0 for p in offsets_partitions(apps.admin)))
         for group in self.groups:
             desk.commit(group, {self.orders: 7})
 
-    def coordinated_by(self, *brokers: int) -> None:
-        """Move the groups to some brokers, which are then all in step; a leader stays one."""
-        self._kept_by([brokers] * len(offsets_partitions(self.apps.admin)))
-
-    def coordinated_by_both(self) -> None:
-        """Keep half of the offsets topic on each broker, without a second replica."""
-        self._kept_by([(1 + n % 2,) for n, _ in enumerate(offsets_partitions(self.apps.admin))])
-
-    def _kept_by(self, wanted: Sequence[tuple[int, ...]]) -> None:
-        reassign(self.desk.cluster, wanted)
-        places = [frozenset(brokers) for brokers in wanted]
-        eventually(
-            lambda: places == [frozenset(p.isrs) for p in offsets_partitions(self.apps.admin)]
-        )
+    def coordinated_by(self, *choices: Sequence[int]) -> None:
+        """Move the groups to some brokers; of several choices each gets its share."""
+        coordinate_by(self.desk.cluster, *choices)
 
     def lose_second(self) -> None:
         """End the second broker as a power cut would."""
@@ -104,9 +92,9 @@ def delete(place: Place) -> Plan:
 @pytest.mark.parametrize("make", [reset, delete])
 def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> None:
     """While every group moves to another broker, each is found where it is, and all are done."""
-    place.coordinated_by(1)
+    place.coordinated_by((1,))
     plan = make(place)
-    act = place.after_first(plan, lambda: place.coordinated_by(2))
+    act = place.after_first(plan, lambda: place.coordinated_by((2,)))
 
     outcome = place.desk.apply(plan, on_step=act)
 
@@ -118,8 +106,8 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
 
 def test_a_broker_that_is_shut_down(place: Place) -> None:
     """Groups whose coordinator leaves in good order are done at the one that takes over."""
-    place.coordinated_by(2)
-    place.coordinated_by(2, 1)
+    place.coordinated_by((2,))
+    place.coordinated_by((2, 1))
     plan = reset(place)
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
@@ -129,13 +117,9 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
     assert eventually(lambda: after == place.desk.held(*place.groups))
 
 
-@pytest.mark.parametrize("all_of_them", [True, False])
-def test_a_broker_that_is_lost_with_its_groups(place: Place, *, all_of_them: bool) -> None:
+def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
     """Groups that nobody coordinates any more are told with the reason; nothing is left open."""
-    if all_of_them:
-        place.coordinated_by(2)
-    else:
-        place.coordinated_by_both()
+    place.coordinated_by((1,), (2,))
     plan = reset(place)
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.lose_second))

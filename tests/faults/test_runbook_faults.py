@@ -140,8 +140,9 @@ def scene(desk: Desk, place: Place, groups: list[str], orders: TopicPartition) -
     return Scene(desk, place, groups, orders)
 
 
-@pytest.mark.parametrize("heading", ["Plan", "Apply", "Verify"])
-@pytest.mark.parametrize("victim", ["runner", "kernel"])
+@pytest.mark.parametrize(
+    ("victim", "heading"), [("runner", "Plan"), ("kernel", "Apply"), ("kernel", "Verify")]
+)
 def test_killed_in_a_phase(scene: Scene, victim: str, heading: str) -> None:
     """Without a runner there is no result; a dead kernel is named; undo works wherever it was."""
     with scene.before(heading) as run:
@@ -179,32 +180,32 @@ def test_killed_while_it_changes(scene: Scene, victim: str) -> None:
     assert scene.undone()
 
 
-def test_a_broker_that_is_down_at_the_start(scene: Scene, breakable: Any) -> None:
-    """The run fails in its first step, says why, and has changed nothing."""
-    page = scene.place.page(NOTEBOOK, front=FRONT)
-    breakable.kill()
-
-    code, told, _ = scene.place.run(page, f"-pgroups={scene.groups[0]}")
+def test_a_broker_that_is_lost_before_the_change(scene: Scene, breakable: Any) -> None:
+    """The run fails, says where, and has changed nothing; so does one that begins without it."""
+    with scene.before("Apply") as run:
+        breakable.kill()
+        code, told = run.end()
+    page = scene.place.page(NOTEBOOK, front=FRONT, name="later")
+    later, said, _ = scene.place.run(page, f"-pgroups={scene.groups[0]}")
     breakable.start()
 
-    assert (1, "failed", 0) == (code, told["runs"][0]["status"], scene.changed())
-    (result,) = scene.place.results
+    assert (1, "failed") == (code, told["status"]), told
+    assert (1, "failed") == (later, said["runs"][0]["status"])
+    result = said["runs"][0]["result"]
     assert ({"breakable": None}, "Plan") == (result["cluster_ids"], result["error"]["step"])
+    assert 0 == told["result"]["counts"].get("changed", 0) == scene.changed()
+    assert scene.undone()
 
 
-@pytest.mark.parametrize(("heading", "status"), [("Apply", "failed"), ("Verify", "done")])
-def test_a_broker_that_is_lost_on_the_way(
-    scene: Scene, breakable: Any, heading: str, status: str
-) -> None:
-    """Before the change nothing is done; afterwards all was read back, and the run is done."""
-    with scene.before(heading) as run:
+def test_a_broker_that_is_lost_after_the_change(scene: Scene, breakable: Any) -> None:
+    """All was read back before it was lost, and the run is done."""
+    with scene.before("Verify") as run:
         breakable.kill()
         code, told = run.end()
     breakable.start()
 
-    changed = len(scene.groups) if heading == "Verify" else 0
-    assert (status, 0 if changed else 1) == (told["status"], code), told
-    assert changed == told["result"]["counts"].get("changed", 0) == scene.changed()
+    assert ("done", 0) == (told["status"], code), told
+    assert len(scene.groups) == told["result"]["counts"]["changed"] == scene.changed()
     assert scene.undone()
 
 
@@ -234,10 +235,10 @@ def test_a_disk_that_is_full_for_the_records(scene: Scene) -> None:
 
 @pytest.mark.parametrize(
     ("heading", "hours", "status"),
-    [("Apply", 3, "blocked"), ("Apply", -24, "blocked"), ("Verify", -24, "done")],
+    [("Apply", 3, "blocked"), ("Verify", -24, "done")],
 )
 def test_a_clock_that_is_set(scene: Scene, heading: str, hours: int, status: str) -> None:
-    """A plan that seems old, or of tomorrow, is not applied; what was applied is undone as ever."""
+    """A plan that seems old is not applied; what was applied is undone as ever."""
     set_clock = (
         "import datetime, time_machine\n"
         f"there = datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours={hours})\n"

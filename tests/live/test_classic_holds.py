@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 from deliveries.analysis import delivered_during, first_after, last_before, repeats, two_at_once
 from deliveries.log import Delivery
+from desks import once_at_rest
 from live_groups import LiveGroup
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
@@ -36,7 +37,7 @@ class Held:
 
     def capture(self, *wanted: TopicPartition) -> float:
         """Capture partitions, and return when that was done."""
-        run(self.hold.capture(frozenset(wanted)), self.channel)
+        once_at_rest(lambda: run(self.hold.capture(frozenset(wanted)), self.channel))
         return time.time()
 
     def release(self, *some: TopicPartition) -> float:

@@ -12,6 +12,7 @@ import pytest
 from applications import PATIENCE_S, Applications, eventually
 from deliveries.analysis import delivered_during, first_after, last_before, repeats, two_at_once
 from deliveries.log import Delivery
+from desks import once_at_rest
 from live_groups import LiveGroup
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
@@ -40,7 +41,7 @@ class Held:
     def capture(self, *wanted: TopicPartition, prefer: Prefer = Prefer.LOSSLESS) -> float:
         """Capture partitions, and return when that was done."""
         self.hold.prefer = prefer
-        run(self.hold.capture(frozenset(wanted)), self.channel)
+        once_at_rest(lambda: run(self.hold.capture(frozenset(wanted)), self.channel))
         return time.time()
 
     def release(self, *some: TopicPartition) -> float:

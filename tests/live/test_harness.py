@@ -16,12 +16,12 @@ from deliveries.analysis import (
     repeats,
     two_at_once,
 )
-from deliveries.kinds import KINDS
 from deliveries.log import Delivery, Log, Logs
 from live_groups import LiveGroup
 
 from toolkit.model import Cluster, TopicPartition
 
+BRIEF_MS = 6000  # the shortest session that a broker accepts
 PLACE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
@@ -120,40 +120,31 @@ def test_a_killed_application_loses_no_line(tmp_path: Path) -> None:
     assert ([earlier, *deliveries], events) == logs.read() == logs.read()
 
 
-KILLED = ("librdkafka-range", "java-cooperative-sticky")
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_application(
+@pytest.mark.parametrize(
+    "kind",
+    ["librdkafka-range", "java-cooperative-sticky", "kafka-python-sticky", "aiokafka-sticky"],
+)
+def test_every_client(
     kind: str, bare_cluster: Cluster, live_group: Callable[..., LiveGroup]
 ) -> None:
-    """Of every kind, members share partitions, take over from one that left, and lose no record."""
-    live = live_group(bare_cluster, kind, topics=2, partitions=3)
+    """Members share partitions, take over from one that leaves or is killed, and lose no record."""
+    by_pattern = kind == "aiokafka-sticky"  # other tests hold groups of the others that do so
+    shape = {"topics": 2, "partitions": 3, "by_pattern": by_pattern}
+    live = live_group(bare_cluster, kind, **shape, session_timeout_ms=BRIEF_MS)
     apps, began = live.applications, time.time()
 
     apps.until(lambda all_: _readers(one for one in all_ if one.at > began) == {"a", "b"})
-    apps.start("c")
+    apps.start("c", session_timeout_ms=BRIEF_MS)
     apps.until(lambda all_: "c" in _readers(all_))
     apps.stop("a")
     stopped = time.time()
     # One of the two that stay may have everything until the other one has joined again.
     apps.until(lambda all_: _readers(one for one in all_ if one.at > stopped) == {"b", "c"})
-    apps.until_delivered(live.places)
+    apps.kill("b")
+    apps.until_delivered(live.places)  # when its session is over
 
-    assert ["b", "c"] == apps.running
+    assert ["c"] == apps.running
     apps.until_nothing_is_missing(live.places, first=0)
-    if kind in KILLED:  # what one read is delivered to the other when its session is over
-        apps.kill("b")
-        apps.until_delivered(live.places)
-        assert ["c"] == apps.running
-
-
-@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-consumer", "aiokafka-sticky"])
-def test_patterns(kind: str, bare_cluster: Cluster, live_group: Callable[..., LiveGroup]) -> None:
-    """Members may subscribe to a pattern, and be static."""
-    live = live_group(bare_cluster, kind, topics=2, partitions=2, by_pattern=True, static=True)
-
-    assert set(live.places) <= {one.place for one in live.applications.deliveries()}
 
 
 def _readers(deliveries: object) -> set[str]:

@@ -191,12 +191,11 @@ def test_some_more_are_paused_and_some_resumed(
     eventually(lambda: not is_kept(one.path))
 
 
-@pytest.mark.parametrize("kind", LIVE)
 def test_a_hold_ends_when_its_time_is_over(
-    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+    holder: Callable[[str], Holder], eventually: Eventually
 ) -> None:
     """The keeper lets go by itself, and the audit log says that it did, when, and why."""
-    one = holder(kind)
+    one = holder("librdkafka-consumer")
     one.pause(2, terms=HoldTerms(pause_for=SHORT))
     until = one.record.note.until
     assert until
@@ -214,12 +213,11 @@ def test_a_hold_ends_when_its_time_is_over(
     one.live.applications.until_delivered(one.live.places)
 
 
-@pytest.mark.parametrize("kind", LIVE)
 def test_what_somebody_else_resumed_stays_resumed(
-    holder: Callable[[str], Holder], kind: str, tmp_path: Path, eventually: Eventually
+    holder: Callable[[str], Holder], tmp_path: Path, eventually: Eventually
 ) -> None:
     """A keeper whose member was made to leave says so and ends; it does not capture again."""
-    one = holder(kind)
+    one = holder("librdkafka-consumer")
     one.pause(2)
     elsewhere = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
 
@@ -232,12 +230,11 @@ def test_what_somebody_else_resumed_stays_resumed(
     one.live.applications.until_delivered(one.live.places)
 
 
-@pytest.mark.parametrize("kind", LIVE)
 def test_a_hold_whose_process_was_killed_is_gone_on_with(
-    holder: Callable[[str], Holder], kind: str, eventually: Eventually
+    holder: Callable[[str], Holder], eventually: Eventually
 ) -> None:
     """It is told that its process is gone; pausing the same again goes on with it, ungapped."""
-    one = holder(kind)
+    one = holder("librdkafka-range")
     one.pause(2)
     first, paused_at, held = one.record.pid, time.time(), one.live.places_of(2)
     # One that the capture has sent away is back: who comes later would wait for the dead keeper.

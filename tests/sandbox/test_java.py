@@ -17,8 +17,10 @@ from toolkit.errors import PrerequisiteMissing
 from toolkit.spark.java import _packaged, find_java, java_home, usable_java
 
 ROOT = Path(__file__).parents[2]
-# What Spark's launch scripts call, and nothing else: above all no java.
-PROGRAMS = ("bash", "dirname", "env", "ps", "sh", "uname")
+# What Spark and its launch scripts call, and nothing else: above all no java.
+PROGRAMS = ("bash", "dirname", "env", "ps", "rm", "sh", "uname")
+# The runtime has no class archive; the second compiler costs more than it saves.
+QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @pytest.fixture
@@ -102,6 +104,7 @@ broker.stop()
 os.environ["JAVA_HOME"] = str(java_home())
 from pyspark.sql import SparkSession
 local = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+local = local.config("spark.driver.extraJavaOptions", {QUICK_JAVA!r})
 for name in ("spark.driver.bindAddress", "spark.driver.host"):
     local = local.config(name, "127.0.0.1")
 spark = local.getOrCreate()

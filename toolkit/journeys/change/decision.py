@@ -286,7 +286,7 @@ def _refusal(parameters: ApprovalParameters, plan: Plan) -> str:
             f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
             f"{parameters.approve}"
         )
-    return "" if is_reason(parameters.reason) else "no reason was given"
+    return "" if is_reason(parameters.reason) else "no reason given"
 
 
 def _approval(parameters: ApprovalParameters, plan: Plan) -> Approval:

@@ -31,7 +31,7 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
 def reason_required(case: CheckContext) -> Iterator[Objection]:
     """Block changes without a reason."""
     if case.applying and not is_reason(case.reason):
-        yield Objection("no reason was given")
+        yield Objection("no reason given")
 
 
 def stale_plan(case: CheckContext) -> Iterator[Objection]:

@@ -90,7 +90,7 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     assert mirrored.on_mirror(4 + EARLIER) == mirrored.mirror.held(group)[group]
     assert {TopicPartition(mirrored.topic, 0): Position(9)} == room.desk.held(group)[group]
     assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
-    assert HOSTILE not in Path(done["folder"], done["report"]).read_text("utf-8")
+    assert HOSTILE not in Path(done["folder"], "report.html").read_text("utf-8")
 
     undone = room.cells(
         "70_undo",

@@ -108,7 +108,7 @@ class PauseBoard(LiveOrStatic):
     def again(self) -> ipywidgets.Button:
         """Looks once more."""
         button = self._button(self.refresh)
-        button.description = "Look again"
+        button.description = "Refresh"
         return button
 
     @cached_property
@@ -157,7 +157,7 @@ class PauseBoard(LiveOrStatic):
                 self.said.value = ""  # that is so by now
 
     def follow(self) -> None:
-        """Look again and again until told otherwise, or for ten minutes."""
+        """Refresh now and then until told otherwise, or for ten minutes."""
         self._end_live.set()
         if self.live.value:
             self._end_live = threading.Event()

@@ -182,7 +182,7 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     move.applied("1 change made")
     assert POISON_OFFSET + 1 == desk.committed(group)[POISON]
 
-    pause.board.get_by_role("button", name="Look again").click()
+    pause.board.get_by_role("button", name="Refresh").click()
     expect(stuck).to_contain_text("held")
     pause.board.get_by_role("button", name="Plan to resume 1 partition").click()
     pause.run_from("if board.wish")

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from applications import Applications
 from click.testing import CliRunner
 from desks import Desk
-from rooms import NOTEBOOKS, Room
+from rooms import Room
 
 from toolkit.cli import cli
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.copy import CopyRequest
 from toolkit.journeys.delete_offsets import OffsetChoice
 from toolkit.journeys.reset import target
-from toolkit.report.display import collected
-from toolkit.storage.conclusion_file import FILE_VARIABLE, read_conclusion
 from toolkit.storage.offsets_files import saved_offsets, write_json
 
 TOOL = "consumer-groups"
@@ -44,7 +39,6 @@ class FrontEnds:
     """The ways in which an operator asks, from one room."""
 
     room: Room
-    monkeypatch: pytest.MonkeyPatch
 
     def command(self, *words: str) -> Answer:
         """Run a command."""
@@ -62,21 +56,15 @@ class FrontEnds:
         )
 
     def notebook(self, number: int, **parameters: Any) -> Answer:
-        """Run the code of a notebook, and show what its cells show."""
-        conclusion = self.room.folder / f"conclusion-{number}.json"
-        where = {"fleet_file": str(self.room.fleet_file), "state": str(self.room.desk.state)}
-        (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
-        with self.monkeypatch.context() as patch, collected() as shown:
-            patch.setenv(FILE_VARIABLE, str(conclusion))
-            names = run_cells(path, {"cluster": "test", **where, **parameters})
-        told = " ".join(text for data in shown for text in data.values() if isinstance(text, str))
-        offered = re.findall(r"set overrides = \[([^\]]*)\]", told)
-        decision = names["decision"]
+        """Run the code of a notebook."""
+        told = self.room.cells(f"{number}", **parameters)
+        offered = re.findall(r"set overrides = \[([^\]]*)\]", told.shown)
+        decision = told.names["decision"]
         fingerprint = decision.plan.fingerprint
         return Answer(
-            read_conclusion(conclusion).ending.exit_code,
+            told.ended[1],
             frozenset((str(f.severity), f.rule) for f in decision.findings),
-            fingerprint if f"Fingerprint: {fingerprint}" in told else "",
+            fingerprint if f"Fingerprint: {fingerprint}" in told.shown else "",
             frozenset(re.findall(r"[a-z-]{3,}", " ".join(offered))),
         )
 
@@ -91,28 +79,10 @@ class FrontEnds:
         )
 
 
-def run_cells(path: Path, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Run the code cells of a notebook here, with parameters, showing what each cell shows."""
-    names: dict[str, Any] = {}
-    for cell in json.loads(path.read_text("utf-8"))["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        tree = ast.parse("".join(cell["source"]))
-        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-        exec(compile(tree, str(path), "exec"), names)  # noqa: S102 - the notebooks are ours
-        if "parameters" in cell["metadata"].get("tags", ()):
-            names.update(parameters)
-        if last:
-            value = eval(compile(ast.Expression(last.value), str(path), "eval"), names)  # noqa: S307
-            if hasattr(value, "_ipython_display_"):
-                value._ipython_display_()
-    return names
-
-
 @pytest.fixture
-def ends(room: Room, monkeypatch: pytest.MonkeyPatch) -> FrontEnds:
+def ends(room: Room) -> FrontEnds:
     """Return the front ends at the quiet cluster."""
-    return FrontEnds(room, monkeypatch)
+    return FrontEnds(room)
 
 
 def same(answers: Sequence[Answer], exit_code: int, *rules: str) -> Answer:

@@ -1,4 +1,4 @@
-"""The notebooks that change something, run headlessly against a real broker."""
+"""The notebooks that change something, on a real broker: each is run without a head once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from rooms import NOTEBOOKS, Room, report, shown_command
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.runner.parameters import read_parameters
-from toolkit.runner.result import RunResult
-from toolkit.runner.run_notebook import run_notebook
 from toolkit.storage import audit
 from toolkit.storage.plan_files import write_plan
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 TOO_LONG = "x" * 5000  # brokers take 4096 bytes of metadata
+DONE, BLOCKED = ("done", 0), ("blocked", 3)
 
 
 def at(held: Held, offset: int) -> Held:
@@ -31,14 +30,19 @@ def at(held: Held, offset: int) -> Held:
     }
 
 
-@pytest.mark.parametrize("number", [50, 52, 60, 61, 70])
-def test_it_is_a_dry_run_until_told_otherwise(number: int) -> None:
-    """As it comes no notebook changes anything, nothing is approved, and no rule passed over."""
+SAFE = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
+
+
+@pytest.mark.parametrize(
+    ("number", "more"),
+    [(30, {"rescue": False}), (40, {"pause_for": "30m"}), *((n, {}) for n in (50, 52, 60, 61, 70))],
+)
+def test_it_is_a_dry_run_until_told_otherwise(number: int, more: dict[str, Any]) -> None:
+    """As it comes no notebook changes anything, and no rule is passed over; a pause has an end."""
     (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
     defaults = {p.name: p.default for p in read_parameters(path)}
 
-    safe = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
-    assert safe == {name: defaults[name] for name in safe}
+    assert SAFE | more == {name: defaults[name] for name in SAFE | more}
 
 
 def test_a_reset_from_dry_run_to_undo(room: Room) -> None:
@@ -54,13 +58,13 @@ def test_a_reset_from_dry_run_to_undo(room: Room) -> None:
     assert "Dry run: nothing was changed</span>" in report(dry)
     assert HOSTILE not in report(dry)
 
-    done = room.invoke(shown_command(dry), "a test")
+    done = room.invoke(shown_command(report(dry)), "a test")
 
     assert ("done", at(before, 2)) == (done["status"], room.desk.held(group))
     assert {"findings": 0, "planned": 2, "changed": 2, "refused": 0} == done["counts"]
     assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
 
-    undone = room.run(
+    undone = room.cells(
         "70_undo",
         run=done["undo"],
         dry_run=False,
@@ -69,8 +73,8 @@ def test_a_reset_from_dry_run_to_undo(room: Room) -> None:
         limits=["max_groups=1", "max_partitions=2"],
     )
 
-    assert ("done", before) == (undone.status, room.desk.held(group))
-    assert undone.undo not in {None, done["undo"]}
+    assert (DONE, before) == (undone.ended, room.desk.held(group))
+    assert undone.conclusion.undo not in {None, done["undo"]}
 
 
 def test_another_plans_fingerprint_approves_nothing(room: Room) -> None:
@@ -79,10 +83,10 @@ def test_another_plans_fingerprint_approves_nothing(room: Room) -> None:
     before = room.desk.held(group)
     approval = {"dry_run": False, "approve": "0123456789abcdef", "reason": "a test"}
 
-    result = room.run("50_reset_offsets", groups=[group], mode="to-earliest", **approval)
+    result = room.cells("50_reset_offsets", groups=[group], mode="to-earliest", **approval)
 
-    assert ("blocked", 3, None) == (result.status, result.exit_code, result.undo)
-    assert "the approval is for 0123456789abcdef" in result.summary
+    assert (BLOCKED, None) == (result.ended, result.conclusion.undo)
+    assert "the approval is for 0123456789abcdef" in result.conclusion.summary
     assert (before, []) == (room.desk.held(group), room.desk.log)
 
 
@@ -92,11 +96,11 @@ def test_a_live_group_is_not_reset(room: Room) -> None:
     (topic, _), *_ = room.desk.held(group)[group]
     room.apps.join(group, [topic])
 
-    result = room.run("50_reset_offsets", groups=[group], mode="to-earliest")
+    result = room.cells("50_reset_offsets", groups=[group], mode="to-earliest")
 
-    assert ("blocked", 3) == (result.status, result.exit_code)
-    assert "Blocked by group-live: nothing was changed." in result.summary
-    assert f"{group}-client" in report(result)
+    assert BLOCKED == result.ended
+    assert "Blocked by group-live: nothing was changed." in result.conclusion.summary
+    assert f"{group}-client" in result.shown
 
 
 @pytest.mark.parametrize(
@@ -115,18 +119,21 @@ def test_what_a_broker_refuses(
     plan = replace(room.desk.reset(group), steps=(replace(step, changes=tuple(changes)),))
     write_plan(room.folder / "plan.json", plan)
 
-    result = room.run(
+    result = room.cells(
         "50_reset_offsets",
         plan_file=str(room.folder / "plan.json"),
         dry_run=False,
         approve=plan.fingerprint,
         reason="a test",
     )
+    concluded = result.conclusion
 
-    assert ending == (result.status, result.exit_code)
-    assert (2 - len(refused), len(refused)) == (result.counts["changed"], result.counts["refused"])
-    assert (result.undo is not None) == (len(refused) == 1)
-    assert "code 12" in report(result)
+    assert ending == result.ended
+    assert (2 - len(refused), len(refused)) == tuple(
+        concluded.counts[name] for name in ("changed", "refused")
+    )
+    assert (concluded.undo is not None) == (len(refused) == 1)
+    assert "code 12" in result.shown
 
 
 def test_offsets_that_a_live_group_left_are_deleted(room: Room) -> None:
@@ -139,11 +146,10 @@ def test_offsets_that_a_live_group_left_are_deleted(room: Room) -> None:
     standing = {"dry_run": False, "approve": "within limits", "reason": "nightly"}
 
     limits = ["max_groups=1", "max_partitions=1"]
-    over = room.run("60_delete_offsets", groups=[group], **standing, limits=limits)
+    over = room.cells("60_delete_offsets", groups=[group], **standing, limits=limits)
 
-    assert ("blocked", 3) == (over.status, over.exit_code)
-    assert over.error is not None
-    assert "too-many-partitions" in over.error.reason
+    assert BLOCKED == over.ended
+    assert "too-many-partitions" in over.why
     assert {*before[group], (read, 0)} == set(room.desk.held(group)[group])
 
     limits = ["max_groups=1", "max_partitions=2"]
@@ -158,15 +164,15 @@ def test_a_deleted_group_comes_back(room: Room) -> None:
     group = room.group()
     before = room.desk.held(group)
 
-    dry = room.run("61_delete_groups", groups=[group])
+    dry = room.cells("61_delete_groups", groups=[group])
 
-    assert (0, before) == (dry.exit_code, room.desk.held(group))
-    done = room.invoke(shown_command(dry), "a test")
+    assert (DONE, before) == (dry.ended, room.desk.held(group))
+    done = room.invoke(shown_command(dry.shown), "a test")
     assert ("done", {}) == (done["status"], room.desk.held(group))
 
-    dry = room.run("70_undo", run=done["undo"][:-4])
-    assert (0, {}) == (dry.exit_code, room.desk.held(group))
-    undone = room.invoke(shown_command(dry), "a mistake")
+    dry = room.cells("70_undo", run=done["undo"][:-4])
+    assert (DONE, {}) == (dry.ended, room.desk.held(group))
+    undone = room.invoke(shown_command(dry.shown), "a mistake")
     assert ("done", before) == (undone["status"], room.desk.held(group))
 
 
@@ -174,38 +180,31 @@ def test_an_age_that_is_not_known_deletes_nothing(room: Room) -> None:
     """With an age, a group that was used a moment ago is left out, and there is nothing to do."""
     group = room.group()
 
-    result = room.run("61_delete_groups", groups=[group], empty_for="1d", dry_run=False)
+    result = room.cells("61_delete_groups", groups=[group], empty_for="1d", dry_run=False)
 
-    assert ("done", 0) == (result.status, result.exit_code)
-    assert result.summary.startswith("Nothing to do.")
-    assert "too-young" in report(result)
+    assert DONE == result.ended
+    assert result.conclusion.summary.startswith("Nothing to do.")
+    assert "too-young" in result.shown
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> Path:
-    """Return a state folder whose audit log has two runs without an outcome."""
+def log(room: Room) -> Path:
+    """Return the audit log of a room: two runs without an outcome."""
     change = Change(TopicPartition("orders", 0), Position(7), None)
     step = Step(HOSTILE, Action.DELETE_OFFSETS, (change,), GroupType.SIMPLE, GroupState.EMPTY)
     now = datetime.now(UTC)
     plan = Plan(Intent.DELETE_OFFSETS, "delete offsets", "eu", "c1", now, (step,))
     for name, overrides in (("run-1", ("last-offsets",)), ("run-2", ())):
         run = audit.RunInfo(name, "alice", "desk", f"why {name}", overrides)
-        audit.append(tmp_path, audit.intent_entry(plan, run, now))
-    return tmp_path
+        audit.append(room.desk.state, audit.intent_entry(plan, run, now))
+    return room.desk.state / "audit.jsonl"
 
 
-def review(state: Path, **parameters: Any) -> RunResult:
-    """Run the audit review."""
-    path = NOTEBOOKS / "80_audit_review.ipynb"
-    given = {"state": str(state), **parameters}
-    return run_notebook(path, parameters=given, output_dir=state / "runs")
-
-
-def test_the_review_finds_what_did_not_end(log: Path) -> None:
+def test_the_review_finds_what_did_not_end(room: Room, log: Path) -> None:
     """Runs without an outcome and overridden rules are findings; a torn line is no tampering."""
-    with (log / "audit.jsonl").open("ab") as file:
+    with log.open("ab") as file:
         file.write(b'{"seq": 3, "at": "')  # what a killed writer leaves
-    result = review(log, cluster="eu", groups=[HOSTILE])
+    result = room.run("80_audit_review", cluster="eu", groups=[HOSTILE])
 
     assert ("done", {"findings": 3, "problems": 0}) == (result.status, result.counts)
     assert "without an outcome: 2; with overrides: 1; the audit log is intact" in result.summary
@@ -214,12 +213,11 @@ def test_the_review_finds_what_did_not_end(log: Path) -> None:
     assert HOSTILE not in report(result)
 
 
-def test_the_review_finds_a_changed_line(log: Path) -> None:
-    """A log that was changed is not called done: the report says at its top which line it is."""
-    path = log / "audit.jsonl"
-    path.write_text(path.read_text().replace("why run-1", "why not"))
+def test_the_review_finds_a_changed_line(room: Room, log: Path) -> None:
+    """A log that was changed is not called done: it is told which line it is."""
+    log.write_text(log.read_text().replace("why run-1", "why not"))
 
-    result = review(log)
+    result = room.cells("80_audit_review", cluster="")
 
-    assert ("incomplete", 4) == (result.status, result.exit_code)
-    assert "line 1 was changed" in report(result)
+    assert ("incomplete", 4) == result.ended
+    assert "line 1 was changed" in result.shown

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,16 +10,17 @@ import pytest
 from applications import Applications
 from confluent_kafka import Producer
 from desks import Desk, Held
-from rooms import Room, report, shown_command
+from rooms import Room, Told, shown_command
 
+from toolkit.errors import ParameterError
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
-from toolkit.runner.result import RunResult
 
 FIRST_MS = 1_760_000_000_000
 RECORDS, EARLIER = 10, 7  # the mirror has more records, before all others
 PREFIX = "eu."
 HOSTILE = "<img src=x onerror=alert(1)>"
+DONE, BLOCKED = ("done", 0), ("blocked", 3)
 
 
 def produce(cluster: Cluster, topic: str, *, before: int) -> None:
@@ -47,9 +45,9 @@ class Mirrored:
         self.before: Held = {self.group: {TopicPartition(self.topic, 0): Position(4, 0, "a note")}}
         room.desk.commit(self.group, self.before[self.group])
 
-    def run(self, **parameters: Any) -> RunResult:
-        """Run the notebook on the group."""
-        return self.room.run("52_copy_offsets", **{"group": self.group, **parameters})
+    def cells(self, **parameters: Any) -> Told:
+        """Run the cells of the notebook on the group."""
+        return self.room.cells("52_copy_offsets", **{"group": self.group, **parameters})
 
     def on_mirror(self, offset: int) -> dict[TopicPartition, Position]:
         """Return what the group holds on the mirror once it is there."""
@@ -73,18 +71,17 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     """The group goes on at its next record, whatever its offset there; the source may go on too."""
     room, group = mirrored.room, mirrored.group
 
-    dry = mirrored.run(**TO_MIRROR)
+    dry = mirrored.cells(**TO_MIRROR)
 
-    assert ("done", 0, {"findings": 1, "planned": 1}) == (dry.status, dry.exit_code, dry.counts)
-    assert dry.summary.startswith("Dry run: nothing was changed.")
+    assert (DONE, {"findings": 1, "planned": 1}) == (dry.ended, dry.conclusion.counts)
+    assert dry.conclusion.summary.startswith("Dry run: nothing was changed.")
     assert ({}, []) == (mirrored.mirror.held(group), room.desk.log)
-    assert "the next record has timestamp 2025-10-09 08:53:24 UTC" in report(dry)
-    assert "no group matches this name" not in report(dry)  # it is to be made
-    assert HOSTILE not in report(dry)
+    assert "the next record has timestamp 2025-10-09 08:53:24 UTC" in dry.shown
+    assert "no group matches this name" not in dry.shown  # it is to be made
 
     # What was approved is this plan, whatever the source commits meanwhile.
     room.desk.commit(group, {TopicPartition(mirrored.topic, 0): 9})
-    done = room.invoke(shown_command(dry), "a test")
+    done = room.invoke(shown_command(dry.shown), "a test")
 
     assert ("done", {"findings": 1, "planned": 1, "changed": 1, "refused": 0}) == (
         done["status"],
@@ -93,8 +90,9 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
     assert mirrored.on_mirror(4 + EARLIER) == mirrored.mirror.held(group)[group]
     assert {TopicPartition(mirrored.topic, 0): Position(9)} == room.desk.held(group)[group]
     assert ["a test"] == [entry.run.reason for entry in room.desk.log[:1]]
+    assert HOSTILE not in Path(done["folder"], "report.html").read_text("utf-8")
 
-    undone = room.run(
+    undone = room.cells(
         "70_undo",
         cluster="",  # the one that was changed
         run=done["undo"],
@@ -104,33 +102,22 @@ def test_to_a_mirror_by_time_from_dry_run_to_undo(mirrored: Mirrored) -> None:
         limits=["max_groups=1", "max_partitions=1"],
     )
 
-    assert ("done", {}) == (undone.status, mirrored.mirror.held(group)), undone.summary
+    assert (DONE, {}) == (undone.ended, mirrored.mirror.held(group)), undone.conclusion
 
 
-@pytest.fixture
-def _left_over(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Collect the sockets that could not connect, which the client leaves to the collector."""
-    # What the client logs holds its errors, which hold the sockets.
-    caplog.set_level(logging.CRITICAL, logger="kafka")
-    yield
-    gc.collect()
-
-
-@pytest.mark.usefixtures("_left_over")
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")  # as that fixture says
 def test_to_a_mirror_by_offset_under_another_name(mirrored: Mirrored) -> None:
     """Equal offsets, within the limits of a standing approval, also when the source is gone."""
     name = mirrored.group + "-2"
     given = {**TO_MIRROR, "to_group": name, "by": "offset", "topics": [mirrored.topic]}
     standing = {"dry_run": False, "approve": "within limits", "reason": "a test"}
 
-    over = mirrored.run(**given, **standing, limits=["max_groups=1", "max_partitions=0"])
-    assert ("blocked", 3, {}) == (over.status, over.exit_code, mirrored.mirror.held(name))
+    over = mirrored.cells(**given, **standing, limits=["max_groups=1", "max_partitions=0"])
+    assert (BLOCKED, {}) == (over.ended, mirrored.mirror.held(name))
 
     saved = {"cluster": "gone", "to_cluster": "mirror", "plan_file": str(over.folder / "plan.json")}
-    done = mirrored.run(**saved, **standing, limits=["max_groups=1", "max_partitions=1"])
+    done = mirrored.cells(**saved, **standing, limits=["max_groups=1", "max_partitions=1"])
 
-    assert "done" == done.status, done.summary
+    assert DONE == done.ended, done.conclusion
     assert {name: mirrored.on_mirror(4)} == mirrored.mirror.held(name)
 
 
@@ -138,44 +125,36 @@ def test_within_the_cluster(mirrored: Mirrored) -> None:
     """A new name in the same cluster gets what the group has; a group with members is refused."""
     room, name = mirrored.room, mirrored.group + "-2"
 
-    done = room.invoke(shown_command(mirrored.run(to_group=name)), "a test")
+    done = room.approve(shown_command(mirrored.cells(to_group=name).shown), "a test")
 
-    assert "done" == done["status"]
+    assert DONE == done.ended
     assert {name: mirrored.before[mirrored.group]} == room.desk.held(name)
     assert mirrored.before == room.desk.held(mirrored.group)
 
     room.apps.join(name, [mirrored.topic])
-    live = mirrored.run(to_group=name)
-    assert ("blocked", 3) == (live.status, live.exit_code)
-    assert "Blocked by group-live: nothing was changed." in live.summary
+    live = mirrored.cells(to_group=name)
+    assert BLOCKED == live.ended
+    assert "Blocked by group-live: nothing was changed." in live.conclusion.summary
 
 
-@pytest.mark.parametrize(
-    ("to_cluster", "says"),
-    [("miror", "did you mean 'mirror'?"), ("alias", "test and alias are the same cluster")],
-)
-def test_a_cluster_that_is_no_mirror_is_refused(
-    to_cluster: str, says: str, mirrored: Mirrored
-) -> None:
-    """A name that the fleet file does not have, and one more name of the source."""
-    wrong = mirrored.run(to_cluster=to_cluster)
+def test_what_cannot_be_copied_is_refused(mirrored: Mirrored) -> None:
+    """A cluster that the fleet file does not have, one more name of the source, and no group."""
+    misspelt, alias = mirrored.cells(to_cluster="miror"), mirrored.cells(to_cluster="alias")
+    nobody = mirrored.cells(**TO_MIRROR, group="no-such-group-1")
 
-    assert wrong.error is not None
-    assert ("failed", True) == (wrong.status, says in wrong.error.reason), wrong.error
+    assert {"failed"} == {misspelt.ended[0], alias.ended[0]}
+    assert "did you mean 'mirror'?" in misspelt.why
+    assert "test and alias are the same cluster" in alias.why
+    assert BLOCKED == nobody.ended
+    assert "Blocked by no-such-group: nothing was changed." in nobody.conclusion.summary
+    assert "no-such-group-1" in nobody.shown
     assert [] == mirrored.room.desk.log
-
-
-def test_a_group_that_does_not_exist_is_not_copied(mirrored: Mirrored) -> None:
-    """The plan is blocked, and the report names the group that nobody knows."""
-    nobody = mirrored.run(**TO_MIRROR, group="no-such-group-1")
-
-    assert ("blocked", 3) == (nobody.status, nobody.exit_code)
-    assert "Blocked by no-such-group: nothing was changed." in nobody.summary
-    assert "no-such-group-1" in report(nobody)
 
 
 def test_only_two_ways_are_known(room: Room) -> None:
     """The declared type of a parameter is checked before a kernel is started."""
-    with pytest.raises(Exception, match="parameter by must be one of time, offset, got 'size'"):
+    with pytest.raises(
+        ParameterError, match="parameter by must be one of time, offset, got 'size'"
+    ):
         room.run("52_copy_offsets", group="g", by="size")
     assert not Path(room.folder, "runs").exists()

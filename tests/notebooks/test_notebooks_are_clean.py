@@ -69,7 +69,7 @@ def test_purpose_risk_and_effect_come_first() -> None:
         first = source(cells(path)[0])
         if not first.startswith("# "):
             yield "no title"
-        for word in ("**Purpose.**", "**Risk.**", "**May change.**"):
+        for word in ("**Purpose.**", "**Risk.**", "**Changes.**"):
             if word not in first:
                 yield f"no {word}"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from rooms import NOTEBOOKS, Room
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -21,7 +21,7 @@ from toolkit.storage import audit
 
 pytestmark = pytest.mark.starts("a broker")
 
-NOTEBOOK = next(Path(__file__).parents[2].glob("notebooks/00_*.ipynb"))
+NOTEBOOK = NOTEBOOKS / "00_tour.ipynb"
 
 
 @pytest.fixture(scope="module")
@@ -71,17 +71,13 @@ def test_every_journey_ends_well_and_again(
     assert {LEFT_AT} == {*committed(cluster, "nightly-export").values()}
 
 
-def test_it_refuses_any_other_cluster(bare_cluster: Cluster, tmp_path: Path) -> None:
+def test_it_refuses_any_other_cluster(room: Room) -> None:
     """On loopback, too, a cluster that the sandbox did not start is left alone."""
-    fleet_file = tmp_path / "fleet.yaml"
-    clusters = {"eu": {"bootstrap.servers": bare_cluster.bootstrap_servers}}
-    fleet_file.write_text(yaml.safe_dump({"clusters": clusters}))
-    result = tour(fleet_file, tmp_path)
+    told = room.cells(NOTEBOOK.stem)
 
-    assert ("blocked", 3) == (result.status, result.exit_code), result
-    assert result.error
-    assert "is not a sandbox cluster" in result.error.reason
-    assert not (tmp_path / "state").exists()
+    assert ("blocked", 3) == told.ended
+    assert "is not a sandbox cluster" in told.why
+    assert not room.desk.state.exists()
 
 
 def test_an_address_proves_nothing(

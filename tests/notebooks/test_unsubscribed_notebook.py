@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rooms import Room, report
+from rooms import Room, Told
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.runner.result import RunResult
 from toolkit.storage.sightings import unsubscribed_topics
 
 STANDING = {"dry_run": False, "approve": "within limits", "reason": "weekly"}
 LIMITS = ["max_groups=1", "max_partitions=1"]
+DONE, BLOCKED = ("done", 0), ("blocked", 3)
 
 
 class Leftover:
@@ -54,11 +54,11 @@ class Leftover:
         found = series.get((self.name, self.left))
         return found.seen if found else 0
 
-    def run(self, **parameters: Any) -> RunResult:
-        """Run the notebook on the group."""
-        return self.room.run("60_delete_offsets", groups=[self.name], **parameters)
+    def run(self, **parameters: Any) -> Told:
+        """Run the cells of the notebook on the group."""
+        return self.room.cells("60_delete_offsets", groups=[self.name], **parameters)
 
-    def clean_up(self, *limits: str, **parameters: Any) -> RunResult:
+    def clean_up(self, *limits: str, **parameters: Any) -> Told:
         """Run it as a schedule does, under a standing approval."""
         given = {"unsubscribed": True, **parameters}
         return self.run(**given, **STANDING, limits=[*LIMITS, *limits])
@@ -70,11 +70,10 @@ def leftover(room: Room) -> Leftover:
     return Leftover(room)
 
 
-def why(result: RunResult) -> str:
+def why(told: Told) -> str:
     """Return why a run was blocked with exit code 3, and not otherwise."""
-    assert ("blocked", 3) == (result.status, result.exit_code)
-    assert result.error is not None
-    return result.error.reason
+    assert BLOCKED == told.ended
+    return told.why
 
 
 def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
@@ -92,7 +91,7 @@ def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
 
     leftover.subscribe(leftover.left, leftover.read)
     again = leftover.clean_up(twice)
-    assert ("done", {"findings": 0, "planned": 0}) == (again.status, again.counts)
+    assert (DONE, {"findings": 0, "planned": 0}) == (again.ended, again.conclusion.counts)
     assert 0 == leftover.seen
     leftover.subscribe(leftover.read)
 
@@ -102,7 +101,7 @@ def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
 
     done = leftover.clean_up(twice)
 
-    assert ("done", 1) == (done.status, done.counts["changed"])
+    assert (DONE, 1) == (done.ended, done.conclusion.counts["changed"])
     assert {leftover.read} == leftover.committed
 
 
@@ -112,24 +111,23 @@ def test_a_dry_run_keeps_what_it_saw_and_the_young_stay_out_of_the_plan(
     """With parameters of its own the notebook waits, says so, and does not block for it."""
     young = leftover.run(unsubscribed=True, unsubscribed_for="14d", seen_in_runs=2)
 
-    assert ("done", {"findings": 1, "planned": 0}) == (young.status, young.counts)
-    assert "required: unsubscribed for 14 d, in 2 runs" in report(young)
-    assert leftover.name not in report(young)  # it is escaped
+    assert (DONE, {"findings": 1, "planned": 0}) == (young.ended, young.conclusion.counts)
+    assert "required: unsubscribed for 14 d, in 2 runs" in young.shown
+    assert leftover.name not in young.shown  # it is escaped
     assert 1 == leftover.seen
 
     seen = leftover.run(unsubscribed=True, seen_in_runs=2)
 
-    assert ("done", {"findings": 0, "planned": 1}) == (seen.status, seen.counts)
-    assert "observed as unsubscribed in 2 runs since" in report(seen)
+    assert (DONE, {"findings": 0, "planned": 1}) == (seen.ended, seen.conclusion.counts)
+    assert "observed as unsubscribed in 2 runs since" in seen.shown
     assert ({leftover.left, leftover.read}, 2) == (leftover.committed, leftover.seen)
 
 
 @pytest.mark.parametrize("given", [{"unsubscribed_for": "14d"}, {"seen_in_runs": 2}])
 def test_a_condition_alone_is_a_mistake(room: Room, given: dict[str, Any]) -> None:
     """Without `unsubscribed` no run looks for what is left behind, and none is to seem to."""
-    wrong = room.run("60_delete_offsets", groups=["*"], **given)
+    wrong = room.cells("60_delete_offsets", groups=["*"], **given)
 
-    assert wrong.error is not None
-    assert "failed" == wrong.status
-    assert "a condition of unsubscribed" in wrong.error.reason
+    assert "failed" == wrong.ended[0]
+    assert "a condition of unsubscribed" in wrong.why
     assert not list(room.desk.state.glob("sightings/*"))

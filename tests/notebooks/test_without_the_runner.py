@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from applications import Applications
-from desks import Desk
 from lab import Lab
+from rooms import NOTEBOOKS, Room
 
-from toolkit.model import TopicPartition
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON
 from toolkit.storage import audit
@@ -21,21 +19,12 @@ from toolkit.storage.undo_records import list_runs
 
 pytestmark = pytest.mark.starts("kernels")
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-# By notebook: parameters, and what it shows of the sandbox. 10 and 30, which start Spark, are not
-# among them: they take half a minute each.
+# By notebook: parameters, and what it shows of the sandbox.
 READING: dict[int, tuple[dict[str, Any], str]] = {
     20: ({"groups": ["billing"]}, "invoices.draft"),
-    80: ({}, "the audit log is intact"),
     90: ({"group": "fraud-check", "sample_interval": "2s"}, str(POISON.topic)),
 }
-CHANGING: dict[int, dict[str, Any]] = {
-    40: {"group": "fraud-check", "topics": [f"{POISON.topic}:{POISON.partition}"]},
-    50: {"groups": ["nightly-export"], "mode": "to-earliest"},
-    52: {"group": "nightly-export", "to_group": "nightly-export-2"},
-    60: {"groups": ["billing"]},
-    61: {"groups": ["nightly-export"]},
-}
+PAUSED = {"group": "fraud-check", "topics": [f"{POISON.topic}:{POISON.partition}"]}
 
 
 def ran(*command: str, folder: Path) -> None:
@@ -67,31 +56,23 @@ def test_papermill(sandbox: Sandbox, tmp_path: Path) -> None:
         assert expected in said(tmp_path / f"{number}.ipynb")
 
 
-def test_jupyter_execute(sandbox: Sandbox, tmp_path: Path) -> None:
-    """What changes something is a dry run there too, with the review that approves it by hand."""
-    where = {"cluster": "eu", "fleet_file": str(sandbox.fleet_file), "state": str(tmp_path / "s")}
+def test_jupyter_execute(sandbox: Sandbox, room: Room, tmp_path: Path) -> None:
+    """What changes something is a dry run there too: a pause, a reset, and an undo of a run."""
+    desk, group = room.desk, room.group()
+    desk.apply(desk.reset(group, to=3), "keeps-committing")
+    (run,) = list_runs(desk.state)
+    seeded = {"cluster": "eu", "fleet_file": str(sandbox.fleet_file), "state": str(tmp_path / "s")}
+    quiet = {"cluster": "test", "fleet_file": str(room.fleet_file), "state": str(desk.state)}
     folder = Lab("", "", tmp_path)
-    names = [folder.copy(n, f"n{n}", **where, **own) for n, own in CHANGING.items()]
+    names = [
+        folder.copy(40, "pause", **seeded, **PAUSED),
+        folder.copy(50, "reset", **quiet, groups=[group], mode="to-earliest"),
+        folder.copy(70, "undo", **quiet, run=run),
+    ]
     ran("jupyter", "execute", "--inplace", *names, folder=tmp_path)
     for name in names:
         shown = said(tmp_path / name)
         assert "Dry run: nothing was changed." in shown
         assert "Nothing was recorded, because nothing was applied." in shown
     assert [] == list(audit.read(tmp_path / "s"))
-
-
-def test_an_undo_by_jupyter_execute(desk: Desk, apps: Applications, tmp_path: Path) -> None:
-    """A run can be looked up there, and what would be put back is shown."""
-    group = apps.name("moved")
-    topic = apps.create_topic(apps.name("orders"), records=9)
-    desk.commit(group, {TopicPartition(topic, 0): 7})
-    desk.apply(desk.reset(group))
-    (run,) = list_runs(desk.state)
-    fleet_file = tmp_path / "fleet.yaml"
-    address = desk.cluster.bootstrap_servers
-    fleet_file.write_text(f"clusters:\n  {desk.cluster.name}:\n    bootstrap.servers: {address}\n")
-    where = {"fleet_file": str(fleet_file), "state": str(desk.state)}
-    name = Lab("", "", tmp_path).copy(70, "undo", run=run, **where)
-    ran("jupyter", "execute", "--inplace", name, folder=tmp_path)
-    assert "Dry run: nothing was changed." in said(tmp_path / name)
     assert 1 == sum(entry.event is audit.Event.INTENT for entry in desk.log)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
@@ -9,13 +8,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from small_notebooks import EndWith, MakeNotebook
 
 from toolkit.cli import cli
 from toolkit.errors import UsageError
+from toolkit.runner.execution import Stop
 from toolkit.runner.past_runs import past_runs, refresh_index, remove_old
+from toolkit.runner.result import RunStatus, StepFailed
 from toolkit.runner.result_files import NotAResult, read_result
 
-MakeNotebook = Callable[..., Path]
 HOSTILE = "<img src=x onerror=alert(1)>"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RESULT: dict[str, Any] = {
@@ -149,10 +150,19 @@ def test_names_are_text_in_the_page(tmp_path: Path) -> None:
     assert 'href="./a%22%20onclick%3D%22x/report.html"' in page
 
 
-def test_every_run_refreshes_the_list(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+def test_every_run_refreshes_the_list(
+    make_notebook: MakeNotebook, without_kernel: EndWith, tmp_path: Path
+) -> None:
     """After a run the page lists it, also where it failed, with a link to its report."""
-    notebook = make_notebook("# Look", "raise OSError('no answer')")
-    words = ["run", str(notebook), "--quiet", "--output-dir", str(tmp_path / "runs")]
+    failed = StepFailed("OSError: no answer", step="Look")
+    without_kernel(stop=Stop(RunStatus.FAILED, 1, failed))
+    words = [
+        "run",
+        str(make_notebook("# Look", "1")),
+        "--quiet",
+        "--output-dir",
+        str(tmp_path / "runs"),
+    ]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)
     (run,) = (path for path in (tmp_path / "runs").iterdir() if path.is_dir())
     page = (tmp_path / "runs" / "index.html").read_text("utf-8")
@@ -163,9 +173,10 @@ def test_every_run_refreshes_the_list(make_notebook: MakeNotebook, tmp_path: Pat
 
 
 def test_a_list_that_cannot_be_written_spoils_no_run(
-    make_notebook: MakeNotebook, tmp_path: Path
+    make_notebook: MakeNotebook, without_kernel: EndWith, tmp_path: Path
 ) -> None:
     """The run ends as it ended, and a note on stderr says that the list is old."""
+    without_kernel()
     (tmp_path / "runs" / "index.html").mkdir(parents=True)
     words = ["run", str(make_notebook("# Look", "1")), "--output-dir", str(tmp_path / "runs")]
     done = CliRunner().invoke(cli, words, catch_exceptions=False)

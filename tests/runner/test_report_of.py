@@ -38,13 +38,29 @@ def by_papermill(notebook: Path, folder: Path, **parameters: Any) -> Path:
     return executed
 
 
-def test_a_notebook_that_papermill_ran(make_notebook: MakeNotebook, tmp_path: Path) -> None:
-    """Its report has the parameters it ran with, and when that was."""
+def left_by_jupyter(notebook: Path, *cells: int) -> Path:
+    """Return a notebook as JupyterLab leaves it of which some cells were run."""
+    content = json.loads(notebook.read_text("utf-8"))
+    for number in cells:
+        content["cells"][number]["execution_count"] = 1
+    notebook.write_text(json.dumps(content), "utf-8")
+    return notebook
+
+
+def test_a_notebook_that_papermill_ran(
+    make_notebook: MakeNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A conclusion is shown there, too; the report has the parameters, and when it ran."""
+    monkeypatch.delenv("OFFSETBOOK_CONCLUSION", raising=False)
     parameters = 'cluster: str = "eu"  # where\nmost: int = 3  # how many'
-    notebook = make_notebook("# Look", "print(cluster)", parameters=parameters)
+    last = "from toolkit.report.conclusion import conclude\nconclude(cluster)"
+    notebook = make_notebook("# Look", last, parameters=parameters)
     executed = by_papermill(notebook, tmp_path, cluster=HOSTILE)
     status = report_of(executed, tmp_path / "n.html")
+    shown = json.loads(executed.read_text("utf-8"))["cells"][-1]["outputs"][-1]["data"]
 
+    assert HOSTILE == "".join(shown["text/plain"])
+    assert HOSTILE not in "".join(shown["text/html"])
     assert "ran" == status
     top = top_of(tmp_path / "n.html")
     assert f"cluster {HOSTILE} most 3" in top
@@ -70,10 +86,7 @@ def test_a_half_run_notebook_says_how_far_it_came(
     make_notebook: MakeNotebook, tmp_path: Path
 ) -> None:
     """Where somebody ran only the first cells, the first one that was not run is named."""
-    path = make_notebook("# Look", "1", "## Apply", "2")
-    content = json.loads(path.read_text("utf-8"))
-    content["cells"][1]["execution_count"] = 1
-    path.write_text(json.dumps(content), "utf-8")
+    path = left_by_jupyter(make_notebook("# Look", "1", "## Apply", "2"), 1)
     status = report_of(path, tmp_path / "n.html")
 
     assert "unfinished" == status
@@ -96,9 +109,8 @@ def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Pat
 
 def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     """Where the result.json beside it is not one, the notebook itself is asked."""
-    notebook = make_notebook("# Look", "1")
-    executed = by_papermill(notebook, tmp_path)
-    (tmp_path / "result.json").write_text('{"notebook": "executed", "status": 7}')
+    executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
+    (tmp_path / "result.json").write_text('{"notebook": "20_example", "status": 7}')
 
     assert "ran" == report_of(executed, tmp_path / "n.html")
 
@@ -134,7 +146,7 @@ def test_a_notebook_as_it_comes_was_never_executed(tmp_path: Path) -> None:
 
 def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_path: Path) -> None:
     """A missing notebook, a missing folder and the notebook itself are refused in words."""
-    executed = by_papermill(make_notebook("# Look", "1"), tmp_path)
+    executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
     before = executed.read_text()
 
     with pytest.raises(UsageError, match="file not found"):
@@ -146,11 +158,9 @@ def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_pat
     assert before == executed.read_text()
 
 
-def test_the_command_writes_beside_the_notebook(
-    make_notebook: MakeNotebook, tmp_path: Path
-) -> None:
+def test_the_command_writes_beside_the_notebook(make_notebook: MakeNotebook) -> None:
     """Without --output the report is beside the notebook, and its path is on stdout."""
-    executed = by_papermill(make_notebook("# Look", "1"), tmp_path)
+    executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
     done = CliRunner().invoke(cli, ["report", str(executed)], catch_exceptions=False)
 
     assert (0, f"{executed.with_suffix('.html')}\n") == (done.exit_code, done.stdout)

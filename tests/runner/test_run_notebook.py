@@ -12,11 +12,12 @@ from typing import Any
 
 import jsonschema
 import nbformat
-import papermill
 import pytest
+from small_notebooks import EndWith, MakeNotebook
 
 from toolkit import runner
 from toolkit.errors import ParameterError
+from toolkit.plan import Ending
 from toolkit.runner import execution
 from toolkit.runner.executed import Executed
 from toolkit.runner.execution import CellStep
@@ -24,12 +25,11 @@ from toolkit.runner.kernel import Interruption
 from toolkit.runner.result import RunResult, RunStatus
 from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits
-from toolkit.storage.conclusion_file import COUNTS
+from toolkit.storage.conclusion_file import COUNTS, Conclusion
 from toolkit.storage.operator import Operator
 
 pytestmark = pytest.mark.starts("kernels")
 
-MakeNotebook = Callable[..., Path]
 Run = Callable[..., RunResult]
 
 CONCLUDE = (
@@ -124,27 +124,50 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
     assert "mallory" not in log
 
 
-def test_the_notebook_says_how_it_ended(make_notebook: MakeNotebook, run: Run) -> None:
-    """A notebook that was blocked says so, and the run ends with that exit code."""
-    source = (
-        "from toolkit.report.conclusion import conclude\n"
-        "conclude('over the limit', ending='blocked', planned=9, changed=0)"
-    )
+@pytest.mark.parametrize(
+    ("conclusion", "code"),
+    [
+        (Conclusion("over the limit", Ending.BLOCKED, {"planned": 9}), 3),
+        (Conclusion("1 cluster is down", Ending.INCOMPLETE, {"problems": 1}), 4),
+    ],
+)
+def test_the_notebook_says_how_it_ended(
+    make_notebook: MakeNotebook,
+    run: Run,
+    without_kernel: EndWith,
+    conclusion: Conclusion,
+    code: int,
+) -> None:
+    """One that was blocked, or could not read everything, says so: that is no success."""
+    without_kernel(conclusion)
 
-    result = run(make_notebook(source))
+    result = run(make_notebook("1"))
 
-    assert (result.status, result.exit_code) == (RunStatus.BLOCKED, 3)
-    assert result.counts == {"planned": 9, "changed": 0}
+    assert (RunStatus(conclusion.ending), code) == (result.status, result.exit_code)
+    assert conclusion.counts == result.counts
+    assert conclusion.ending.capitalize() in (result.folder / "report.html").read_text("utf-8")
 
 
-def test_values_arrive_as_given(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
+def test_values_arrive_as_given(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """
     A hostile text arrives in the notebook exactly as it was given.
 
-    The folder is named for notebook, time and cluster, and stays where it belongs.
+    The folder is named for notebook, time and cluster, and stays where it belongs; beside it the
+    run makes no file, neither while it lasts nor afterwards.
     """
     hostile = "007\"'\\\n{x} $HOME <img> grün \u202e"
-    source = f"assert group == {hostile!r}, group\nassert groups == [{hostile!r}]\nassert not apply"
+    here, temporary = tmp_path / "here", tmp_path / "tmp"
+    here.mkdir()
+    temporary.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    seen: list[int] = []
+    source = (
+        f"import os; assert os.getcwd() == {str(here)!r}\n"
+        f"assert group == {hostile!r}, group\nassert groups == [{hostile!r}]\nassert not apply"
+    )
 
     result = run(
         make_notebook(
@@ -152,6 +175,7 @@ def test_values_arrive_as_given(make_notebook: MakeNotebook, run: Run, tmp_path:
             parameters='cluster: str = ""\ngroup: str = ""\ngroups: list[str] = []\n'
             "apply: bool = True",
         ),
+        on_step=lambda _step: seen.append(len(list(here.iterdir()))),
         cluster="../e u",
         group=hostile,
         groups=[hostile],
@@ -161,6 +185,8 @@ def test_values_arrive_as_given(make_notebook: MakeNotebook, run: Run, tmp_path:
     assert result.error is None
     assert result.folder.parent == tmp_path / "runs"
     assert result.folder.name.endswith("Z-.._e_u")
+    assert {0} == set(seen)
+    assert list(here.iterdir()) == list(temporary.iterdir()) == []
 
 
 def test_wrong_parameter_starts_nothing(
@@ -174,14 +200,25 @@ def test_wrong_parameter_starts_nothing(
 
 
 def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
-    """A ToolkitError's own words and exit code become the run's, with the step it happened in."""
-    source = "from toolkit.errors import UsageError\nraise UsageError('No cluster xx', hint='eu')"
+    """
+    A ToolkitError's own words and exit code become the run's, with the step it happened in.
 
-    result = run(make_notebook("## Look", "1 + 1", source, "never = True", CONCLUDE))
+    What an object raises while it is shown stops the run as any error does.
+    """
+    shown = (
+        "from toolkit.errors import UsageError\n"
+        "class Shown:\n"
+        "    def _ipython_display_(self):\n"
+        "        raise UsageError('No cluster xx', hint='eu')\n"
+        "Shown()"
+    )
+
+    result = run(make_notebook("## Look", "1 + 1", shown, "never = True", CONCLUDE))
 
     assert (result.status, result.exit_code) == (RunStatus.FAILED, 2)
     assert result.error.reason == "No cluster xx. Try: eu"
     assert result.error.step == "Look"
+    assert result.summary == ""
     assert "No cluster xx" in (result.folder / "report.html").read_text()
     executed = nbformat.read(result.folder / "20_example.ipynb", as_version=4)
     assert "UsageError" in executed.cells[result.error.cell].source
@@ -196,24 +233,7 @@ def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:
     jsonschema.validate(json.loads((result.folder / "result.json").read_text()), SCHEMA)
 
 
-def test_a_display_that_fails(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
-    """What an object raises while it is shown stops the run as any error does."""
-    shown = (
-        "from toolkit.errors import Blocked\n"
-        "class Shown:\n"
-        "    def _ipython_display_(self):\n"
-        "        raise Blocked('not shown')\n"
-        "Shown()"
-    )
-    notebook = make_notebook(shown, f"open({str(tmp_path / 'went-on')!r}, 'w')")
-
-    result = run(notebook)
-
-    assert ("blocked", 3) == (result.status, result.exit_code)
-    assert not (tmp_path / "went-on").exists()
-
-
-@pytest.mark.parametrize("code", ["0", "", "3"])
+@pytest.mark.parametrize("code", ["", "3"])
 def test_sys_exit(make_notebook: MakeNotebook, run: Run, code: str) -> None:
     """A notebook that leaves through sys.exit did not reach its end, whatever the code."""
     result = run(make_notebook(f"import sys; sys.exit({code})", CONCLUDE))
@@ -247,23 +267,22 @@ def signal_when_there_is(file: Path, number: signal.Signals) -> None:
     threading.Thread(target=wait, daemon=True).start()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_lets_the_cell_clean_up(
-    make_notebook: MakeNotebook, run: Run, tmp_path: Path, number: signal.Signals
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path
 ) -> None:
     """A signal interrupts the cell, its `finally` runs, and the result says who stopped it."""
     started, cleaned = tmp_path / "started", tmp_path / "cleaned"
     source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
 
-    signal_when_there_is(started, number)
-    handler = signal.getsignal(number)
+    signal_when_there_is(started, signal.SIGTERM)
+    handler = signal.getsignal(signal.SIGTERM)
     result = run(make_notebook("## Wait", source, "never = True"))
 
     assert (result.status, result.exit_code) == (RunStatus.INTERRUPTED, 1)
     assert cleaned.exists()
     assert result.error.step == "Wait"
-    assert number.name in result.error.reason
-    assert signal.getsignal(number) is handler
+    assert "SIGTERM" in result.error.reason
+    assert signal.getsignal(signal.SIGTERM) is handler
 
 
 def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:
@@ -282,13 +301,16 @@ def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Ru
 def test_signal_that_a_cell_swallows(make_notebook: MakeNotebook, run: Run, tmp_path: Path) -> None:
     """A cell that catches the interrupt does not keep the run going: no further cell starts."""
     started = tmp_path / "started"
-    signal_when_there_is(started, signal.SIGTERM)
+    signal_when_there_is(started, signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
     result = run(
         make_notebook(SWALLOW.format(started=str(started)), "raise RuntimeError('went on')")
     )
 
     assert result.status == RunStatus.INTERRUPTED
+    assert "SIGINT" in result.error.reason
     assert "went on" not in result.error.reason
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 def test_signal_between_cells(make_notebook: MakeNotebook, run: Run) -> None:
@@ -317,29 +339,11 @@ def test_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     ]
 
 
-def test_leaves_nothing_where_the_caller_stands(
-    make_notebook: MakeNotebook, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A run makes no file beside its folder, neither while it lasts nor afterwards."""
-    here, temporary = tmp_path / "here", tmp_path / "tmp"
-    here.mkdir()
-    temporary.mkdir()
-    monkeypatch.chdir(here)
-    monkeypatch.setattr("tempfile.tempdir", str(temporary))
-    seen: list[int] = []
-
-    result = run(
-        make_notebook(f"import os; assert os.getcwd() == {str(here)!r}"),
-        on_step=lambda _step: seen.append(len(list(here.iterdir()))),
-    )
-
-    assert result.error is None
-    assert seen == [0]
-    assert list(here.iterdir()) == list(temporary.iterdir()) == []
-
-
 def test_report_that_fails(
-    make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyPatch
+    make_notebook: MakeNotebook,
+    run: Run,
+    without_kernel: EndWith,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A report that cannot be written costs neither the result nor the truth about the run."""
 
@@ -347,42 +351,14 @@ def test_report_that_fails(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("toolkit.report.html_export.write_report", fail)
+    without_kernel(Conclusion("2 leftovers <b>found</b>"))
 
-    result = run(make_notebook(CONCLUDE))
+    result = run(make_notebook("1"))
 
     assert (result.status, result.exit_code, result.report) == (RunStatus.FAILED, 1, None)
     assert "No space left on device" in result.error.reason
     assert result.summary == "2 leftovers <b>found</b>"
     assert json.loads((result.folder / "result.json").read_text())["exit_code"] == 1
-
-
-def test_plain_papermill(
-    make_notebook: MakeNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same notebook runs under papermill alone, which knows nothing of results."""
-    monkeypatch.delenv("OFFSETBOOK_CONCLUSION", raising=False)
-    notebook = make_notebook(CONCLUDE, parameters='cluster: str = ""')
-
-    executed = papermill.execute_notebook(
-        str(notebook), str(tmp_path / "out.ipynb"), {"cluster": "eu"}, progress_bar=False
-    )
-
-    shown = executed.cells[-1].outputs[-1].data
-    assert shown["text/plain"] == "2 leftovers <b>found</b>"
-    assert "<b>found" not in shown["text/html"]
-
-
-def test_what_could_not_be_read_makes_a_run_incomplete(
-    make_notebook: MakeNotebook, run: Run
-) -> None:
-    """A run that only looked, and could not see everything, does not count as done."""
-    source = (
-        "from toolkit.report.conclusion import conclude\nconclude('1 cluster is down', problems=1)"
-    )
-    result = run(make_notebook(source))
-
-    assert (result.status, result.exit_code) == (RunStatus.INCOMPLETE, 4)
-    assert "Incomplete" in (result.folder / "report.html").read_text(encoding="utf-8")
 
 
 STUBBORN = """\
@@ -392,7 +368,7 @@ while True:
         pathlib.Path({started!r}).touch()
         time.sleep(3600)
     except KeyboardInterrupt:
-        pass
+        pathlib.Path({interrupted!r}).touch()
 """
 
 
@@ -412,16 +388,15 @@ def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return began
 
 
-@pytest.mark.parametrize("limits", [TimeLimits(step_s=1), TimeLimits(run_s=1)])
 def test_a_time_limit_lets_the_cell_clean_up(
-    make_notebook: MakeNotebook, tmp_path: Path, limits: TimeLimits, started: Path
+    make_notebook: MakeNotebook, tmp_path: Path, started: Path
 ) -> None:
     """What takes too long is interrupted, may clean up, and is told from what was stopped."""
     cleaned = tmp_path / "cleaned"
     source = CLEAN_UP.format(started=str(started), cleaned=str(cleaned))
     notebook = make_notebook("## Wait", source, "never = True")
 
-    terms = RunTerms(limits=limits)
+    terms = RunTerms(limits=TimeLimits(run_s=1))
     result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
     assert (result.status, result.exit_code) == (RunStatus.TIMED_OUT, 1)
@@ -433,13 +408,16 @@ def test_a_time_limit_lets_the_cell_clean_up(
 def test_a_kernel_that_does_not_heed_a_time_limit(
     make_notebook: MakeNotebook, tmp_path: Path, started: Path
 ) -> None:
-    """It is killed when its time to clean up is over, and the result says so."""
+    """It is interrupted, and killed when its time to clean up is over; the result says so."""
+    interrupted = tmp_path / "interrupted"
     terms = RunTerms(limits=TimeLimits(step_s=1, grace_s=1))
-    notebook = make_notebook("## Wait", STUBBORN.format(started=str(started)))
+    source = STUBBORN.format(started=str(started), interrupted=str(interrupted))
+    notebook = make_notebook("## Wait", source)
 
     result = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs", terms=terms)
 
     assert (result.status, result.exit_code) == (RunStatus.KERNEL_DIED, 1)
+    assert interrupted.exists()
     assert "the time limit of a step, 1 s, was exceeded, and the kernel was killed" in (
         result.error.reason
     )

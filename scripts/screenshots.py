@@ -102,7 +102,7 @@ def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     path = lab.copy(90, "choice", **where, group="", sample_interval="2s")
     notebook = open_notebook(context, lab, path)
     notebook.menu("Run", "Run All Cells")
-    expect(notebook.failed).to_contain_text("choose one", timeout=60_000)
+    expect(notebook.failed).to_contain_text("select one above", timeout=60_000)
     picker = notebook.page.locator(".ow-card").first
     picker.locator(".widget-dropdown select").last.select_option("most lag")
     listed = picker.locator(".ow-list option")

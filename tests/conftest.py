@@ -5,12 +5,14 @@ from __future__ import annotations
 import compileall
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
 import toolkit
+from toolkit.kafka_io.client.shared_connections import close_all
 from toolkit.sandbox import broker, fleet
 
 # Of tests/fixtures; what others import comes before them.
@@ -45,8 +47,15 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # How long an example takes says more about the machine than about the rule.
-    hypothesis.settings.register_profile("patient", deadline=None)
+    hypothesis.settings.register_profile("patient", deadline=None, max_examples=50)
     hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)
     hypothesis.settings.load_profile("brief" if config.getoption("--fast") else "patient")
     # However busy the machine is; no test claims these limits.
     broker.START_TIMEOUT_S = fleet.SEED_TIMEOUT_S = 600
+
+
+@pytest.fixture(autouse=True)
+def no_connection_stays_open() -> Iterator[None]:
+    """Close what sessions keep open for a while: the test's broker may be gone a moment later."""
+    yield
+    close_all()

@@ -152,7 +152,7 @@ def is_cancelled(screen: Screen, notebook: Open) -> None:
     """The cancel button stops it between two groups; the panel says so, and how to go on."""
     with screen.in_the_middle(notebook, "cancelled"):
         notebook.review.get_by_role("button", name="Cancel").click()
-        expect(notebook.review).to_contain_text("stopping after what is begun")
+        expect(notebook.review).to_contain_text("stopping after the current step")
         notebook.screenshot("cancelling", of=notebook.review)
 
     ended = notebook.review.locator(".ob-notice.ob-bad")

@@ -239,7 +239,7 @@ def test_a_group_is_chosen_where_none_is_named(
     alarms = alarms_of(notebook)
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_have_text(
-        "UsageError: no group is named. Try: choose one, or set the parameter group"
+        "UsageError: no group selected. Try: select one above, or set the parameter group"
     )
     picker = notebook.page.locator(".ow-card").first
     picker.locator("input[type=text]").fill(name)

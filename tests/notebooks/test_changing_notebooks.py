@@ -207,7 +207,7 @@ def test_the_review_finds_what_did_not_end(room: Room, log: Path) -> None:
     result = room.run("80_audit_review", cluster="eu", groups=[HOSTILE])
 
     assert ("done", {"findings": 3, "problems": 0}) == (result.status, result.counts)
-    assert "without an outcome: 2; with overrides: 1; the audit log is intact" in result.summary
+    assert "2 interrupted, 1 with overrides; audit log intact" in result.summary
     for words in ("last-offsets", "why run-2", "alice", "is incomplete"):
         assert words in report(result)
     assert HOSTILE not in report(result)

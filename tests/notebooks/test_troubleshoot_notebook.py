@@ -48,7 +48,7 @@ def test_a_stuck_partition_and_its_record(room: Room, cluster: Cluster) -> None:
     assert ("done", 1) == (result.status, result.counts["findings"]), result
     assert f"stuck: {SCOPE}" in result.summary
     # At once what is there, then the picture, and only then what the second look says.
-    places = [page.index(w) for w in ("The group</figcaption>", DRAWN, f"stuck: {SCOPE}</fig")]
+    places = [page.index(w) for w in ("Group</figcaption>", DRAWN, f"(stuck: {SCOPE})</fig")]
     assert sorted(places) == places
     assert f"Offset {POISON_OFFSET:,}" in page
     assert "00 ff fe" in page
@@ -68,7 +68,7 @@ def test_a_stuck_partition_and_its_record(room: Room, cluster: Cluster) -> None:
         ("billing", "unsubscribed offset", "60_delete_offsets"),
         ("settlement", "open transaction", "find-hanging"),
         ("archiver", "out of range", "61_delete_groups"),
-        ("share-pickers", "it has committed nothing", "10_fleet_lag"),
+        ("share-pickers", "no committed offsets", "10_fleet_lag"),
     ],
 )
 def test_other_troubles_lead_elsewhere(room: Room, group: str, verdict: str, notebook: str) -> None:
@@ -78,7 +78,7 @@ def test_other_troubles_lead_elsewhere(room: Room, group: str, verdict: str, not
     assert ("done", 0) == (told.ended[0], told.conclusion.counts["findings"]), told
     assert verdict in told.shown
     assert notebook in told.shown.split("Next steps")[-1]
-    assert "No records are shown, as asked." in told.shown
+    assert "Records are not shown (after = 0)." in told.shown
 
 
 def test_a_group_that_is_not_there(room: Room) -> None:
@@ -96,7 +96,7 @@ def test_no_group_is_named(room: Room, cluster: Cluster) -> None:
     told = room.cells(NOTEBOOK, **BRIEFLY)
 
     assert ("failed", 2) == told.ended
-    assert "no group is named. Try: choose one, or set the parameter group" == told.why
+    assert "no group selected. Try: select one above, or set the parameter group" == told.why
     groups = read_snapshot(cluster).groups
     assert f"{len(groups)} groups" in told.shown
     assert all(group.group_id in unescape(told.shown) for group in groups)

@@ -86,7 +86,7 @@ def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
     assert "since when" in why(unknown)
     assert (both, 0) == (leftover.committed, leftover.seen)
 
-    assert "1 runs; unsubscribed_in_runs is 2" in why(leftover.clean_up(twice))
+    assert "unsubscribed in 1 run; the limit is 2" in why(leftover.clean_up(twice))
     assert (both, 1) == (leftover.committed, leftover.seen)
 
     leftover.subscribe(leftover.left, leftover.read)
@@ -95,7 +95,7 @@ def test_limits_hold_until_enough_runs_have_seen_it(leftover: Leftover) -> None:
     assert 0 == leftover.seen
     leftover.subscribe(leftover.read)
 
-    assert "1 runs; unsubscribed_in_runs is 2" in why(leftover.clean_up(twice))
+    assert "unsubscribed in 1 run; the limit is 2" in why(leftover.clean_up(twice))
     assert "unsubscribed_for_days is 1" in why(leftover.clean_up("unsubscribed_for_days=1"))
     assert (both, 2) == (leftover.committed, leftover.seen)
 

@@ -73,6 +73,6 @@ def test_jupyter_execute(sandbox: Sandbox, room: Room, tmp_path: Path) -> None:
     for name in names:
         shown = said(tmp_path / name)
         assert "Dry run: nothing was changed." in shown
-        assert "Nothing was recorded, because nothing was applied." in shown
+        assert "No audit entry: nothing was applied." in shown
     assert [] == list(audit.read(tmp_path / "s"))
     assert 1 == sum(entry.event is audit.Event.INTENT for entry in desk.log)

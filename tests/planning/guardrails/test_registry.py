@@ -266,9 +266,7 @@ def test_how_often_it_must_have_been_seen() -> None:
     few = standing(seen=LEFT, unsubscribed_for_days=14, unsubscribed_in_runs=4)
     enough = standing(seen=LEFT, unsubscribed_for_days=14, unsubscribed_in_runs=3)
 
-    assert ["unsubscribed in 3 runs; the limit unsubscribed_in_runs is 4"] == [
-        f.why for f in check(few)
-    ]
+    assert ["unsubscribed in 3 runs; the limit is 4"] == [f.why for f in check(few)]
     assert () == check(enough)
 
 

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
-import weakref
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+from weakref import WeakSet
 
 from toolkit.errors import ClusterUnreachable
 from toolkit.model import Cluster
@@ -28,31 +26,33 @@ if TYPE_CHECKING:
 
 Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
-# After this its brokers may have other addresses, so a new connection is opened.
-KEPT_FOR_S = 60.0
+# Long enough for the cells of a notebook that runs headlessly. A notebook that is left open must
+# not go on asking for a cluster that is down.
+KEPT_FOR_S = 15.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _OpenConnection:
     connection: Connection
     users: int = 0
-    used_until: float = 0.0
     is_lost: bool = False
+    closing: threading.Timer | None = field(default=None)
 
-    @property
-    def is_old(self) -> bool:
-        return not self.users and time.monotonic() > self.used_until + KEPT_FOR_S
+    def take(self) -> None:
+        self.users += 1
+        if self.closing:
+            self.closing.cancel()
+            self.closing = None
 
 
 class SharedConnections:
-    """Connections that stay open between calls; safe to use from several threads."""
+    """Connections that stay open for a while between calls; safe to use from several threads."""
 
     def __init__(self) -> None:
         """Open nothing yet."""
-        self._kept: dict[Key, _OpenConnection] = {}
+        self._open: dict[Key, _OpenConnection] = {}
         self._lock = threading.Lock()
-        # Closing takes locks, which a finalizer must not: the next use does it, or the exit.
-        weakref.finalize(self, _ABANDONED.append, self._kept).atexit = False
+        _ALL.add(self)
 
     def __enter__(self) -> Self:
         """Be closed by the `with` that this begins."""
@@ -70,7 +70,6 @@ class SharedConnections:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """Let `connected` take these; inside another `in_use`, it keeps taking those of that."""
-        _close_abandoned()
         if _IN_USE.get() is not None:
             yield
             return
@@ -84,46 +83,58 @@ class SharedConnections:
     def to(self, cluster: Cluster) -> Iterator[Connection]:
         """Connect to a cluster, unless that is done; see `connected`."""
         key = cluster.name, cluster.bootstrap_servers, tuple(sorted(cluster.settings.items()))
-        kept = self._take(key, cluster)
+        found = self._take(key, cluster)
         try:
-            yield kept.connection
+            yield found.connection
         except ClusterUnreachable:
-            kept.is_lost = True
+            found.is_lost = True
             raise
         finally:
-            self._give_back(key, kept)
+            self._give_back(key, found)
 
     def _take(self, key: Key, cluster: Cluster) -> _OpenConnection:
         # Imported late: it loads the Kafka client, which `--help` need not do.
         from toolkit.kafka_io.client.connection import Connection  # noqa: PLC0415
 
         with self._lock:
-            kept = self._kept.get(key)
-            if kept and kept.is_old:
-                self._kept.pop(key).connection.close()
-                kept = None
-            if kept is None:
-                kept = self._kept[key] = _OpenConnection(Connection(cluster))
-            kept.users += 1
-            return kept
+            if key not in self._open:
+                self._open[key] = _OpenConnection(Connection(cluster))
+            self._open[key].take()
+            return self._open[key]
 
-    def _give_back(self, key: Key, kept: _OpenConnection) -> None:
+    def _give_back(self, key: Key, found: _OpenConnection) -> None:
         with self._lock:
-            kept.users -= 1
-            kept.used_until = time.monotonic()
-            if kept.is_lost and self._kept.get(key) is kept:
-                del self._kept[key]
-            if kept.is_lost and not kept.users:
-                kept.connection.close()
+            found.users -= 1
+            if found.is_lost and self._open.get(key) is found:
+                del self._open[key]  # whoever comes next gets a new one
+            if found.users:
+                return
+            if self._open.get(key) is not found:
+                found.connection.close()
+                return
+            found.closing = threading.Timer(KEPT_FOR_S, self._close_unused, (key, found))
+            found.closing.daemon = True
+            found.closing.start()
+
+    def _close_unused(self, key: Key, found: _OpenConnection) -> None:
+        with self._lock:
+            if not found.users and self._open.get(key) is found:
+                del self._open[key]
+                found.connection.close()
 
     def close(self) -> None:
-        """Close every connection; what is asked later opens new ones."""
+        """Close every connection that is not in use; what is asked later opens new ones."""
         with self._lock:
-            _close_all(self._kept)
+            while self._open:
+                _, found = self._open.popitem()
+                if found.closing:
+                    found.closing.cancel()
+                if not found.users:  # else whoever gives it back closes it
+                    found.connection.close()
 
 
 _IN_USE: ContextVar[SharedConnections | None] = ContextVar("connections in use", default=None)
-_ABANDONED: deque[dict[Key, _OpenConnection]] = deque()
+_ALL: WeakSet[SharedConnections] = WeakSet()
 
 
 @contextmanager
@@ -141,12 +152,8 @@ def connected(cluster: Cluster) -> Iterator[Connection]:
         yield connection
 
 
-def _close_all(kept: dict[Key, _OpenConnection]) -> None:
-    while kept:
-        kept.popitem()[1].connection.close()
-
-
 @atexit.register
-def _close_abandoned() -> None:
-    while _ABANDONED:
-        _close_all(_ABANDONED.popleft())
+def close_all() -> None:
+    """Close every connection that is kept open."""
+    for connections in list(_ALL):
+        connections.close()

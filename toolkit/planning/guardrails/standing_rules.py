@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
+from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
 from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
@@ -66,7 +67,7 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
             why = f"seen unsubscribed for {age / DAY:.1f} days; unsubscribed_for_days is {days}"
             yield Objection(why, group_id, topic)
         if runs is not None and sighting.seen < runs:
-            why = f"unsubscribed in {sighting.seen} runs; the limit unsubscribed_in_runs is {runs}"
+            why = f"unsubscribed in {counted(sighting.seen, 'run')}; the limit is {runs}"
             yield Objection(why, group_id, topic)
     CannotTell.where(unknown)
 

@@ -124,8 +124,8 @@ def test_what_happens_when_the_holder_dies() -> None:
 def test_alternatives_have_their_costs() -> None:
     """A KIP-848 group has two others; every group may be stopped instead."""
     said = told(pause(group()), "alternatives")
-    assert ("--prefer quiet" in said, "--prefer fast" in said) == (True, True)
-    assert "--prefer lossless" not in said
+    assert ("prefer quiet" in said, "prefer fast" in said) == (True, True)
+    assert "prefer lossless" not in said
     assert "stop the application, reset the group, restart the application" == told(
         pause(classic()), "alternatives"
     )

@@ -54,7 +54,7 @@ def parse_target(
 def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
     if past_end not in list(PastEnd):
         hint = f"use one of: {', '.join(PastEnd)}"
-        raise UsageError(f"invalid --past-end value {past_end!r}", hint=hint)
+        raise UsageError(f"invalid past-end value {past_end!r}", hint=hint)
     if mode == "to-datetime":
         instant = parse_time(value)
         return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")

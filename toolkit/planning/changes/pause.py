@@ -189,7 +189,8 @@ def _of_others(
             continue
         who = holder_in_words(member)
         why = f"{in_short(mine[True])} was paused by {who}"
-        yield block("foreign-hold", f"{why}. Use --force to resume it anyway", group.group_id)
+        why = f"{why}. Override foreign-hold to resume it anyway"
+        yield block("foreign-hold", why, group.group_id)
         if group.type is GroupType.CLASSIC and mine[False]:
             why = (
                 f"{who} also paused {in_short(mine[False])}, which would be resumed as well; name "

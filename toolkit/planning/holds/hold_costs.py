@@ -25,12 +25,12 @@ LET_GO_S = 1.0  # how long members of an eager group are given to commit and let
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
-    Prefer.LOSSLESS: "--prefer lossless: no redelivered records; the topic's other partitions stop "
+    Prefer.LOSSLESS: "prefer lossless: no redelivered records; the topic's other partitions stop "
     "for up to {heartbeat:g} s",
-    Prefer.QUIET: "--prefer quiet: paused within 2 s; only partitions of the same owner stop; "
+    Prefer.QUIET: "prefer quiet: paused within 2 s; only partitions of the same owner stop; "
     "records it read since its last commit are redelivered; needs a topic that no member of the "
     "group reads",
-    Prefer.FAST: "--prefer fast: paused within 1 s; partitions of the topic stop for up to "
+    Prefer.FAST: "prefer fast: paused within 1 s; partitions of the topic stop for up to "
     "{heartbeat:g} s; records the owner read since its last commit are redelivered",
 }
 NO_UPGRADE = (

@@ -247,7 +247,7 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 def no_choice(case: HoldContext) -> Iterator[Finding]:
     """Report that the capture mode is ignored: only KIP-848 groups have a choice."""
     if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
-        why = f"--prefer {case.terms.prefer} is ignored: it applies to KIP-848 groups only"
+        why = f"prefer {case.terms.prefer} is ignored: it applies to KIP-848 groups only"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:
         why = "Kafka Streams application: every instance is evicted once and rejoins"

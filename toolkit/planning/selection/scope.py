@@ -167,7 +167,7 @@ def _uncommitted(
 def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
     if scope.topic not in index.partitions:
         return missing_topic(index, group_id, scope.topic)
-    why = "the group has never committed offsets for this topic; --new-topics allows it"
+    why = "the group has never committed offsets for this topic, and new topics are not allowed"
     return Finding("topic-never-used", Severity.BLOCK, why, group_id, scope.topic)
 
 

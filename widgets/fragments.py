@@ -12,10 +12,10 @@ from toolkit.errors import ToolkitError
 from toolkit.report.browser_libraries import style
 from toolkit.report.display import collected
 from toolkit.report.names import in_html, sentence
-from toolkit.report.notices import Tone, show_notice
+from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.tables import show_table
 
-__all__ = ["Tone", "error_notice", "in_html", "notice", "sheet", "table"]
+__all__ = ["NoticeTone", "error_notice", "in_html", "notice", "sheet", "table"]
 
 
 @cache
@@ -35,7 +35,7 @@ def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "", is_live: b
     return html.replace("<table ", '<table data-sortable="no" ') if is_live else html
 
 
-def notice(title: str, lines: Sequence[str] = (), *, tone: Tone = Tone.NOTE) -> str:
+def notice(title: str, lines: Sequence[str] = (), *, tone: NoticeTone = NoticeTone.NOTE) -> str:
     """Return a notice, as the notebooks have it."""
     with collected() as taken:
         show_notice(title, lines, tone=tone)
@@ -46,5 +46,5 @@ def error_notice(error: Exception) -> str:
     """Return an error in the words of whoever raised it."""
     if isinstance(error, ToolkitError):
         hint = f"Try: {error.hint}" if error.hint else ""
-        return notice(sentence(error.problem), [hint], tone=Tone.BAD)
-    return notice(f"{type(error).__name__}: {error}", tone=Tone.BAD)
+        return notice(sentence(error.problem), [hint], tone=NoticeTone.BAD)
+    return notice(f"{type(error).__name__}: {error}", tone=NoticeTone.BAD)

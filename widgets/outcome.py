@@ -7,7 +7,7 @@ from collections import Counter
 from toolkit.model.plurals import counted
 from toolkit.plan import Outcome, Status
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
-from widgets.fragments import Tone, notice, table
+from widgets.fragments import NoticeTone, notice, table
 
 NEXT = "Next: run the cells below for verification, audit record and undo."
 MOST = 50
@@ -24,7 +24,7 @@ def outcome_html(outcome: Outcome) -> str:
     lines = [*whys, f"Run {outcome.run_id}. {NEXT}"]
     if not any(outcome.interrupted in why for why in whys):
         lines.insert(0, outcome.interrupted)
-    tone = Tone.GOOD if outcome.is_done else Tone.BAD
+    tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
     html = notice(f"{said}, read back from the cluster", lines, tone=tone)
     frame = outcome_frame(outcome)
     failed = frame[frame["status"] != str(Status.DONE)].head(MOST)

@@ -14,7 +14,7 @@ from traitlets import Any as AnyTrait
 
 from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
-from toolkit.planning.holds.tiles import LAGGING_FROM, Tile
+from toolkit.planning.holds.tiles import LAGGING_FROM, TileState
 from toolkit.planning.selection.scope import scopes_of
 from toolkit.report.names import visible
 from widgets.background import BackgroundRun
@@ -130,7 +130,7 @@ class PauseBoard(LiveOrStatic):
 
     def scope(self, action: str) -> list[TopicPartition]:
         """Return the chosen ones that can be paused, or resumed."""
-        held = set(_partitions(self.frame[self.frame["state"] == Tile.HELD]))
+        held = set(_partitions(self.frame[self.frame["state"] == TileState.HELD]))
         return [p for p in self.chosen if (p in held) == (action == RESUME)]
 
     def plan(self, action: str) -> None:
@@ -179,7 +179,7 @@ class PauseBoard(LiveOrStatic):
         for partition, row in rows.items():
             tile = self.tiles[partition]
             tile.description = tile.tooltip = "\n".join(_words(row))
-            for state in Tile:
+            for state in TileState:
                 tile.remove_class(f"ow-{state}")
             tile.add_class(f"ow-{row.state}")
         self.head.value = self._head_html()
@@ -213,7 +213,7 @@ class PauseBoard(LiveOrStatic):
         counts = Counter(self.frame["state"])
         told = "".join(
             f'<span class="ow-{state}">{counts[state]:,} {state}</span>'
-            for state in map(str, Tile)
+            for state in map(str, TileState)
             if counts[state]
         )
         cut = f" The first {MOST:,} of {len(self.frame):,} are shown." * (len(self.frame) > MOST)
@@ -253,11 +253,11 @@ def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
 def _words(row: Any) -> list[str]:
     """Return what a tile says, the number and the word first."""
     lines = [f"{row.partition} · {row.state}"]
-    stuck = row.no_progress and row.state != Tile.HELD
+    stuck = row.no_progress and row.state != TileState.HELD
     if not pd.isna(row.lag):
         behind = f"lag {row.lag:,}" if row.lag > 0 else "caught up"
         lines.append(behind + (" · no progress" if stuck else ""))
-    if row.state == Tile.HELD:
+    if row.state == TileState.HELD:
         until = (
             "until resumed"
             if pd.isna(row.paused_until)

@@ -26,7 +26,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import run
 from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition
-from toolkit.storage.hold_files import keeping, read_hold
+from toolkit.storage.hold_files import keeper_lock, read_hold
 from toolkit.storage.operator import Operator
 
 Command = Callable[..., "CompletedProcess[str]"]
@@ -193,7 +193,7 @@ def test_what_is_paused_is_listed(desk: Desk) -> None:
     record = read_hold(path)
     assert record
     os.kill(record.pid, signal.SIGKILL)
-    with keeping(path, within_s=600):  # its lock is free once it is gone
+    with keeper_lock(path, within_s=600):  # its lock is free once it is gone
         pass
     assert ["half-dead"] == [row["hold_status"] for row in desk.rows()]
     done = desk.change("resume")

@@ -162,8 +162,8 @@ def test_a_file_that_cannot_be_written_does_not_end_a_hold(keeper: Keeper) -> No
 
 def test_a_hold_that_was_not_heard_of_for_a_session_is_most_likely_over(keeper: Keeper) -> None:
     """The words say so: brokers let partitions go when the session of their holder is over."""
-    assert "held, as far as known" == keeper.what_is_known()
+    assert "held, as far as known" == keeper.probable_state()
 
     keeper.heard_at -= 46
 
-    assert keeper.what_is_known().startswith("probably no longer held")
+    assert keeper.probable_state().startswith("probably no longer held")

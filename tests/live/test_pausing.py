@@ -39,7 +39,7 @@ from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
 from toolkit.storage.audit import Event
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, is_kept, read_hold
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, has_live_keeper, hold_path, read_hold
 from toolkit.storage.undo_records import read_undo_record
 
 Eventually = Callable[[Callable[[], object]], object]
@@ -168,7 +168,7 @@ def test_pause_and_resume(
     assert [] == delivered_during(told, held, paused_at, resumed_at)
     assert at == {place: _first(told, place, resumed_at) for place in held}
     assert [] == repeats(told, start=one.began)
-    eventually(lambda: not is_kept(one.path))
+    eventually(lambda: not has_live_keeper(one.path))
     assert (HoldStatus.ENDED, "resumed") == (one.record.status, one.record.words)
     assert [Intent.PAUSE] * 2 + [Intent.RESUME] * 2 == [entry.intent for entry in one.desk.log]
 
@@ -188,7 +188,7 @@ def test_some_more_are_paused_and_some_resumed(
     assert one.live.places_of(4) == one.paused == frozenset(one.record.held)
 
     assert one.resume(4).is_done
-    eventually(lambda: not is_kept(one.path))
+    eventually(lambda: not has_live_keeper(one.path))
 
 
 def test_a_hold_ends_when_its_time_is_over(
@@ -200,7 +200,7 @@ def test_a_hold_ends_when_its_time_is_over(
     until = one.record.note.until
     assert until
 
-    eventually(lambda: not is_kept(one.path))
+    eventually(lambda: not has_live_keeper(one.path))
 
     assert frozenset() == one.paused
     assert HoldStatus.ENDED is one.record.status
@@ -223,7 +223,7 @@ def test_what_somebody_else_resumed_stays_resumed(
 
     assert elsewhere.resume(2).is_done
 
-    eventually(lambda: not is_kept(one.path))
+    eventually(lambda: not has_live_keeper(one.path))
     assert HoldStatus.ENDED is one.record.status
     assert "resumed" in one.record.words
     assert frozenset() == one.paused
@@ -243,14 +243,14 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     )
     assert [] == settle_holds(one.desk.cluster, one.desk.state)
     os.kill(first, signal.SIGKILL)
-    eventually(lambda: not is_kept(one.path))
+    eventually(lambda: not has_live_keeper(one.path))
 
     renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
     (left,) = eventually(lambda: settle_holds(renamed, one.desk.state))
     assert (held, one.live.group) == (left.still_held, left.record.group_id)
     assert one.pause_as_asked(2).is_done
 
-    assert is_kept(one.path)
+    assert has_live_keeper(one.path)
     assert one.record.pid not in {0, first}
     one.live.applications.until_delivered(set(one.live.places) - held, since=time.time())
     told = one.live.applications.deliveries()
@@ -288,7 +288,7 @@ def test_a_keeper_that_is_asked_to_end_lets_go(
 
     os.kill(one.record.pid, signal.SIGTERM)
 
-    eventually(lambda: not is_kept(one.path))
+    eventually(lambda: not has_live_keeper(one.path))
     assert (HoldStatus.ENDED, "stopped by SIGTERM") == (one.record.status, one.record.words)
     assert frozenset() == one.paused
     assert "stopped by SIGTERM" == one.desk.log[-1].run.reason
@@ -336,7 +336,7 @@ def test_a_capture_that_is_interrupted_holds_nothing(
 
     assert (Status.REFUSED, "stopped by SIGINT") == (outcome.steps[0].status, outcome.steps[0].why)
     assert frozenset() == one.paused
-    assert not is_kept(one.path)
+    assert not has_live_keeper(one.path)
     group = one.group
     assert group.members == group.readers
     one.live.applications.until_delivered(one.live.places)
@@ -384,7 +384,7 @@ def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> 
     assert {"a", "b"} == became.keys()
     assert frozenset().union(*(held[name] for name in done)) == one.paused
     for who in (one, other):
-        if is_kept(who.path):
+        if has_live_keeper(who.path):
             with suppress(HoldLost):  # it may just be ending
                 ask_keeper(who.record.socket, {"do": "release"})
     one.live.applications.until_delivered(one.live.places)

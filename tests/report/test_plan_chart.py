@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.model import GroupState, GroupType, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
-from toolkit.report.notices import Tone, show_notice
+from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 
 Shown = list[dict[str, Any]]
@@ -109,7 +109,7 @@ def test_an_unknown_or_empty_log(shown: Shown) -> None:
 def test_names_are_text(shown: Shown) -> None:
     """A group that is named as mark-up is text in the chart and in a notice."""
     show_plan_chart(plan((5, 0), group=HOSTILE), facts(LogOffsets(0, 9)))
-    show_notice(HOSTILE, [HOSTILE], command=HOSTILE, tone=Tone.WARN)
+    show_notice(HOSTILE, [HOSTILE], command=HOSTILE, tone=NoticeTone.WARN)
 
     assert "<img" not in str(shown[0]["data"][MIME])
     assert "&lt;img" in str(shown[0]["data"][MIME])

@@ -34,7 +34,7 @@ from toolkit.sandbox.broker import start_broker
 from toolkit.spark import incremental
 from toolkit.spark.history.files import Files
 from toolkit.spark.incremental import (
-    PartitionRead,
+    PartitionReadResult,
     State,
     load_state,
     merged,
@@ -104,7 +104,7 @@ class Reading(NamedTuple):
     """What was read of it."""
 
     latest: pa.Table  # LATEST
-    reads: list[PartitionRead]
+    reads: list[PartitionReadResult]
 
     def blocks(self, session: SparkSession, name: str = NAME) -> DataFrame:
         """Return it as Spark carries it: a block for each offsets partition."""
@@ -152,7 +152,7 @@ def read(cluster: Cluster, looked: Looked, points: Mapping[int, ResumePoint]) ->
             delete_retention_ms=topic.delete_retention_ms or 0,
             leader_epoch=topic.logs[number].leader_epoch,
         )
-        reads.append(PartitionRead(cluster.name, number, plan.start, plan.why_full, point))
+        reads.append(PartitionReadResult(cluster.name, number, plan.start, plan.why_full, point))
     return Reading(pa.concat_tables(tables), reads)
 
 

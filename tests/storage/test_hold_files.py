@@ -15,9 +15,9 @@ from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
+    has_live_keeper,
     hold_path,
-    is_kept,
-    keeping,
+    keeper_lock,
     list_holds,
     read_hold,
     write_hold,
@@ -54,14 +54,14 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
 def test_one_keeper_at_a_time(tmp_path: Path) -> None:
     """While somebody keeps a hold nobody else can, and afterwards anybody can."""
     path = hold_path(tmp_path, "abc", "orders")
-    assert not is_kept(path)
+    assert not has_live_keeper(path)
 
-    with keeping(path):
-        assert is_kept(path)
-        with pytest.raises(Blocked, match="another keeper owns"), keeping(path):
+    with keeper_lock(path):
+        assert has_live_keeper(path)
+        with pytest.raises(Blocked, match="another keeper owns"), keeper_lock(path):
             pass
 
-    assert not is_kept(path)
+    assert not has_live_keeper(path)
 
 
 def test_who_looks_keeps_nobody_from_keeping(tmp_path: Path) -> None:
@@ -69,12 +69,12 @@ def test_who_looks_keeps_nobody_from_keeping(tmp_path: Path) -> None:
     path = hold_path(tmp_path, "abc", "orders")
     path.parent.mkdir(parents=True)
     lock = path.with_suffix(".lock").open("w")
-    fcntl.flock(lock, fcntl.LOCK_SH)  # as `is_kept` has it for a moment
-    assert not is_kept(path)
+    fcntl.flock(lock, fcntl.LOCK_SH)  # as `has_live_keeper` has it for a moment
+    assert not has_live_keeper(path)
     threading.Timer(0.3, lock.close).start()
 
-    with keeping(path, within_s=30):
-        assert is_kept(path)
+    with keeper_lock(path, within_s=30):
+        assert has_live_keeper(path)
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"note": null}', '"held"'])

@@ -16,7 +16,7 @@ from toolkit.planning.holds.paused_frame import paused_frame
 from toolkit.planning.holds.tiles import tiles_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.tables import show_problems, show_table
-from toolkit.storage.hold_files import hold_path, is_kept
+from toolkit.storage.hold_files import has_live_keeper, hold_path
 from toolkit.storage.operator import Operator
 
 
@@ -24,7 +24,7 @@ def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
     """Return what is paused in the groups of a snapshot, see `paused_frame`."""
     held = [group.group_id for group in snapshot.groups if group.paused]
     paths = {name: hold_path(state, snapshot.cluster_id, name) for name in held}
-    kept = {name for name, path in paths.items() if path.exists() and is_kept(path)}
+    kept = {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
     return paused_frame(snapshot, by=Operator.here(), kept=kept)
 
 

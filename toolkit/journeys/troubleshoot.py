@@ -21,7 +21,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
-from toolkit.planning.diagnosis.stuck import Verdict, find_stuck
+from toolkit.planning.diagnosis.stuck import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import (
     groups_frame,
     members_frame,
@@ -88,12 +88,12 @@ class FirstSample:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Examination:
+class GroupDiagnosis:
     """
     Two samples of one group.
 
-    `facts` is the second one. `partitions` is what `find_stuck` says of it, `members` one row for
-    each member, see `members_frame`.
+    `facts` is the second one, `partitions` what `diagnose_partitions` returns for it, and `members`
+    one row for each member, see `members_frame`.
     """
 
     access: ClusterAccess
@@ -208,7 +208,7 @@ def troubleshoot(
     sample_interval: str = "10s",
     stuck_after: str = "60s",
     first: FirstSample | None = None,
-) -> Examination:
+) -> GroupDiagnosis:
     """
     Take two samples of a group, `sample_interval` apart, and diagnose its partitions.
 
@@ -220,14 +220,14 @@ def troubleshoot(
     first = first or sample(access, group)
     time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second, found = read_one_group(access.cluster, group, commit_times=True)
-    partitions = find_stuck(
+    partitions = diagnose_partitions(
         first.facts,
         second,
         group_id=group,
         waits_since=_waits_since(access.cluster, second),
         stuck_after_s=stuck_after_s,
     )
-    return Examination(access, second, found, partitions, members_frame(found))
+    return GroupDiagnosis(access, second, found, partitions, members_frame(found))
 
 
 def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, datetime]:

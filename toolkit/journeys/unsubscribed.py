@@ -13,7 +13,7 @@ from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
 from toolkit.report.conclusion import conclude
-from toolkit.report.lag_charts import show_leftover_chart
+from toolkit.report.lag_charts import show_unsubscribed_lag_chart
 from toolkit.report.tables import show_problems, show_table
 
 
@@ -50,7 +50,7 @@ class UnsubscribedReport:
     def _ipython_display_(self) -> None:
         """Show read errors, the lag by group, every offset, and the skipped groups."""
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
-        show_leftover_chart(self.found.by_group)
+        show_unsubscribed_lag_chart(self.found.by_group)
         show_table(
             self.rows.drop(columns="deletable_now"),
             caption_text="Unsubscribed offsets",

@@ -27,8 +27,8 @@ def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -
     for group in facts.groups:
         if group.group_id == name:
             return OneGroup(facts, group)
-    why = f", whose group list is incomplete ({facts.why_unlisted})"
+    why = f", whose group list is incomplete ({facts.listing_problem})"
     raise NotFound(
-        f"no group named {name!r} in cluster {cluster.name}{why if facts.why_unlisted else ''}",
+        f"no group named {name!r} in cluster {cluster.name}{why if facts.listing_problem else ''}",
         hint=f"list the names with 'offsetbook groups list --cluster {cluster.name}'",
     )

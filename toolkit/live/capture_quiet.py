@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.group_config import AllTopics
 from toolkit.kafka_io.membership.topics_and_commits import Topic
-from toolkit.live.consumer_flood import exactly, holders_of
+from toolkit.live.capture_lossless import holders_of, sole_owner_by_partition
 from toolkit.live.flow import Flow, Wait
 from toolkit.live.group_view import GroupView
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
@@ -39,43 +39,43 @@ class WeightTopic:
     topic: Topic | None = None
 
 
-def weigh(
-    sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
+def capture_quiet(
+    view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
     Take over the wanted partitions; return [] if the assignment was not exact.
 
     Raises NotCaptured where it cannot even be tried: what would help is said.
     """
-    load = yield from _load(sight, wanted)
-    if not (yield from _loaded(sight, load, crew, min(patience_s, LOADED_WITHIN_S))):
+    load = yield from _load(view, wanted)
+    if not (yield from _loaded(view, load, pool, min(patience_s, LOADED_WITHIN_S))):
         return []
-    evict = [leave(owner.member_id) for owner in sight.owners(wanted)]
+    evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from together(evict)
     apart = frozenset({load.topic.topic_id}) if load.topic else frozenset()
     give_up_at = (yield Wait(0)) + CAPTURED_WITHIN_S
-    while not (found := exactly(sight, wanted, crew.members.values(), apart=apart)):
-        yield from crew.beat(crew.members.values())
+    while not (found := sole_owner_by_partition(view, wanted, pool.members.values(), apart=apart)):
+        yield from pool.beat(pool.members.values())
         if (yield Wait(BEAT_S)) >= give_up_at:
             return []
-    return holders_of(sight, found)
+    return holders_of(view, found)
 
 
-def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopic]:
-    if sight.assignor != UNIFORM:
+def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopic]:
+    if view.assignor != UNIFORM:
         raise NotCaptured(
-            f"quiet capture needs assignor {UNIFORM}, but the group uses {sight.assignor}",
+            f"quiet capture needs assignor {UNIFORM}, but the group uses {view.assignor}",
             hint="the lossless way",
         )
     # What counts is what members are meant to have, also of partitions that are held already.
-    needed = sum(len(owner.target) for owner in sight.owners(wanted))
-    each = max(len(member.target) for member in sight.readers) - 1
+    needed = sum(len(owner.target) for owner in view.owners(wanted))
+    each = max(len(member.target) for member in view.readers) - 1
     if not each:
         return WeightTopic(needed, 0)
     others = (yield AllTopics()).topics
     for name, topic in sorted(others.items(), key=lambda item: item[1].partitions):
         members, rest = divmod(topic.partitions, each)
-        if name not in sight.read_topics and members >= needed and not rest:
+        if name not in view.read_topics and members >= needed and not rest:
             return WeightTopic(members, each, name, topic)
     raise NotCaptured(
         f"there is no topic with {needed * each} partitions that no member of the group reads",
@@ -83,17 +83,17 @@ def _load(sight: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTop
     )
 
 
-def _loaded(sight: GroupView, load: WeightTopic, crew: MemberPool, patience_s: float) -> Flow[bool]:
-    hired = crew.hire(load.members, static=False)
-    yield from crew.join([(one, ()) for one in hired], None)
-    topics = (*sorted(sight.read_topics), *([load.name] if load.topic else ()))
+def _loaded(view: GroupView, load: WeightTopic, pool: MemberPool, patience_s: float) -> Flow[bool]:
+    new_members = pool.create_members(load.members, static=False)
+    yield from pool.join([(one, ()) for one in new_members], None)
+    topics = (*sorted(view.read_topics), *([load.name] if load.topic else ()))
     # Within a second of their joining, so that the assignor first sees all of them at once.
-    yield from crew.subscribe([(one, topics) for one in hired])
+    yield from pool.subscribe([(one, topics) for one in new_members])
     begun = yield Wait(0)
     loaded_at: float | None = None
     while (now := (yield Wait(BEAT_S))) < begun + patience_s:
-        yield from crew.beat(hired)
-        if not _as_meant(hired, load):
+        yield from pool.beat(new_members)
+        if not _as_meant(new_members, load):
             loaded_at = None
         elif loaded_at is None:
             loaded_at = now
@@ -102,9 +102,9 @@ def _loaded(sight: GroupView, load: WeightTopic, crew: MemberPool, patience_s: f
     return False
 
 
-def _as_meant(hired: list[Sentinel], load: WeightTopic) -> bool:
+def _as_meant(new_members: list[Sentinel], load: WeightTopic) -> bool:
     topic_id = load.topic.topic_id if load.topic else None
     return all(
         len(one.owned) == load.each and {place.topic_id for place in one.owned} <= {topic_id}
-        for one in hired
+        for one in new_members
     )

@@ -24,8 +24,8 @@ from toolkit.kafka_io.membership.request import (
     GROUP_ID_NOT_FOUND,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.live.capture_quiet import weigh
-from toolkit.live.consumer_flood import flood, stroke
+from toolkit.live.capture_lossless import capture_fast, capture_lossless
+from toolkit.live.capture_quiet import capture_quiet
 from toolkit.live.flow import Flow
 from toolkit.live.group_view import GroupView, look
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
@@ -35,7 +35,11 @@ from toolkit.model import HoldNote, Prefer, TopicPartition
 # go, and meanwhile all other partitions of the topic stand still.
 PATIENCE_S = 15.0
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
-RECIPES = {Prefer.LOSSLESS: flood, Prefer.QUIET: weigh, Prefer.FAST: stroke}
+RECIPES = {
+    Prefer.LOSSLESS: capture_lossless,
+    Prefer.QUIET: capture_quiet,
+    Prefer.FAST: capture_fast,
+}
 GONE = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND})
 
 
@@ -79,37 +83,37 @@ class ConsumerHold:
         new = frozenset(wanted) - self.held
         if not new:
             return
-        crew = MemberPool(holding=list(self._holders.values()))
+        pool = MemberPool(holding=list(self._holders.values()))
         try:
-            holders = yield from self._capture(new, crew)
+            holders = yield from self._capture(new, pool)
         except GeneratorExit:
             raise
         except BaseException as exc:
-            yield from crew.dismiss()
-            if crew.left_behind and isinstance(exc, ToolkitError):
-                raise NotCaptured(f"{exc.problem}; {crew.left_behind}", hint=exc.hint) from exc
+            yield from pool.leave_and_restore()
+            if pool.cleanup_problems and isinstance(exc, ToolkitError):
+                raise NotCaptured(f"{exc.problem}; {pool.cleanup_problems}", hint=exc.hint) from exc
             raise
         self._holders |= {holder.place: holder for holder in holders}
 
-    def _capture(self, wanted: frozenset[TopicPartition], crew: MemberPool) -> Flow[list[Holder]]:
+    def _capture(self, wanted: frozenset[TopicPartition], pool: MemberPool) -> Flow[list[Holder]]:
         self.survives_s = yield from _session_s()
         text = self._note_text()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
-        for recipe in (RECIPES[self.prefer], flood):
-            sight = yield from self._look(wanted, crew)
-            holders = yield from recipe(sight, wanted, crew, patience_s=self._patience_s)
-            settle = crew.settle(holders, assignor=sight.assignor, rack_id=text)
-            if holders and (yield from settle):
+        for recipe in (RECIPES[self.prefer], capture_lossless):
+            view = yield from self._look(wanted, pool)
+            holders = yield from recipe(view, wanted, pool, patience_s=self._patience_s)
+            keep_holders = pool.keep_holders(holders, assignor=view.assignor, rack_id=text)
+            if holders and (yield from keep_holders):
                 self._published = self._published or text
                 return holders
-            yield from crew.leave()
+            yield from pool.leave()
         raise NotCaptured("other members interfered", hint="again")
 
-    def _look(self, wanted: frozenset[TopicPartition], crew: MemberPool) -> Flow[GroupView]:
-        yield from crew.beat(())
-        sight = yield from look(wanted, frozenset(one.member_id for one in crew.holding))
-        yield from crew.beat(())
-        return sight
+    def _look(self, wanted: frozenset[TopicPartition], pool: MemberPool) -> Flow[GroupView]:
+        yield from pool.beat(())
+        view = yield from look(wanted, frozenset(one.member_id for one in pool.holding))
+        yield from pool.beat(())
+        return view
 
     def keep(self) -> Flow[None]:
         """
@@ -130,7 +134,7 @@ class ConsumerHold:
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
             refused = refused or (answer.why if holder.place in self._holders else "")
-            holder.hear(answer)
+            holder.update(answer)
         if lost:
             with suppress(ToolkitError):  # one that is only out of step would be waited for
                 yield from together([leave(member_id) for member_id in lost.values()])

@@ -74,11 +74,11 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupV
     ]
     if missing:
         raise NotCaptured(f"there is no partition {', '.join(missing)}")
-    sight = GroupView(facts.assignor, facts.members, topics)
-    unread = [name for name in names if name not in sight.read_topics]
+    view = GroupView(facts.assignor, facts.members, topics)
+    unread = [name for name in names if name not in view.read_topics]
     if unread:
         raise NotCaptured(f"no member of the group subscribes to topic {', '.join(unread)}")
-    return sight
+    return view
 
 
 def _settled_facts(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[ConsumerFacts]:
@@ -86,7 +86,7 @@ def _settled_facts(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> F
     while True:
         facts: ConsumerFacts = yield DescribeConsumer()
         _refuse(facts, wanted, ours)
-        changing = why_not_settled(facts, ours)
+        changing = unsettled_reason(facts, ours)
         if not changing:
             return facts
         if (yield Wait(LOOK_EVERY_S)) >= give_up_at:
@@ -112,7 +112,7 @@ def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: froze
             )
 
 
-def why_not_settled(facts: ConsumerFacts, ours: frozenset[str]) -> str:
+def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
     """Explain why assignment and target assignment differ; "" if they match."""
     if facts.state == GroupState.STABLE:
         return ""
@@ -148,7 +148,7 @@ def held_by(member: ConsumerMember) -> frozenset[TopicPartition]:
     return member.assigned - member.target if member.client_id == HOLDER else frozenset()
 
 
-def still_with(facts: ConsumerFacts, missing: frozenset[TopicPartition]) -> str:
+def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) -> str:
     """Say in words who reads partitions that were not given up."""
     counts = Counter(
         {

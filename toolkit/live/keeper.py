@@ -38,7 +38,7 @@ from toolkit.live.hold import new_hold, taken_over
 from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
 from toolkit.model import TopicPartition
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeping, read_hold, write_hold
+from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeper_lock, read_hold, write_hold
 
 log = logging.getLogger("keeper")
 
@@ -117,10 +117,10 @@ class Keeper:
                 self.note_held(str(exc))
             except (ClusterUnreachable, BrokerRefused) as exc:
                 # It may come back in time; until then the broker does what it does without us.
-                self.note(words=f"{self.what_is_known()}: {exc}")
+                self.note(words=f"{self.probable_state()}: {exc}")
         self.end(self.asked_to_end or RESUMED)
 
-    def what_is_known(self) -> str:
+    def probable_state(self) -> str:
         """Describe the probable state of the hold while no broker is reachable."""
         survives_s = self.hold.survives_s
         if survives_s is not None and time.monotonic() - self.heard_at > survives_s:
@@ -273,7 +273,7 @@ def main() -> None:
         signal.signal(ignored, signal.SIG_IGN)
     standby = "--standby" in options
     try:
-        with keeping(Path(path), within_s=math.inf if standby else LOOKED_AT_FOR_S):
+        with keeper_lock(Path(path), within_s=math.inf if standby else LOOKED_AT_FOR_S):
             record = read_hold(Path(path))
             if record is None or (standby and record.status is not HoldStatus.HELD):
                 return  # there is nothing to take over

@@ -53,7 +53,7 @@ class Sentinel:
         """Send a heartbeat that acknowledges the current assignment."""
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
 
-    def hear(self, answer: HeartbeatResult) -> None:
+    def update(self, answer: HeartbeatResult) -> None:
         """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
@@ -89,7 +89,7 @@ class Holder:
         """Return whether the coordinator assigned it partitions that it must not hold."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
-    def hear(self, answer: HeartbeatResult) -> None:
+    def update(self, answer: HeartbeatResult) -> None:
         """Take in the epoch; what is wrong comes up again with the next heartbeat."""
         if not answer.error:
             self.epoch = answer.epoch
@@ -103,7 +103,7 @@ class MemberPool:
     owed: list[ChangeConfig] = field(default_factory=list)
     holding: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
 
-    def hire(self, count: int, *, static: bool) -> list[Sentinel]:
+    def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
         # It sorts by instance id, those without one last, and then by member id.
         names = [f"!{number:05d}-{uuid4()}" for number in range(count)]
@@ -117,7 +117,7 @@ class MemberPool:
         self.members.update((one.member_id, one) for one, _ in new)
         answers = yield from together([one.join(topics, assignor) for one, topics in new])
         for (one, _), answer in zip(new, answers, strict=True):
-            one.hear(answer)
+            one.update(answer)
 
     def beat(self, some: Iterable[Sentinel]) -> Flow[None]:
         """Have members say that they are there, and those that hold already."""
@@ -125,9 +125,9 @@ class MemberPool:
         held = [holder.beat() for holder in self.holding]
         answers = yield from together([*(one.beat() for one in some), *held])
         for one, answer in zip(some, answers, strict=False):
-            one.hear(answer)
+            one.update(answer)
         for holder, answer in zip(self.holding, answers[len(some) :], strict=True):
-            holder.hear(answer)
+            holder.update(answer)
 
     def subscribe(
         self,
@@ -140,9 +140,9 @@ class MemberPool:
         asked = [one.beat(topics=tuple(topics), assignor=assignor) for one, topics in some]
         answers = yield from together([*before, *asked])
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
-            one.hear(answer)
+            one.update(answer)
 
-    def settle(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
+    def keep_holders(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
         """
         Make holders drop their subscription and keep their partitions, and the others leave.
 
@@ -162,8 +162,8 @@ class MemberPool:
         else:
             answers = yield from together([*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
-            self.members[holder.member_id].hear(answer)
-            holder.hear(answer)
+            self.members[holder.member_id].update(answer)
+            holder.update(answer)
         return not any(map(Holder.is_given_more, holders, answers))
 
     def leave(self) -> Flow[None]:
@@ -171,7 +171,7 @@ class MemberPool:
         yield from together([leave(member_id) for member_id in self.members])
         self.members.clear()
 
-    def dismiss(self) -> Flow[None]:
+    def leave_and_restore(self) -> Flow[None]:
         """Make all members leave and restore changed group settings, even if interrupted again."""
         for _ in range(LEAVE_TRIES):
             try:
@@ -187,7 +187,7 @@ class MemberPool:
                 return
 
     @property
-    def left_behind(self) -> str:
+    def cleanup_problems(self) -> str:
         """Say what could not be undone, because nobody answered; "" where all is in order."""
         words = []
         if self.members:

@@ -48,7 +48,7 @@ class Snapshot:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def why_unlisted(self) -> str:
+    def listing_problem(self) -> str:
         """Why a missing group may still exist; "" if all groups could be listed."""
         return next(
             (

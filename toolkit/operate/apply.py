@@ -39,12 +39,12 @@ from toolkit.operate.earlier_runs import (
     refuse_after_a_cut_off_run,
     refuse_over_unseen_runs,
 )
-from toolkit.operate.expiry_clocks import with_clocks_checked
+from toolkit.operate.expiry_clocks import verify_retention_reset
 from toolkit.operate.hold_steps import HOLDS, Holds
-from toolkit.operate.interrupts import held_back
+from toolkit.operate.interrupts import defer_signals
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
-from toolkit.operate.reconcile_runs import CutOff, settle_under_lock
+from toolkit.operate.reconcile_runs import InterruptedRun, settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
 from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.plan.approvals import Approval, is_reason
@@ -83,7 +83,7 @@ def apply_plan(
     record or the audit log cannot be written. What goes wrong later is in the outcome, but for
     OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
     """
-    applied = apply_tied(plan, cluster, approval, state=state, on_step=on_step)
+    applied = apply_with_keepers(plan, cluster, approval, state=state, on_step=on_step)
     # Only now: had this process been killed before, nothing would be held any more.
     for tie in applied.ties:
         tie.let_go()
@@ -100,10 +100,10 @@ class Applied(NamedTuple):
 
     outcome: Outcome
     ties: list[KeeperHandle]
-    interrupted: tuple[CutOff, ...] = ()
+    interrupted: tuple[InterruptedRun, ...] = ()
 
 
-def apply_tied(
+def apply_with_keepers(
     plan: Plan,
     cluster: Cluster,
     approval: Approval,
@@ -120,7 +120,7 @@ def apply_tied(
         runs = last_runs(plan, state)
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
-        case = look_again(plan, cluster, approval, state=state, finishing=finishing)
+        case = reread_facts(plan, cluster, approval, state=state, finishing=finishing)
         if stopping := blocking(check(case), approval.overrides):
             raise _blocked(stopping)
         run_id = new_run_id(case.now, plan.fingerprint)
@@ -174,7 +174,7 @@ def check_approval(plan: Plan, approval: Approval) -> None:
 def _carry_out_on_record(case: CheckContext, run: audit.RunInfo, here: _Here) -> Outcome:
     """Carry a plan out between its undo record and intent and the outcome in the audit log."""
     plan = case.plan
-    with held_back() as stopped:
+    with defer_signals() as stopped:
         write_undo_record(here.state, run.run_id, plan)
         intent = audit.intent_entry(plan, run, case.now)
         audit.append(here.state, intent)
@@ -191,7 +191,7 @@ def _carry_out_on_record(case: CheckContext, run: audit.RunInfo, here: _Here) ->
     return outcome
 
 
-def look_again(
+def reread_facts(
     plan: Plan, cluster: Cluster, approval: Approval, *, state: Path, finishing: bool = False
 ) -> CheckContext:
     """Read the facts of now for the rules, not before an idle group can have been watched."""
@@ -235,7 +235,7 @@ def _with_clocks(
     after = case.facts
     with suppress(ToolkitError):  # clocks that cannot be read stand still, which is a failure
         after = read_plan_facts(cluster, groups=case.plan.group_ids)
-    return with_clocks_checked(steps, before=case.facts, after=after)
+    return verify_retention_reset(steps, before=case.facts, after=after)
 
 
 def _record(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from toolkit.errors import Blocked
-from toolkit.operate.reconcile_runs import Unseen
+from toolkit.operate.reconcile_runs import UnresolvedRun
 from toolkit.plan import Intent, Plan, Status
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
@@ -29,7 +29,7 @@ def last_runs(plan: Plan, state: Path) -> list[audit.AuditEntry]:
     return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
 
 
-def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[Unseen]) -> None:
+def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None:
     """Raise Blocked if the effect of an interrupted run on the same groups is unknown."""
     for intent, why in unseen:
         if {step.group_id for step in intent.steps} & set(plan.group_ids):

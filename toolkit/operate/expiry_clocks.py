@@ -12,7 +12,7 @@ from toolkit.plan import Action, Result, Status, StepOutcome
 Key = tuple[str, TopicPartition]
 
 
-def with_clocks_checked(
+def verify_retention_reset(
     outcomes: Sequence[StepOutcome], *, before: Snapshot, after: Snapshot
 ) -> tuple[StepOutcome, ...]:
     """

@@ -40,8 +40,8 @@ from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
+    has_live_keeper,
     hold_path,
-    is_kept,
     read_hold,
     write_hold,
 )
@@ -122,7 +122,7 @@ class Holds:
     def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:
         """Hold partitions with the existing keeper or a new one."""
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
-        kept, record = is_kept(path), read_hold(path)
+        kept, record = has_live_keeper(path), read_hold(path)
         if not kept:
             start = self.record(step, wanted)
             if record and record.status is HoldStatus.HELD and self.is_left_behind(record):
@@ -142,7 +142,7 @@ class Holds:
 
     def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
         """Remove the members of a killed keeper: the group waits for them."""
-        if is_kept(path):
+        if has_live_keeper(path):
             return
         left = {member.member_id for member in self.holders(step.group_id)} - {*there}
         if left:
@@ -203,7 +203,7 @@ class Holds:
         path = hold_path(self.state, self.case.plan.cluster_id, step.group_id)
         try:
             record = read_hold(path)
-            ours = wanted & frozenset(record.held if record and is_kept(path) else ())
+            ours = wanted & frozenset(record.held if record and has_live_keeper(path) else ())
             if not record or not ours:
                 return frozenset()
             answer = ask_keeper(

@@ -16,7 +16,7 @@ _asked: ContextVar[Callable[[], str]] = ContextVar("asked", default=str)
 
 
 @contextmanager
-def stopped_by(asked: Callable[[], str]) -> Iterator[None]:
+def stop_requested_by(asked: Callable[[], str]) -> Iterator[None]:
     """Let `asked` stop the work of this thread between two steps."""
     before = _asked.set(asked)
     try:
@@ -26,12 +26,12 @@ def stopped_by(asked: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def held_back() -> Iterator[Callable[[], str]]:
+def defer_signals() -> Iterator[Callable[[], str]]:
     """
     Yield a function that returns the received signal; "" if none.
 
     A second signal of the same kind has its default effect. Outside the main thread Python delivers
-    no signals: use `stopped_by`.
+    no signals: use `stop_requested_by`.
     """
     came: list[str] = []
     if threading.current_thread() is not threading.main_thread():

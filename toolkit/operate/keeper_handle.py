@@ -14,7 +14,13 @@ from pathlib import Path
 
 from toolkit.errors import NotCaptured, RecordFailed
 from toolkit.storage.formats.atomic_files import not_written
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, is_kept, read_hold, write_hold
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    has_live_keeper,
+    read_hold,
+    write_hold,
+)
 
 LOOK_EVERY_S, FOLLOW_EVERY_S = 0.05, 0.5
 
@@ -116,7 +122,7 @@ def follow(path: Path) -> Iterator[HoldRecord]:
     last = None
     while True:
         # In this order: a keeper writes the end of the hold before it releases its lock.
-        kept, record = is_kept(path), read_hold(path)
+        kept, record = has_live_keeper(path), read_hold(path)
         if record and record != last:
             last = record
             yield record
@@ -135,5 +141,5 @@ def _last_words(path: Path) -> str:
 
 def _wait_for_the_end(path: Path) -> None:
     """Wait until a keeper that was cut off has cleaned up the group."""
-    while is_kept(path):
+    while has_live_keeper(path):
         time.sleep(LOOK_EVERY_S)

@@ -17,9 +17,9 @@ from pathlib import Path
 from toolkit.errors import Blocked
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, Prefer, Snapshot
-from toolkit.operate.apply import Applied, apply_tied, check_approval
+from toolkit.operate.apply import Applied, apply_with_keepers, check_approval
 from toolkit.operate.keeper_handle import KeeperHandle
-from toolkit.operate.reconcile_runs import CutOff
+from toolkit.operate.reconcile_runs import InterruptedRun
 from toolkit.operate.steps import OnStep
 from toolkit.plan import Action, Outcome, Plan
 from toolkit.plan.approvals import Approval
@@ -79,7 +79,7 @@ class _Mover:
     on_step: OnStep
     outcomes: list[Outcome] = field(default_factory=list)
     ties: list[KeeperHandle] = field(default_factory=list)
-    interrupted: list[CutOff] = field(default_factory=list)
+    interrupted: list[InterruptedRun] = field(default_factory=list)
 
     @property
     def plan(self) -> Plan:
@@ -115,7 +115,9 @@ class _Mover:
         approved = replace(
             self.approval, fingerprint=part.fingerprint, reason=words, overrides=overrides
         )
-        applied = apply_tied(part, self.cluster, approved, state=self.state, on_step=self.on_step)
+        applied = apply_with_keepers(
+            part, self.cluster, approved, state=self.state, on_step=self.on_step
+        )
         self.outcomes.append(applied.outcome)
         self.ties += applied.ties
         self.interrupted += applied.interrupted

@@ -25,8 +25,8 @@ from toolkit.planning.selection.scope import scopes_of
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
-    is_kept,
-    keeping,
+    has_live_keeper,
+    keeper_lock,
     list_holds,
     read_hold,
     write_hold,
@@ -95,7 +95,7 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
 def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
     for path in list_holds(state):
         with suppress(RecordFailed):  # a damaged file does not affect the broker
-            record = None if is_kept(path) else read_hold(path)
+            record = None if has_live_keeper(path) else read_hold(path)
             if record and record.status is HoldStatus.HELD:
                 yield path, record
 
@@ -106,7 +106,7 @@ def _settle(path: Path, record: HoldRecord, connection: Connection) -> Iterator[
         return  # later, when it can be read
     held = paused & frozenset(record.held)
     if not held:
-        with keeping(path):
+        with keeper_lock(path):
             if read_hold(path) != record:
                 return  # another process was faster
             record_end(path, record, ENDED_ALONE, datetime.now(UTC))

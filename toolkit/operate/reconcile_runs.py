@@ -28,7 +28,7 @@ from toolkit.storage.state_folder import locked
 HOLDING = frozenset({Action.HOLD, Action.RELEASE})
 
 
-class CutOff(NamedTuple):
+class InterruptedRun(NamedTuple):
     """An interrupted run, and what it did."""
 
     intent: audit.AuditEntry
@@ -38,11 +38,11 @@ class CutOff(NamedTuple):
 class ReconciledRuns(NamedTuple):
     """The reconciled runs, and those whose effect cannot be determined now."""
 
-    known: list[CutOff]
-    unseen: list[Unseen]
+    known: list[InterruptedRun]
+    unseen: list[UnresolvedRun]
 
 
-class Unseen(NamedTuple):
+class UnresolvedRun(NamedTuple):
     """An interrupted run, and why its effect cannot be determined now."""
 
     intent: audit.AuditEntry
@@ -79,11 +79,11 @@ def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> Reconci
         for intent in intents:
             outcome = _compare(intent, connection)
             if isinstance(outcome, str):
-                settled.unseen.append(Unseen(intent, outcome))
+                settled.unseen.append(UnresolvedRun(intent, outcome))
                 continue
             here = Operator.here()
             audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
-            settled.known.append(CutOff(intent, outcome))
+            settled.known.append(InterruptedRun(intent, outcome))
     return settled
 
 

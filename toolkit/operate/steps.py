@@ -37,7 +37,7 @@ def carry_out(
     ended = ""
     try:
         with connected(cluster) as connection:
-            worker = _Worker(connection, case, stopped)
+            worker = _StepExecutor(connection, case, stopped)
             worker.writer.look_up(plan.group_ids)
             for batch in _batches(plan.steps):
                 taken = worker.take(batch)
@@ -70,7 +70,7 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
         yield batch
 
 
-class _Worker:
+class _StepExecutor:
     """Applies the steps of one plan over one connection."""
 
     def __init__(

@@ -13,7 +13,7 @@ from toolkit.planning.frames.review_frame import findings_frame, review_columns,
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.names import sentence, visible
-from toolkit.report.notices import Tone, show_notice
+from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
 from toolkit.report.tables import show_table
 
@@ -78,18 +78,18 @@ def show_notices(notices: Iterable[tuple[str, str]]) -> None:
     """Show what is to be known of earlier runs: a sentence each, and the command that undoes it."""
     for words, command in notices:
         line = "To undo it:" if command else ""
-        show_notice(sentence(words), [line], command=command, tone=Tone.WARN)
+        show_notice(sentence(words), [line], command=command, tone=NoticeTone.WARN)
 
 
 def show_approved(said: str, plan: Plan, reason: str) -> None:
     """Show that a plan is approved, and why."""
     lines = [f"Fingerprint: {plan.fingerprint}", f"Why: {reason}"]
-    show_notice(sentence(said), lines, tone=Tone.GOOD)
+    show_notice(sentence(said), lines, tone=NoticeTone.GOOD)
 
 
 def show_wanted(said: str, plan: Plan, command: str, *, is_refused: bool) -> None:
     """Show that an approval is missing, and how to give it."""
-    tone = Tone.WARN if is_refused else Tone.NOTE
+    tone = NoticeTone.WARN if is_refused else NoticeTone.NOTE
     lines = [f"Fingerprint: {plan.fingerprint}", TO_APPROVE + (OR_RUN if command else ".")]
     show_notice(sentence(said), lines, command=command, tone=tone)
 
@@ -101,12 +101,12 @@ def show_blocked(said: str, rules: Sequence[str], final: Sequence[str]) -> None:
         if final
         else f"If that is intended, set overrides = {list(rules)}; the plan still needs approval."
     )
-    show_notice(sentence(said), [way_out], tone=Tone.WARN)
+    show_notice(sentence(said), [way_out], tone=NoticeTone.WARN)
 
 
 def show_nothing_to_do(said: str) -> None:
     """Show that there is nothing to do."""
-    show_notice(sentence(said), tone=Tone.GOOD)
+    show_notice(sentence(said), tone=NoticeTone.GOOD)
 
 
 def show_outcome(outcome: Outcome | None) -> None:
@@ -114,7 +114,7 @@ def show_outcome(outcome: Outcome | None) -> None:
     if outcome is None:
         show_table(pd.DataFrame(), empty_text="Nothing was applied: nothing to verify.")
         return
-    tone = Tone.GOOD if outcome.is_done else Tone.BAD
+    tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
     whys = outcome_reasons(outcome)
     show_notice(f"{outcome.in_words}, read back from the cluster", whys, tone=tone)
     frame = outcome_frame(outcome)

@@ -75,7 +75,7 @@ def _of_partitions(partitions: pd.DataFrame, shown: pd.DataFrame) -> str:
     return title + (f"; {unknown:,} unknown" if unknown else "")
 
 
-def show_leftover_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> None:
+def show_unsubscribed_lag_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> None:
     """
     Show for each group how much of its lag belongs to topics it no longer subscribes to.
 

@@ -10,7 +10,7 @@ from toolkit.report.display import Role, is_headless, put
 from toolkit.report.names import in_html, visible
 
 
-class Tone(StrEnum):
+class NoticeTone(StrEnum):
     """How a notice looks."""
 
     NOTE = "note"
@@ -20,7 +20,7 @@ class Tone(StrEnum):
 
 
 def show_notice(
-    title: str, lines: Sequence[str] = (), *, command: str = "", tone: Tone = Tone.NOTE
+    title: str, lines: Sequence[str] = (), *, command: str = "", tone: NoticeTone = NoticeTone.NOTE
 ) -> None:
     """Show a title, some sentences and a command to copy; every one of them as text."""
     said = "".join(f"<p>{in_html(line)}</p>" for line in lines if line)

@@ -35,10 +35,10 @@ from toolkit.sandbox.seed import LEFT_AT, TOPICS, Behaviour, SeededGroup, seeded
 from toolkit.sandbox.traffic import (
     commit_a_transaction,
     create_topics,
-    cut_log,
+    delete_oldest_records,
     keep_producing,
     open_transaction,
-    patiently,
+    retry_while_starting,
     write_backlog,
 )
 
@@ -47,7 +47,7 @@ _SLOW_S = 0.5  # for one record
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ApplicationContext:
     """Where the applications run, and until when."""
 
     address: str
@@ -57,7 +57,7 @@ class Surroundings:
 
 def main() -> None:
     """Play all applications until a signal ends them; one that breaks ends them all."""
-    here = Surroundings(sys.argv[1], sys.argv[2], threading.Event())
+    here = ApplicationContext(sys.argv[1], sys.argv[2], threading.Event())
     for end in (signal.SIGTERM, signal.SIGINT):
         signal.signal(end, lambda *_: here.stopped.set())
     create_topics(here.address)
@@ -75,7 +75,7 @@ def main() -> None:
         part.result()
 
 
-def _ending_all(part: Callable[[], None], here: Surroundings) -> None:
+def _ending_all(part: Callable[[], None], here: ApplicationContext) -> None:
     """Play one part; if it breaks, the process ends and its log says why."""
     try:
         part()
@@ -84,18 +84,18 @@ def _ending_all(part: Callable[[], None], here: Surroundings) -> None:
         raise
 
 
-def play(group: SeededGroup, here: Surroundings) -> None:
+def play(group: SeededGroup, here: ApplicationContext) -> None:
     """Do what the group's application did in former times, then what it does now."""
     if group.left:
         leave_offsets(group, here)
     BEHAVIOURS[group.behaviour](group, here)
 
 
-def leave_offsets(group: SeededGroup, here: Surroundings) -> None:
+def leave_offsets(group: SeededGroup, here: ApplicationContext) -> None:
     """Be a member that reads the topics of former times, commit, and leave; once is enough."""
     partitions = _partitions(group.left, offset=LEFT_AT)
     with closing(_consumer(group, here)) as consumer:
-        known = patiently(partial(consumer.committed, partitions, timeout=5))
+        known = retry_while_starting(partial(consumer.committed, partitions, timeout=5))
         if all(partition.offset >= 0 for partition in known):
             return
         consumer.subscribe(list(group.left))
@@ -104,28 +104,28 @@ def leave_offsets(group: SeededGroup, here: Surroundings) -> None:
         consumer.commit(offsets=partitions, asynchronous=False)
 
 
-def read(group: SeededGroup, here: Surroundings) -> None:
+def read(group: SeededGroup, here: ApplicationContext) -> None:
     """Subscribe, read and commit."""
     with closing(_consumer(group, here)) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here)
 
 
-def read_committed(group: SeededGroup, here: Surroundings) -> None:
+def read_committed(group: SeededGroup, here: ApplicationContext) -> None:
     """Subscribe, and read nothing that lies behind an unfinished transaction."""
     with closing(_consumer(group, here, **{"isolation.level": "read_committed"})) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here)
 
 
-def read_slowly(group: SeededGroup, here: Surroundings) -> None:
+def read_slowly(group: SeededGroup, here: ApplicationContext) -> None:
     """Subscribe, and take long over each record."""
     with closing(_consumer(group, here)) as consumer:
         _subscribe(consumer, group)
         _consume(consumer, here, handle=lambda _: here.stopped.wait(_SLOW_S))
 
 
-def read_as_html(group: SeededGroup, here: Surroundings) -> None:
+def read_as_html(group: SeededGroup, here: ApplicationContext) -> None:
     """Subscribe, with markup in every name that an application may choose."""
     settings = {"client.id": '"><script>alert(2)</script>', "enable.auto.offset.store": False}
 
@@ -141,7 +141,7 @@ def read_as_html(group: SeededGroup, here: Surroundings) -> None:
         _consume(consumer, here, handle=store)
 
 
-def retry_poison(group: SeededGroup, here: Surroundings) -> None:
+def retry_poison(group: SeededGroup, here: ApplicationContext) -> None:
     """Try a record that cannot be decoded for ever; only its own partition waits for that."""
     retry_at: dict[tuple[str, int], float] = {}
 
@@ -169,32 +169,34 @@ def retry_poison(group: SeededGroup, here: Surroundings) -> None:
         _consume(consumer, here, handle=handle, meanwhile=resume)
 
 
-def assign(group: SeededGroup, here: Surroundings) -> None:
+def assign(group: SeededGroup, here: ApplicationContext) -> None:
     """Read all partitions and commit without becoming a member."""
     with closing(_consumer(group, here)) as consumer:
         # Without an offset the client asks for it once, and waits for ever if that goes wrong.
-        start = patiently(partial(consumer.committed, _partitions(group.reads), timeout=5))
+        start = retry_while_starting(
+            partial(consumer.committed, _partitions(group.reads), timeout=5)
+        )
         for partition in start:
             partition.offset = partition.offset if partition.offset >= 0 else OFFSET_BEGINNING
         consumer.assign(start)
         _consume(consumer, here, handle=lambda message: consumer.commit(message=message))
 
 
-def stay(group: SeededGroup, here: Surroundings) -> None:
+def stay(group: SeededGroup, here: ApplicationContext) -> None:
     """Be a member of a kind that the client library does not have."""
     stay_in(group, address=here.address, stopped=here.stopped)
 
 
-def rest(_group: SeededGroup, _here: Surroundings) -> None:
+def rest(_group: SeededGroup, _here: ApplicationContext) -> None:
     """Do nothing: the application has ended."""
 
 
-def lose_records(group: SeededGroup, here: Surroundings) -> None:
+def lose_records(group: SeededGroup, here: ApplicationContext) -> None:
     """Do nothing while the log is cut beyond the offsets that the application left."""
-    cut_log(here.address, group.left)
+    delete_oldest_records(here.address, group.left)
 
 
-BEHAVIOURS: dict[Behaviour, Callable[[SeededGroup, Surroundings], None]] = {
+BEHAVIOURS: dict[Behaviour, Callable[[SeededGroup, ApplicationContext], None]] = {
     Behaviour.READS: read,
     Behaviour.READS_AS_HTML: read_as_html,
     Behaviour.READS_SLOWLY: read_slowly,
@@ -209,7 +211,7 @@ BEHAVIOURS: dict[Behaviour, Callable[[SeededGroup, Surroundings], None]] = {
 }
 
 
-def _consumer(group: SeededGroup, here: Surroundings, **settings: object) -> Consumer:
+def _consumer(group: SeededGroup, here: ApplicationContext, **settings: object) -> Consumer:
     modern = group.type is GroupType.CONSUMER and not here.version.startswith("3.")
     return Consumer(
         {
@@ -242,7 +244,7 @@ def _subscribe(consumer: Consumer, group: SeededGroup) -> None:
 
 def _consume(
     consumer: Consumer,
-    here: Surroundings,
+    here: ApplicationContext,
     *,
     handle: Callable[[Any], object] = lambda _: None,
     meanwhile: Callable[[], None] = lambda: None,

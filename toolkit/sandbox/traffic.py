@@ -57,7 +57,7 @@ def write_backlog(address: str) -> None:
     producer = _producer(address)
     oldest = datetime.now(UTC) - timedelta(hours=HISTORY_HOURS)
     apart = timedelta(hours=HISTORY_HOURS) / BACKLOG
-    for topic, partition in patiently(partial(_empty_partitions, address)):
+    for topic, partition in retry_while_starting(partial(_empty_partitions, address)):
         for number in range(BACKLOG):
             at = oldest + apart * number
             poison = (topic, partition) == POISON and number == POISON_OFFSET
@@ -118,7 +118,7 @@ def _begin_transaction(producer: Producer) -> None:
     producer.flush()
 
 
-def cut_log(address: str, topics: tuple[str, ...]) -> None:
+def delete_oldest_records(address: str, topics: tuple[str, ...]) -> None:
     """Delete the oldest records of `topics`, as a too short retention would."""
     partitions = [
         TopicPartition(topic.name, partition, CUT_AT)
@@ -127,10 +127,12 @@ def cut_log(address: str, topics: tuple[str, ...]) -> None:
         for partition in range(topic.partitions)
     ]
     admin = _admin(address)
-    patiently(lambda: [cut.result() for cut in admin.delete_records(partitions).values()])
+    retry_while_starting(
+        lambda: [cut.result() for cut in admin.delete_records(partitions).values()]
+    )
 
 
-def patiently(attempt: Callable[[], T]) -> T:
+def retry_while_starting(attempt: Callable[[], T]) -> T:
     """Repeat what a broker refuses that has only just started, or has not heard of a new topic."""
     give_up = time.monotonic() + _PATIENCE_S
     while True:

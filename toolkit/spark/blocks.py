@@ -51,7 +51,7 @@ OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unr
 
 
 @dataclass(frozen=True)
-class Judging:
+class EvaluationRules:
     """
     The rules, and the time they are applied for: all commits up to `taken_at` are known.
 
@@ -89,7 +89,7 @@ def decoded_block(block: Row) -> Row:
     }
 
 
-def judged_blocks(rows: Iterable[Row], judging: Judging) -> Iterator[Row]:
+def evaluate_blocks(rows: Iterable[Row], judging: EvaluationRules) -> Iterator[Row]:
     """
     Judge rows of `schemas.DECODED`, with the log facts of their positions and cluster facts.
 
@@ -154,7 +154,7 @@ def _together(blocks: Sequence[Block]) -> Block:
     return blocks[0]._replace(**tables)
 
 
-def _judged(block: Block, judging: Judging) -> Row:
+def _judged(block: Block, judging: EvaluationRules) -> Row:
     commits = block.frame("commits")
     groups = _groups(block, commits)
     found = {
@@ -192,7 +192,7 @@ def _facts(block: Block, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.Data
     return facts[[field.name for field in FACTS]]
 
 
-def _of_commits(facts: pd.DataFrame, judging: Judging) -> dict[str, pd.DataFrame]:
+def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.DataFrame]:
     """Judge commits and what comes of them. Now is when the logs were read."""
     if facts.empty:
         return {}
@@ -218,7 +218,7 @@ def _log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
 
 
 def _activity(
-    block: Block, commits: pd.DataFrame, groups: pd.DataFrame, judging: Judging
+    block: Block, commits: pd.DataFrame, groups: pd.DataFrame, judging: EvaluationRules
 ) -> pd.DataFrame:
     """Count what the groups of a block wrote lately."""
     read_on = judging.read_on.get(block.cluster)

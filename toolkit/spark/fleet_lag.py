@@ -27,7 +27,7 @@ from toolkit.model.times import parse_duration
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.trend import look_back_s
 from toolkit.spark.arrow import as_frame
-from toolkit.spark.blocks import Judging
+from toolkit.spark.blocks import EvaluationRules
 from toolkit.spark.cluster_facts import cluster_facts
 from toolkit.spark.history.fleet_history import TABLES, FleetHistory
 from toolkit.spark.log_facts import ask_brokers
@@ -222,7 +222,7 @@ class _Job:
     def judged(self, blocks: DataFrame, asked: DataFrame, facts: DataFrame) -> DataFrame:
         """Judge what is in blocks: `schemas.JUDGED`."""
         since = self.taken_at - timedelta(seconds=self.options.activity_s)
-        judging = Judging(
+        judging = EvaluationRules(
             self.options.rules,
             self.taken_at,
             self.options.unused_group_days,

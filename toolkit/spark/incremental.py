@@ -49,7 +49,7 @@ KEY = [field.name for field in BLOCK]
 STATE = schema(*BLOCK, pa.field("latest", pa.binary()))  # as in `schemas.READ`
 
 
-class PartitionRead(NamedTuple):
+class PartitionReadResult(NamedTuple):
     """How one partition of one cluster's offsets topic was just read."""
 
     cluster: str
@@ -94,14 +94,14 @@ def load_state(session: SparkSession, root: str, clusters: Collection[str]) -> S
     return State(points, reduce(DataFrame.union, frames) if frames else None, not_used)
 
 
-def collect_reads(read_to: DataFrame) -> list[PartitionRead]:
+def collect_reads(read_to: DataFrame) -> list[PartitionReadResult]:
     """
     Collect how far each partition was read: cluster, offsets_partition, `schemas.READ_TO`.
 
     The frame must come from the same, persisted reading as the rows that are merged and saved.
     """
     return [
-        PartitionRead(
+        PartitionReadResult(
             row["cluster"],
             row["offsets_partition"],
             row["start"],
@@ -121,7 +121,7 @@ def collect_reads(read_to: DataFrame) -> list[PartitionRead]:
     ]
 
 
-def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionRead]) -> DataFrame:
+def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionReadResult]) -> DataFrame:
     """
     Return the blocks with the newest record of each key up to now: kept, or read since.
 
@@ -149,7 +149,7 @@ def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionRead]) -> D
 
 
 def save_state(
-    session: SparkSession, root: str, blocks: DataFrame, reads: Sequence[PartitionRead]
+    session: SparkSession, root: str, blocks: DataFrame, reads: Sequence[PartitionReadResult]
 ) -> None:
     """
     Keep what was read and merged for the next run, and remove what no run needs any more.

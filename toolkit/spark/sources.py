@@ -26,7 +26,7 @@ from toolkit.spark.packed import rows_of
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.spark.read_rows import problem_batches
 from toolkit.spark.schemas import READ, TASKS, as_spark
-from toolkit.spark.tasks import AdminTask, LogTask, ProblemTask, Task, TopicNow
+from toolkit.spark.tasks import AdminTask, LogTask, OffsetsTopicInfo, ProblemTask, Task
 
 AT_ONCE = 8
 
@@ -81,7 +81,7 @@ def _log_tasks(connection: Connection, points: Mapping[int, ResumePoint]) -> lis
     asked_at = datetime.now(UTC)
     topic = offsets_partitions(connection)
     (described,) = describe_topics(connection, [OFFSETS_TOPIC])
-    now = TopicNow(
+    now = OffsetsTopicInfo(
         cluster=connection.cluster,
         topic_id=topic_id(described),
         partitions=topic.partitions,

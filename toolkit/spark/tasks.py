@@ -71,7 +71,7 @@ class AdminTask:
 
 
 @dataclass(frozen=True)
-class TopicNow:
+class OffsetsTopicInfo:
     """What all partitions of one cluster's offsets topic have in common."""
 
     cluster: Cluster
@@ -85,7 +85,7 @@ class TopicNow:
 class LogTask:
     """Read one partition of one cluster's offsets topic."""
 
-    topic: TopicNow
+    topic: OffsetsTopicInfo
     number: int
     log: LogOffsets
     leader_epoch: int | None

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
-from toolkit.spark.blocks import Judging, decoded_block, judged_blocks
+from toolkit.spark.blocks import EvaluationRules, decoded_block, evaluate_blocks
 from toolkit.spark.packed import collected, on_rows, unpacked
 from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, PROBLEMS, RESULTS
 
@@ -41,7 +41,7 @@ def decoded(tasks: int) -> Step:
     return step
 
 
-def judged(judging: Judging, *, asked: DataFrame, cluster_facts: DataFrame) -> Step:
+def judged(judging: EvaluationRules, *, asked: DataFrame, cluster_facts: DataFrame) -> Step:
     """
     Return the step that adds lag, status and expiry, and sums up: `schemas.JUDGED`.
 
@@ -52,7 +52,7 @@ def judged(judging: Judging, *, asked: DataFrame, cluster_facts: DataFrame) -> S
     def step(blocks: DataFrame) -> DataFrame:
         known = blocks.drop("positions").join(F.broadcast(asked), BLOCK_KEY)
         known = known.join(F.broadcast(facts), "cluster", "left")
-        return on_rows(known, lambda rows: judged_blocks(rows, judging), JUDGED)
+        return on_rows(known, lambda rows: evaluate_blocks(rows, judging), JUDGED)
 
     return step
 
@@ -71,7 +71,7 @@ def all_problems(
     session: SparkSession,
     known: Iterable[tuple[str, str]],
     rows: Iterable[DataFrame],
-    judged_blocks: DataFrame,
+    evaluate_blocks: DataFrame,
 ) -> DataFrame:
     """
     Say once what could not be read: `schemas.PROBLEMS`.
@@ -80,7 +80,7 @@ def all_problems(
     """
     every = [
         *(one.where("problem is not null").select(*PROBLEMS.names).toArrow() for one in rows),
-        collected(judged_blocks, "problems", PROBLEMS),
+        collected(evaluate_blocks, "problems", PROBLEMS),
     ]
     told = [tuple(row.values()) for table in every for row in table.to_pylist()]
     once = dict.fromkeys([*known, *told])

@@ -92,14 +92,14 @@ def read_hold(path: Path) -> HoldRecord | None:
         ) from exc
 
 
-def is_kept(path: Path) -> bool:
+def has_live_keeper(path: Path) -> bool:
     """Return whether a live keeper owns the hold; safe to call concurrently."""
     with _lock_file(path) as descriptor:
         return not try_lock(descriptor, shared=True)
 
 
 @contextmanager
-def keeping(path: Path, *, within_s: float = 0) -> Iterator[None]:
+def keeper_lock(path: Path, *, within_s: float = 0) -> Iterator[None]:
     """Become the only keeper of a hold; raises Blocked if another one remains."""
     give_up_at = time.monotonic() + within_s
     with _lock_file(path) as descriptor:

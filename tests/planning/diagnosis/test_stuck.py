@@ -23,7 +23,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.planning.diagnosis.next_steps import next_steps
-from toolkit.planning.diagnosis.stuck import Verdict, find_stuck
+from toolkit.planning.diagnosis.stuck import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import members_frame
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -52,7 +52,7 @@ def look(
 def judge(first: Snapshot, second: Snapshot, **facts: Any) -> pd.DataFrame:
     """Return what two looks say, with records that wait for half an hour where nothing is said."""
     known = {"waits_since": {P0: LONG_AGO, P1: LONG_AGO}, "stuck_after_s": 60.0, **facts}
-    return find_stuck(first, second, group_id="payments", **known)
+    return diagnose_partitions(first, second, group_id="payments", **known)
 
 
 def verdict(first: Snapshot, second: Snapshot, **facts: Any) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.planning.holds.paused_frame import PAUSED_COLUMNS
-from toolkit.planning.holds.tiles import LAGGING_FROM, TILE_COLUMNS, Tile, tiles_frame
+from toolkit.planning.holds.tiles import LAGGING_FROM, TILE_COLUMNS, TileState, tiles_frame
 
 NO_HOLDS = pd.DataFrame(columns=list(PAUSED_COLUMNS)).astype({"partition": "Int64"})
 lags = st.none() | st.integers(-5, 3 * LAGGING_FROM)
@@ -48,21 +48,23 @@ def test_each_partition_has_one_word(found: list[int | None], held: set[int]) ->
     for number, state in states.items():
         lag = found[number] if number < len(found) else None
         if number in held:
-            assert state == Tile.HELD
+            assert state == TileState.HELD
         elif lag is None:
-            assert state == Tile.UNKNOWN
+            assert state == TileState.UNKNOWN
         else:
-            assert state == (Tile.LAGGING if lag >= LAGGING_FROM else Tile.FLOWING)
+            assert state == (TileState.LAGGING if lag >= LAGGING_FROM else TileState.FLOWING)
 
 
 def test_a_commit_that_stands_still_lags() -> None:
     """A few records that wait at two looks at the same commit are not on their way."""
     first = tiles_frame(offsets([2, 2, 0, None]), NO_HOLDS)
-    assert [Tile.FLOWING] * 3 + [Tile.UNKNOWN] == [*first["state"]]
+    assert [TileState.FLOWING] * 3 + [TileState.UNKNOWN] == [*first["state"]]
 
     later = tiles_frame(offsets([3, 3, 1, None]), NO_HOLDS, earlier=first)
     moved = tiles_frame(offsets([3, 3, 1, None], committed=9), NO_HOLDS, earlier=first)
 
     assert [True, True, False, False] == [*later["no_progress"]]
-    assert [Tile.LAGGING, Tile.LAGGING, Tile.FLOWING, Tile.UNKNOWN] == [*later["state"]]
+    assert [TileState.LAGGING, TileState.LAGGING, TileState.FLOWING, TileState.UNKNOWN] == [
+        *later["state"]
+    ]
     assert not moved["no_progress"].any()

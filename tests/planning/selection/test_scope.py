@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, LogOffsets, Problem, Snapshot, TopicPartition
 from toolkit.plan import Severity
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.scope import (
     ChosenPartitions,
     TopicScope,
@@ -108,7 +108,9 @@ def with_problem(why: str, topic: str, partition: int | None, group: str | None 
 
 def choose(facts: Snapshot, *topics: str, new_topics: bool = False) -> ChosenPartitions:
     """Return what is meant for group g."""
-    return choose_partitions(Index.of(facts), "g", parse_topics(topics), new_topics=new_topics)
+    return choose_partitions(
+        SnapshotIndex.of(facts), "g", parse_topics(topics), new_topics=new_topics
+    )
 
 
 def names(chosen: ChosenPartitions) -> list[str]:
@@ -129,7 +131,7 @@ def test_no_topic_means_what_is_committed() -> None:
 
 def test_a_group_without_commits_is_a_note() -> None:
     """Nothing committed means nothing is meant, which is said."""
-    chosen = choose_partitions(Index.of(FACTS), "other")
+    chosen = choose_partitions(SnapshotIndex.of(FACTS), "other")
 
     assert [("no-commit", Severity.NOTE)] == [(f.rule, f.severity) for f in chosen.findings]
 

@@ -14,7 +14,7 @@ from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
-from toolkit.operate.interrupts import stopped_by
+from toolkit.operate.interrupts import stop_requested_by
 from toolkit.plan import Ending, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import (
@@ -141,7 +141,7 @@ class Decision:
             if self._is_taken or not self.wants_approval:
                 raise UsageError("this plan was already applied", hint="make a new plan")
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
-            with nullcontext() if self.change.live else stopped_by(stopped):
+            with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
             self.said, self.ending, self.approval = BY_HAND, Ending.DONE, approval
             self.wants_approval = False
@@ -173,12 +173,14 @@ class Decision:
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
         # A plan that is only looked at needs nothing that writes.
-        from toolkit.operate.apply import apply_tied  # noqa: PLC0415
+        from toolkit.operate.apply import apply_with_keepers  # noqa: PLC0415
         from toolkit.operate.move import move  # noqa: PLC0415
 
         self._is_taken = True
         change = self.change
-        apply = partial(move, change.live) if change.live else partial(apply_tied, change.plan)
+        apply = (
+            partial(move, change.live) if change.live else partial(apply_with_keepers, change.plan)
+        )
         try:
             self._applied = apply(
                 change.cluster, approval, state=change.access.state, on_step=on_step

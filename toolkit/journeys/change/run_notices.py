@@ -8,7 +8,7 @@ from pathlib import Path
 
 from toolkit.model import Cluster
 from toolkit.operate.orphaned_holds import settle_holds
-from toolkit.operate.reconcile_runs import CutOff, settle
+from toolkit.operate.reconcile_runs import InterruptedRun, settle
 from toolkit.plan import Intent
 from toolkit.report.run_command import NotebookCall, run_command
 
@@ -50,7 +50,7 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
     return (*holds, *unseen, *notices_of(runs.known))
 
 
-def notices_of(runs: Iterable[CutOff]) -> tuple[RunNotice, ...]:
+def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:
     """Return what interrupted runs turned out to have done."""
     return tuple(
         RunNotice(

@@ -10,7 +10,7 @@ from enum import StrEnum
 from toolkit.model import Group
 from toolkit.plan import Finding, Severity
 from toolkit.planning.changes.targets import Aim, Target, TargetPlace, ToLatest
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 
 
 class PastEnd(StrEnum):
@@ -39,7 +39,7 @@ class ToDatetime(Target):
         asked = self.asked or f"to-datetime {_utc(self.at)}"
         return f"{asked} (past the end: {self.past_end})"
 
-    def aim(self, place: TargetPlace, index: Index) -> Aim:
+    def aim(self, place: TargetPlace, index: SnapshotIndex) -> Aim:
         """Return the offset of the first record at or after the instant."""
         facts = index.snapshot
         if self.at > facts.taken_at:
@@ -57,13 +57,13 @@ class ToDatetime(Target):
             return Aim(found.offset, f"{why}; this is the log start", "before-log-start")
         return Aim(found.offset, why)
 
-    def findings(self, index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
+    def findings(self, index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield a finding if the instant is in the future."""
         if self.at > (now := index.snapshot.taken_at):
             why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
             yield Finding("in-the-future", Severity.BLOCK, why)
 
-    def _past_end(self, place: TargetPlace, index: Index) -> Aim:
+    def _past_end(self, place: TargetPlace, index: SnapshotIndex) -> Aim:
         why = f"no record at or after {_utc(self.at)}"
         if self.past_end is PastEnd.LATEST:
             end = ToLatest().aim(place, index)

@@ -51,7 +51,7 @@ class MirrorPair:
         return TopicPartition(self.prefix + partition.topic, partition.partition)
 
 
-class Both(NamedTuple):
+class MirroredCommit(NamedTuple):
     """One commit of the source, with the logs at both ends."""
 
     commit: Commit
@@ -66,7 +66,7 @@ class ByOffset:
 
     words: str = "by offset"
 
-    def place(self, both: Both) -> tuple[Position | None, str]:
+    def place(self, both: MirroredCommit) -> tuple[Position | None, str]:
         """Return the same offset, clamped to the mirror's log."""
         position, moved = land(Position(both.commit.offset, None, both.commit.metadata), both.log)
         epoch = leader_epoch_at(both.log, position.offset)
@@ -87,7 +87,7 @@ class ByTime:
     found: Mapping[TopicPartition, TimedOffset | None]
     words: str = "by time"
 
-    def place(self, both: Both) -> tuple[Position | None, str]:
+    def place(self, both: MirroredCommit) -> tuple[Position | None, str]:
         """Return the mirror position of the next record, or None, and the reason."""
         commit, log = both.commit, both.log
         dated = _dated(commit, both.source_log, self.times)
@@ -109,7 +109,7 @@ class ByTime:
             why += "; it is redelivered"
         return self._at(both, spot.offset, why)
 
-    def _at(self, both: Both, offset: int | None, why: str) -> tuple[Position, str]:
+    def _at(self, both: MirroredCommit, offset: int | None, why: str) -> tuple[Position, str]:
         metadata = both.commit.metadata
         if is_stream_time(metadata):
             metadata, why = "", f"{why}; {STREAM_TIME_CLEARED}"
@@ -177,7 +177,9 @@ def _copied(
     wanted = {}
     for partition in found.partitions:
         origin = mirrored[partition]
-        both = Both(committed[origin], here_logs[origin], partition, there_logs[partition])
+        both = MirroredCommit(
+            committed[origin], here_logs[origin], partition, there_logs[partition]
+        )
         position, why = by.place(both)
         if position is None:
             yield block("unreadable", why, pair.target, partition)

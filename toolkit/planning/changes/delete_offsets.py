@@ -23,7 +23,7 @@ from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
 from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missing
-from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
+from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 TOPICS_REQUIRED = (
     "this would delete all offsets of an empty group. Name the topics, or request all explicitly"
@@ -70,7 +70,7 @@ def plan_delete_offsets(
 
 
 @dataclass(frozen=True, slots=True)
-class _LeftFor:
+class _MinimumAge:
     """How long, and by how many runs, a topic must have been observed as unsubscribed."""
 
     length: timedelta | None = None
@@ -100,7 +100,7 @@ class _LeftFor:
         return Finding("too-young", Severity.NOTE, f"{seen}; required: {self}", group_id, topic)
 
 
-ANY_AGE = _LeftFor()
+ANY_AGE = _MinimumAge()
 
 
 def plan_delete_unsubscribed(
@@ -119,13 +119,13 @@ def plan_delete_unsubscribed(
     many runs, is kept with a note. `sightings` are by group and topic, up to this snapshot.
     """
     facts = Facts.of(snapshot)
-    wanted = _LeftFor(left_for, in_runs, sightings or {})
+    wanted = _MinimumAge(left_for, in_runs, sightings or {})
 
     def parts() -> Iterator[Part]:
         chosen, findings = choose_groups(facts.index, groups)
         yield from findings
         for group in chosen:
-            why = why_left_out(group)
+            why = uncheckable_reason(group)
             if not why:
                 yield from _unsubscribed(facts, group, wanted)
             elif facts.commits(group.group_id):
@@ -136,7 +136,7 @@ def plan_delete_unsubscribed(
     return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
 
 
-def why_kept(group: Group, topic: str) -> Finding | None:
+def deletion_refusal(group: Group, topic: str) -> Finding | None:
     """
     Return why a group's offsets of a topic cannot be deleted; None if they can.
 
@@ -145,7 +145,7 @@ def why_kept(group: Group, topic: str) -> Finding | None:
     """
     if not group.is_live:
         return None
-    if why := why_left_out(group):
+    if why := uncheckable_reason(group):
         if group.type is not GroupType.UNKNOWN and why != group.unreadable_subscription:
             return block("group-live", why, group.group_id)
         return block("unreadable", f"the group's subscription is unknown: {why}", group.group_id)
@@ -160,7 +160,7 @@ def _named(facts: Facts, group: Group, scopes: Sequence[TopicScope]) -> Iterator
     """Delete the offsets in the scopes, or all if there are none."""
     committed = facts.commits(group.group_id)
     meant = [p for p in committed if _is_meant(p, scopes)]
-    kept = {topic: why_kept(group, topic) for topic in sorted({p.topic for p in meant})}
+    kept = {topic: deletion_refusal(group, topic) for topic in sorted({p.topic for p in meant})}
     yield from dict.fromkeys(refusal for refusal in kept.values() if refusal)
     for finding in facts.unreadable(group.group_id):
         at = TopicPartition(finding.topic or "", finding.partition or 0)
@@ -174,11 +174,11 @@ def _is_meant(partition: TopicPartition, scopes: Sequence[TopicScope]) -> bool:
     return not scopes or any(partition in scope for scope in scopes)
 
 
-def _unsubscribed(facts: Facts, group: Group, wanted: _LeftFor = ANY_AGE) -> Iterator[Part]:
+def _unsubscribed(facts: Facts, group: Group, wanted: _MinimumAge = ANY_AGE) -> Iterator[Part]:
     """Delete the unsubscribed offsets of a live group."""
     name, now = group.group_id, facts.index.snapshot.taken_at
     yield from facts.unreadable(name)
-    kept = {p: why_kept(group, p.topic) for p in facts.commits(name)}
+    kept = {p: deletion_refusal(group, p.topic) for p in facts.commits(name)}
     yield from dict.fromkeys(
         refusal for refusal in kept.values() if refusal and refusal.rule != "subscribed"
     )

@@ -87,7 +87,7 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
             new_topics=request.new_topics,
         )
 
-    estimate = reset(as_if_held(snapshot, request.group), request.topics)
+    estimate = reset(assume_held(snapshot, request.group), request.topics)
     words = estimate.request.replace("reset", "move", 1)
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
     if isinstance(request.target, ToDatetime):
@@ -102,7 +102,7 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     )
 
     def replan(facts: Snapshot) -> Plan:
-        known = facts if is_holdable(facts, request.group) else as_if_held(facts, request.group)
+        known = facts if is_holdable(facts, request.group) else assume_held(facts, request.group)
         return _exact(reset(known, scopes or request.topics), words)
 
     return PlannedMove(plan, replan, snapshot.at)
@@ -119,7 +119,7 @@ def saved_move(plan: Plan) -> PlannedMove:
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in plan.changes))
 
     def replan(facts: Snapshot) -> Plan:
-        known = facts if is_holdable(facts, group) else as_if_held(facts, group)
+        known = facts if is_holdable(facts, group) else assume_held(facts, group)
         allowed = NEW_TOPICS in plan.allows
         exact = plan_reset(known, target, groups=[group], topics=scopes, new_topics=allowed)
         # A topic that was deleted and created again since is another topic.
@@ -175,7 +175,7 @@ def _of_the_hold(
     ).findings
 
 
-def as_if_held(snapshot: Snapshot, group_id: str) -> Snapshot:
+def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:
     """Return the facts as if all partitions of a live group were held."""
     groups = (_as_held(g, snapshot) if g.group_id == group_id else g for g in snapshot.groups)
     return replace(snapshot, groups=tuple(groups))

@@ -24,7 +24,7 @@ from toolkit.planning.holds.hold_rules import (
     is_ours,
 )
 from toolkit.planning.selection.group_selection import no_such_group
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
 from toolkit.planning.selection.scope import (
     TopicScope,
@@ -63,7 +63,7 @@ def plan_pause(
 
     def parts() -> Iterator[Part]:
         if known is None:
-            yield no_such_group(group, snapshot.why_unlisted)
+            yield no_such_group(group, snapshot.listing_problem)
             return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
@@ -101,7 +101,7 @@ def plan_resume(
 
     def parts() -> Iterator[Part]:
         if known is None:
-            yield no_such_group(group, snapshot.why_unlisted)
+            yield no_such_group(group, snapshot.listing_problem)
             return
         if not known.described:
             yield block("unreadable-member", "the group's members are unknown", group)
@@ -140,7 +140,7 @@ def judge(case: HoldContext) -> Iterator[Finding]:
 
 
 def every_partition(
-    index: Index, group_id: str, scopes: Sequence[TopicScope]
+    index: SnapshotIndex, group_id: str, scopes: Sequence[TopicScope]
 ) -> tuple[tuple[TopicPartition, ...], tuple[Finding, ...]]:
     """Return the partitions in the scopes, and findings about missing ones."""
     found: set[TopicPartition] = set()

@@ -15,7 +15,7 @@ from toolkit.model import Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
-from toolkit.planning.unsubscribed.unsubscribed_offsets import why_left_out
+from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREAMS})
 
@@ -76,7 +76,7 @@ def _live(facts: Facts, group: Group) -> Iterator[Part]:
         return
     if group.type is GroupType.CLASSIC and group.protocol_type != "consumer":
         yield note("not-expiring", "no offset expires while the group is live", group.group_id)
-    elif why := why_left_out(group):
+    elif why := uncheckable_reason(group):
         said = f"unknown which offsets may expire: {why}"
         yield note("cannot-rescue", said, group.group_id)
     elif topics := sorted({p.topic for p in committed} - group.subscribed_topics):

@@ -27,7 +27,7 @@ from toolkit.planning.selection.group_selection import (
     is_plannable,
     why_not_idle,
 )
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.plan_parts import Facts, Part, in_words, pending, plan_of
 from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
 
@@ -80,7 +80,7 @@ class _ResetRequest:
     new_topics: bool
 
     @property
-    def index(self) -> Index:
+    def index(self) -> SnapshotIndex:
         return self.facts.index
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, LogOffsets, TopicPartition
 from toolkit.plan import Finding, Position, Severity
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 
 
 class TargetPlace(NamedTuple):
@@ -45,14 +45,14 @@ class Target(Protocol):
     def words(self) -> str:
         """The request as text, as on the command line."""
 
-    def aim(self, place: TargetPlace, index: Index) -> Aim:
+    def aim(self, place: TargetPlace, index: SnapshotIndex) -> Aim:
         """Return the wanted offset of one partition."""
 
     def named(self, _group_id: str) -> Mapping[TopicPartition, int | Position] | None:
         """Return the partitions that the target itself names for a group; None: any."""
         return None
 
-    def findings(self, _index: Index, _groups: Sequence[Group]) -> Iterator[Finding]:
+    def findings(self, _index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield findings about the target as a whole."""
         return iter(())
 
@@ -63,7 +63,7 @@ class ToEarliest(Target):
 
     words: str = "to-earliest"
 
-    def aim(self, place: TargetPlace, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
         """Return the log start."""
         return Aim(place.log_start, "the log start")
 
@@ -79,7 +79,7 @@ class ToLatest(Target):
 
     words: str = "to-latest"
 
-    def aim(self, place: TargetPlace, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
         """Return the last stable offset."""
         if place.last_stable < place.log_end:
             why = (
@@ -96,7 +96,7 @@ class ToCurrent(Target):
 
     words: str = "to-current"
 
-    def aim(self, place: TargetPlace, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
         """Return the committed offset, clamped to the log."""
         if place.commit is None:
             return Aim(None, "no committed offset to clamp", "no-commit")
@@ -125,7 +125,7 @@ class ToOffset(Target):
         """The request in words."""
         return f"to-offset {self.offset}"
 
-    def aim(self, _place: TargetPlace, _index: Index) -> Aim:
+    def aim(self, _place: TargetPlace, _index: SnapshotIndex) -> Aim:
         """Return the offset."""
         return Aim(self.offset, f"offset {self.offset}")
 
@@ -141,7 +141,7 @@ class ShiftBy(Target):
         """The request in words."""
         return f"shift-by {self.records}"
 
-    def aim(self, place: TargetPlace, _index: Index) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
         """Return the committed offset plus the shift, also if it is out of range (R14)."""
         if place.commit is None:
             return Aim(None, "no committed offset to shift", "no-commit")

@@ -15,7 +15,7 @@ from enum import StrEnum
 from toolkit.model import Group, GroupType, Snapshot
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Severity, Step
 from toolkit.planning.changes import topic_recreated
-from toolkit.planning.changes.delete_offsets import why_kept
+from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.selection.plan_parts import (
     Facts,
@@ -178,7 +178,7 @@ def _removed(step: Step, facts: Facts, group: Group, changes: list[Change]) -> I
         yield facts.step(step.group_id, Action.DELETE_GROUP, changes)
         return
     topics = sorted({change.partition.topic for change in changes})
-    kept = {topic: why_kept(group, topic) for topic in topics}
+    kept = {topic: deletion_refusal(group, topic) for topic in topics}
     yield from dict.fromkeys(refusal for refusal in kept.values() if refusal)
     if deletable := [change for change in changes if not kept[change.partition.topic]]:
         yield facts.step(step.group_id, Action.DELETE_OFFSETS, deletable)

@@ -29,7 +29,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
     """
     Return the recommended steps for a group, most urgent first.
 
-    `partitions` is what `find_stuck` returned for the group. There is always at least one step.
+    `partitions` is what `diagnose_partitions` returned. There is always at least one step.
     """
     found = {verdict: _partitions(partitions, verdict) for verdict in Verdict}
     steps = [

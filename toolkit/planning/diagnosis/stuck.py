@@ -60,7 +60,7 @@ _ORDER = list(Verdict)
 Judged = tuple[Verdict, str]
 
 
-def find_stuck(
+def diagnose_partitions(
     first: Snapshot,
     second: Snapshot,
     *,

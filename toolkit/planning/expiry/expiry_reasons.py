@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit.model.times import format_duration
 from toolkit.planning.expiry.expiry_facts import ExpiryFacts, Texts, Times
-from toolkit.planning.expiry.expiry_rules import KEPT, Basis, Clock, ExpiryRule
+from toolkit.planning.expiry.expiry_rules import KEPT, Basis, ExpiryRule, RetentionTimer
 
 NOBODY_THERE, NOBODY_SUBSCRIBES = "group has no members", "no member subscribes"
 SAID = {
@@ -35,7 +35,7 @@ COUNTED = {
 }
 
 
-def reasons_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
+def reasons_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     """Return why each offset expires when it does, is kept, or has no forecast."""
     lacks = _lacks(facts, rules, clock)
     timed = ~np.isnat(clock.expires_at) & ~np.equal(rules, ExpiryRule.TOPIC_DELETED)
@@ -74,7 +74,7 @@ def _heads(facts: ExpiryFacts, rules: Texts) -> Texts:
     return head
 
 
-def _lacks(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
+def _lacks(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     """Return which fact is missing for offsets without a forecast."""
     unknown = np.equal(rules, ExpiryRule.UNKNOWN)
     a_kind = facts.simple | facts.classic | facts.modern

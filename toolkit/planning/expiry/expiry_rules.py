@@ -67,7 +67,7 @@ class Basis(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class RetentionTimer:
     """Basis, start and end of the retention timer of each offset, as arrays."""
 
     basis: Texts
@@ -100,7 +100,7 @@ def rules_of(facts: ExpiryFacts) -> Texts:
     return found.astype(object)
 
 
-def clocks_of(facts: ExpiryFacts, rules: Texts, *, now: np.datetime64) -> Clock:
+def retention_timers(facts: ExpiryFacts, rules: Texts, *, now: np.datetime64) -> RetentionTimer:
     """Return the retention timer of each offset whose rule has one."""
     of_commit, of_group = _commit_clock(facts), _group_clock(facts)
     chosen = np.equal(rules, ExpiryRule.CHOSEN_TIME)
@@ -108,14 +108,14 @@ def clocks_of(facts: ExpiryFacts, rules: Texts, *, now: np.datetime64) -> Clock:
     by_commit = np.isin(rules, (ExpiryRule.SIMPLE_GROUP, ExpiryRule.NOT_SUBSCRIBED))
     cases = [chosen, np.equal(rules, ExpiryRule.EMPTY_SINCE), by_commit]
     overdue = np.where(np.equal(rules, ExpiryRule.TOPIC_DELETED), now, NO_TIME)
-    return Clock(
+    return RetentionTimer(
         np.select(cases, [by_choice, of_group.basis, of_commit.basis], ""),
         np.select(cases, [facts.chosen_at, of_group.since, of_commit.since], NO_TIME),
         np.select(cases, [facts.chosen_at, of_group.expires_at, of_commit.expires_at], overdue),
     )
 
 
-def stopped_at(facts: ExpiryFacts, clock: Clock, *, now: np.datetime64) -> Times:
+def expiry_if_stopped(facts: ExpiryFacts, clock: RetentionTimer, *, now: np.datetime64) -> Times:
     """
     Return when each offset would expire if the last member of its group left now.
 
@@ -136,7 +136,7 @@ def stopped_at(facts: ExpiryFacts, clock: Clock, *, now: np.datetime64) -> Times
     )
 
 
-def confidences_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
+def confidences_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts:
     """Return the confidence of each forecast."""
     kept = np.isin(rules, KEPT)
     alone = facts.simple | facts.empty
@@ -153,17 +153,17 @@ def confidences_of(facts: ExpiryFacts, rules: Texts, clock: Clock) -> Texts:
     return np.select(cases, words, Confidence.HIGH).astype(object)
 
 
-def _commit_clock(facts: ExpiryFacts) -> Clock:
+def _commit_clock(facts: ExpiryFacts) -> RetentionTimer:
     timed, seen = ~np.isnat(facts.committed_at), ~np.isnat(facts.seen_since)
     basis = np.select([timed, seen], [Basis.COMMIT, Basis.SEEN], Basis.NOTHING)
     since = np.where(timed, facts.committed_at, facts.seen_since)
-    return Clock(basis.astype(object), since, later(since, facts.retention))
+    return RetentionTimer(basis.astype(object), since, later(since, facts.retention))
 
 
-def _group_clock(facts: ExpiryFacts) -> Clock:
+def _group_clock(facts: ExpiryFacts) -> RetentionTimer:
     """Return the retention timer of a classic group that is Empty."""
     timed, of_commit = ~np.isnat(facts.empty_since), _commit_clock(facts)
     told = np.equal(of_commit.basis, Basis.COMMIT)
     basis = np.select([timed, told], [Basis.EMPTY, Basis.OLD_RECORD], of_commit.basis)
     since = np.where(timed, facts.empty_since, of_commit.since)
-    return Clock(basis.astype(object), since, later(since, facts.retention))
+    return RetentionTimer(basis.astype(object), since, later(since, facts.retention))

@@ -17,7 +17,12 @@ from pandas.arrays import DatetimeArray
 
 from toolkit.planning.expiry.expiry_facts import NO_TIME, ExpiryFacts, Times, later
 from toolkit.planning.expiry.expiry_reasons import reasons_of
-from toolkit.planning.expiry.expiry_rules import clocks_of, confidences_of, rules_of, stopped_at
+from toolkit.planning.expiry.expiry_rules import (
+    confidences_of,
+    expiry_if_stopped,
+    retention_timers,
+    rules_of,
+)
 
 
 def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
@@ -38,9 +43,9 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     facts, at = ExpiryFacts.of(partitions), np.datetime64(now.astimezone(UTC).replace(tzinfo=None))
     at = at.astype("datetime64[ms]")
     rules = rules_of(facts)
-    clock = clocks_of(facts, rules, now=at)
+    clock = retention_timers(facts, rules, now=at)
     due = np.where(np.isnat(clock.expires_at), NO_TIME, np.maximum(clock.expires_at, at))
-    if_stopped = stopped_at(facts, clock, now=at)
+    if_stopped = expiry_if_stopped(facts, clock, now=at)
     at_once = pd.array(facts.live & (if_stopped <= at), dtype="boolean")
     nothing_to_lose = facts.nothing | facts.simple | facts.empty | facts.share | facts.pending
     answered = ~np.isnat(if_stopped) | nothing_to_lose

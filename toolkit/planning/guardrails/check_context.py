@@ -14,7 +14,7 @@ from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
@@ -60,7 +60,7 @@ class Objection(NamedTuple):
     partition: int | None = None
 
 
-class Jump(NamedTuple):
+class OffsetMove(NamedTuple):
     """A change that sends an offset somewhere in a log that reaches from `start` to `end`."""
 
     group_id: str
@@ -120,7 +120,7 @@ class CheckContext:
         return self.finishing and (Position.of(commit) if commit else None) == change.after
 
     @cached_property
-    def jumps(self) -> tuple[list[Jump], list[str]]:
+    def jumps(self) -> tuple[list[OffsetMove], list[str]]:
         """The changes that aim at a position, and which logs are not known that others aim at."""
         jumps, unknown = [], []
         for step in self.plan.steps if self.plan.intent in AIMED else ():
@@ -133,13 +133,13 @@ class CheckContext:
                     unknown.append(f"where the log of {topic} partition {number} starts and ends")
                 else:
                     way = (change.before, change.after, log.log_start, log.log_end)
-                    jumps.append(Jump(step.group_id, partition, *way))
+                    jumps.append(OffsetMove(step.group_id, partition, *way))
         return jumps, unknown
 
     @cached_property
     def holds(self) -> tuple[HoldContext, ...]:
         """What is still to be held, of groups of which is known what there is beside the facts."""
-        index = Index.of(self.facts)
+        index = SnapshotIndex.of(self.facts)
         found = []
         for step in self._of(Action.HOLD):
             group = self.groups.get(step.group_id)

@@ -245,7 +245,7 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
         if problem.group_id in groups or about in logs:
             said.add(problem.group_id)
             yield Objection(f"{problem.what}: {problem.why}", *about)
-    unlisted = case.facts.why_unlisted
+    unlisted = case.facts.listing_problem
     for name in case.plan.group_ids:
         group = case.groups.get(name)
         if group is None and unlisted:

@@ -12,8 +12,8 @@ from toolkit.planning.guardrails.check_context import (
     NEW_OFFSETS,
     CannotTell,
     CheckContext,
-    Jump,
     Objection,
+    OffsetMove,
 )
 from toolkit.planning.guardrails.policy_rules import over
 
@@ -66,7 +66,7 @@ def last_offsets(case: CheckContext) -> Iterator[Objection]:
             )
 
 
-def _skipped(case: CheckContext, jump: Jump) -> int:
+def _skipped(case: CheckContext, jump: OffsetMove) -> int:
     """Count the records between the first that the group has not read and where it would go."""
     first = jump.start
     if jump.before is not None:
@@ -76,7 +76,7 @@ def _skipped(case: CheckContext, jump: Jump) -> int:
     return max(0, min(jump.after.offset, jump.end) - first)
 
 
-def _repeated(jump: Jump) -> int:
+def _repeated(jump: OffsetMove) -> int:
     """Count the records between where the group would go and the first that it has not read."""
     if jump.before is None:
         return 0

@@ -13,7 +13,7 @@ from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, GroupType, Member, Prefer, Snapshot, TopicPartition
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 
 COOPERATIVE = "cooperative-sticky"
 STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
@@ -120,7 +120,7 @@ class HoldContext:
     `wanted` are the partitions that exist and are not yet paused.
     """
 
-    index: Index
+    index: SnapshotIndex
     group: Group
     wanted: tuple[TopicPartition, ...]
     terms: HoldTerms = HoldTerms()

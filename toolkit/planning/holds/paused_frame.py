@@ -39,7 +39,7 @@ def paused_frame(
         (
             *(snapshot.cluster, group.group_id, *partition),
             *_told(member),
-            str(_how(member, by, is_kept=group.group_id in kept)),
+            str(_how(member, by, has_live_keeper=group.group_id in kept)),
         )
         for group in snapshot.groups
         for partition, member in sorted(group.paused.items())
@@ -58,8 +58,8 @@ def _told(member: Member) -> tuple[Any, ...]:
     return note.who, note.host, note.since, note.until, note.reason, note.survives_s
 
 
-def _how(member: Member, by: tuple[str, str] | None, *, is_kept: bool) -> How:
+def _how(member: Member, by: tuple[str, str] | None, *, has_live_keeper: bool) -> How:
     note = member.hold_note
     if note is None or (note.who, note.host) != by:
         return How.FOREIGN
-    return How.HELD if is_kept else How.HALF_DEAD
+    return How.HELD if has_live_keeper else How.HALF_DEAD

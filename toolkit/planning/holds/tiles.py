@@ -13,7 +13,7 @@ TILE_COLUMNS = (
 LAGGING_FROM = 20  # records; fewer are normal in a busy partition
 
 
-class Tile(StrEnum):
+class TileState(StrEnum):
     """State of a partition."""
 
     FLOWING = "flowing"  # caught up, or a small lag with progress
@@ -29,7 +29,7 @@ def tiles_frame(
     One row for each partition of a group that is committed, owned or held, in order.
 
     Takes `with_lag` and `paused_frame` of one group, and this frame from an earlier sample.
-    Columns: topic, partition (Int64), state (see `Tile`), lag, committed (Int64), owner,
+    Columns: topic, partition (Int64), state (see `TileState`), lag, committed (Int64), owner,
     no_progress (lag in the earlier sample, and the same committed offset), paused_by, host,
     paused_until (UTC), reason (of a hold; null without one).
     """
@@ -43,8 +43,10 @@ def tiles_frame(
         then = rows[keys].merge(before, on=keys, how="left")
         waits = (then["lag"] > 0) & (rows["lag"] > 0)
         still = (waits & (then["committed"] == rows["committed"])).fillna(value=False)
-    state = pd.Series(str(Tile.FLOWING), rows.index, dtype="object")
-    state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), Tile.LAGGING)
-    state = state.mask(rows["lag"].isna(), Tile.UNKNOWN).mask(rows["paused_by"].notna(), Tile.HELD)
+    state = pd.Series(str(TileState.FLOWING), rows.index, dtype="object")
+    state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), TileState.LAGGING)
+    state = state.mask(rows["lag"].isna(), TileState.UNKNOWN).mask(
+        rows["paused_by"].notna(), TileState.HELD
+    )
     told = rows.assign(state=state.map(str), no_progress=still.astype("bool"))
     return told.sort_values(keys)[list(TILE_COLUMNS)].reset_index(drop=True)

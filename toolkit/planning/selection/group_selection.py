@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, Problem, TopicPartition, select_groups
 from toolkit.plan import Action, Finding, Severity
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.member_names import members_of
 from toolkit.planning.selection.scope import scopes_of
 
@@ -20,7 +20,7 @@ NO_OFFSETS = "a share group has no committed offsets (KIP-932)"
 UNKNOWN_TYPE = "group type is not supported by this version"
 
 
-def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
+def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Group], list[Finding]]:
     """
     Return the groups that match one of the names, in order, and findings about the names.
 
@@ -32,7 +32,7 @@ def choose_groups(index: Index, names: Sequence[str]) -> tuple[list[Group], list
         raise UsageError("no group given", hint="name groups or patterns; '*' means all")
     chosen, missing = select_groups(index.snapshot.groups, names)
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
-    unlisted = index.snapshot.why_unlisted
+    unlisted = index.snapshot.listing_problem
     findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
     patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
     if unlisted and set(patterns) - set(missing):
@@ -64,7 +64,7 @@ def why_live(group: Group, action: Action, changed: Collection[TopicPartition] =
 
 
 def why_not_idle(
-    index: Index, group: Group, changed: Collection[TopicPartition] = ()
+    index: SnapshotIndex, group: Group, changed: Collection[TopicPartition] = ()
 ) -> Iterator[Finding]:
     """
     Yield why a group may not be changed from outside: live, share, or not fully known.
@@ -87,7 +87,7 @@ def why_not_idle(
         yield block("group-live", why_live(group, Action.COMMIT, changed))
 
 
-def is_plannable(index: Index, group: Group) -> bool:
+def is_plannable(index: SnapshotIndex, group: Group) -> bool:
     """Return whether the committed offsets of a group are known, so that changes can be shown."""
     problems = index.about_group.get(group.group_id, ())
     return group.type is not GroupType.SHARE and not any(map(_hides_commits, problems))

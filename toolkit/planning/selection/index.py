@@ -10,7 +10,7 @@ from toolkit.model import NO_SUCH_GROUP, Commit, Problem, Snapshot, TopicPartiti
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class SnapshotIndex:
     """
     One snapshot, looked up by group, by topic and by partition.
 
@@ -28,7 +28,7 @@ class Index:
     about_log: Mapping[tuple[str, int | None], Problem]
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Index:
+    def of(cls, snapshot: Snapshot) -> SnapshotIndex:
         """Index a snapshot."""
         commits: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
         for commit in snapshot.commits:

@@ -13,7 +13,7 @@ from datetime import datetime
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 
 Part = Step | Finding
 
@@ -25,14 +25,14 @@ PENDING = "an open transaction has a pending offset commit for this partition"
 class Facts:
     """A snapshot's groups and commits, and steps made from them; Dead groups are excluded."""
 
-    index: Index
+    index: SnapshotIndex
     groups: Mapping[str, Group]
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Facts:
         """Return the facts of a snapshot."""
         groups = {g.group_id: g for g in snapshot.groups if g.state is not GroupState.DEAD}
-        return cls(Index.of(snapshot), groups)
+        return cls(SnapshotIndex.of(snapshot), groups)
 
     def commits(self, group_id: str) -> Mapping[TopicPartition, Commit]:
         """Return the commits of a group."""
@@ -60,7 +60,7 @@ class Facts:
 
     def unlisted(self, group_id: str) -> Iterator[Finding]:
         """Yield that it is not known whether a group exists, where not all could be listed."""
-        why = self.index.snapshot.why_unlisted
+        why = self.index.snapshot.listing_problem
         if why and group_id not in self.groups:
             yield block("unreadable", f"unknown whether the group exists: {why}", group_id)
 

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from toolkit.errors import UsageError
 from toolkit.model import TopicPartition
 from toolkit.plan import Finding, Severity
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 
 GRAMMAR = "write topic, topic:0,1,2 or topic:0-5"
 LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -116,7 +116,11 @@ class ChosenPartitions(NamedTuple):
 
 
 def choose_partitions(
-    index: Index, group_id: str, scopes: Sequence[TopicScope] = (), *, new_topics: bool = False
+    index: SnapshotIndex,
+    group_id: str,
+    scopes: Sequence[TopicScope] = (),
+    *,
+    new_topics: bool = False,
 ) -> ChosenPartitions:
     """Return the selected partitions of a group, by the rules at the top of this file."""
     committed = index.commits.get(group_id, {})
@@ -142,7 +146,7 @@ def choose_partitions(
 
 
 def _within(
-    scope: TopicScope, index: Index, committed: Iterable[TopicPartition], *, whole: bool
+    scope: TopicScope, index: SnapshotIndex, committed: Iterable[TopicPartition], *, whole: bool
 ) -> Iterator[TopicPartition]:
     numbers: Iterable[int] = scope.partitions or ()
     if scope.partitions is None:
@@ -152,7 +156,7 @@ def _within(
 
 
 def _uncommitted(
-    index: Index, group_id: str, topic: str, meant: Collection[TopicPartition]
+    index: SnapshotIndex, group_id: str, topic: str, meant: Collection[TopicPartition]
 ) -> Iterator[Finding]:
     known = index.partitions.get(topic, frozenset())
     others = {number for number in known if TopicPartition(topic, number) not in meant}
@@ -164,7 +168,7 @@ def _uncommitted(
         yield missing_topic(index, group_id, topic)
 
 
-def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
+def _never_used(index: SnapshotIndex, group_id: str, scope: TopicScope) -> Finding:
     if scope.topic not in index.partitions:
         return missing_topic(index, group_id, scope.topic)
     why = "the group has never committed offsets for this topic, and new topics are not allowed"
@@ -172,7 +176,7 @@ def _never_used(index: Index, group_id: str, scope: TopicScope) -> Finding:
 
 
 def why_missing(
-    index: Index, group_id: str, scope: TopicScope, *, committed: Collection[int]
+    index: SnapshotIndex, group_id: str, scope: TopicScope, *, committed: Collection[int]
 ) -> Finding | None:
     """
     Return a block if a topic, or a partition of it, does not exist; None if all do.
@@ -188,14 +192,14 @@ def why_missing(
     return None
 
 
-def missing_topic(index: Index, group_id: str, topic: str) -> Finding:
+def missing_topic(index: SnapshotIndex, group_id: str, topic: str) -> Finding:
     """Return what blocks where nothing is known of a topic's partitions."""
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "this topic was not read"
     return _unknown_log(why, group_id, topic)
 
 
-def missing_partition(index: Index, group_id: str, partition: TopicPartition) -> Finding:
+def missing_partition(index: SnapshotIndex, group_id: str, partition: TopicPartition) -> Finding:
     """Return what blocks where a topic does not have a partition."""
     topic = partition.topic
     why = f"{NO_PARTITION}: {topic} has {ranges(index.partitions.get(topic, ()))}"
@@ -210,7 +214,7 @@ def _unknown_log(why: str, group_id: str, topic: str, partition: int | None = No
     return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
 
 
-def _fault(index: Index, group_id: str, partition: TopicPartition) -> Finding | None:
+def _fault(index: SnapshotIndex, group_id: str, partition: TopicPartition) -> Finding | None:
     """Return why a partition cannot be planned; None where it can."""
     unread = index.unread.get(group_id, {})
     if partition in unread:

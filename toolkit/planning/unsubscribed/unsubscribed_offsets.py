@@ -56,7 +56,7 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
             f"no group of cluster {snapshot.cluster} matches {missing[0]!r}",
             hint="list the names with 'offsetbook groups list'",
         )
-    reasons = {group.group_id: why_left_out(group) for group in chosen}
+    reasons = {group.group_id: uncheckable_reason(group) for group in chosen}
     considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
     subscribed = {name: group.subscribed_topics for name, group in considered.items()}
     partitions = with_lag(offsets_frame(snapshot))
@@ -92,7 +92,7 @@ def left_behind(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     return {
         group.group_id: frozenset(committed[group.group_id] - group.subscribed_topics)
         for group in snapshot.groups
-        if group.group_id not in unread and not why_left_out(group)
+        if group.group_id not in unread and not uncheckable_reason(group)
     }
 
 
@@ -139,14 +139,16 @@ def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
     return by_lag.reset_index()
 
 
-def why_left_out(group: Group) -> str:
+def uncheckable_reason(group: Group) -> str:
     """Return why a group's unsubscribed offsets are unknown; "" if they are known."""
-    return why_not_judged(
+    return uncheckable_reason_for(
         group.type, group.state, group.protocol_type, group.unreadable_subscription
     )
 
 
-def why_not_judged(kind: str, state: str, protocol_type: str | None, unreadable: str) -> str:
+def uncheckable_reason_for(
+    kind: str, state: str, protocol_type: str | None, unreadable: str
+) -> str:
     """Return the same from a group's type, state, protocol type and unreadable subscription."""
     if kind == GroupType.SIMPLE:
         return (

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.model import GroupState, GroupType
-from toolkit.planning.unsubscribed.unsubscribed_offsets import why_not_judged
+from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason_for
 
 UNSUBSCRIBED = "unsubscribed"
 DELETED_TOPIC = "deleted topic"
@@ -84,7 +84,7 @@ def _unsubscribed(partitions: pd.DataFrame) -> pd.DataFrame:
     is_out &= partitions["members"].ne(0)  # live, but without known members: still forming
     rows = partitions[is_out.fillna(value=False).to_numpy(bool)]
     kinds = list(rows[list(UNKNOWN)].fillna(UNKNOWN).itertuples(index=False, name=None))
-    why = {kind: why_not_judged(*kind) for kind in set(kinds)}  # only a few distinct values
+    why = {kind: uncheckable_reason_for(*kind) for kind in set(kinds)}  # only a few distinct values
     judged = [not why[kind] for kind in kinds]
     rows = rows[np.array(judged, bool)]
     members = rows["members"].astype("Int64")

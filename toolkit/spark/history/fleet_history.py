@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 from toolkit.spark.arrow import as_columns, as_frame
 from toolkit.spark.history.store import History
 from toolkit.spark.incremental import (
-    PartitionRead,
+    PartitionReadResult,
     State,
     collect_reads,
     load_state,
@@ -56,7 +56,7 @@ class FleetHistory:
         """Look at what former runs left; `full` leaves it alone and only adds to it."""
         self._session, self._root = session, root
         self._history = open_history(session, root) if root else None
-        self._reads: list[PartitionRead] = []
+        self._reads: list[PartitionReadResult] = []
         self.state = State({}, None, {})
         if root and not full:
             self.state = load_state(session, root, clusters)

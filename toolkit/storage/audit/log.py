@@ -14,9 +14,9 @@ from toolkit.storage.audit.chain import (
     LOCK,
     LOG,
     START,
-    Head,
-    Line,
-    Link,
+    ChainPosition,
+    LogHead,
+    SealedLine,
     open_line,
     read_head,
     seal,
@@ -49,7 +49,7 @@ def append(state: Path, entry: AuditEntry) -> None:
         try:
             _provide_room(state, entry, len(line))
             _write(log, start + line + b"\n")
-            head = Head(link, size + len(start) + len(line) + 1)
+            head = LogHead(link, size + len(start) + len(line) + 1)
             write_whole(state / HEAD, head.text)
         except (OSError, RecordFailed) as exc:
             with suppress(OSError):
@@ -121,7 +121,7 @@ def _has_touched(step: AuditStep) -> bool:
     return not statuses.isdisjoint({Status.DONE, Status.FAILED})
 
 
-def _lines(state: Path) -> Iterator[Line]:
+def _lines(state: Path) -> Iterator[SealedLine]:
     yield from filter(None, map(open_line, _raw_lines(state)))
 
 
@@ -136,7 +136,7 @@ def _raw_lines(state: Path) -> Iterator[bytes]:
         raise RecordFailed(f"audit log {path} cannot be read: {exc.strerror or exc}") from exc
 
 
-def _entry(state: Path, line: Line) -> AuditEntry:
+def _entry(state: Path, line: SealedLine) -> AuditEntry:
     try:
         return read_entry(line.content, f"audit log {state / LOG}, entry {line.link.seq}")
     except UsageError as exc:
@@ -159,7 +159,7 @@ def _opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-def _end(log: int, size: int, head: Head | None) -> Link:
+def _end(log: int, size: int, head: LogHead | None) -> ChainPosition:
     """
     Return the place after which to go on: the last whole line, or what the head says of it.
 

@@ -12,9 +12,9 @@ from toolkit.storage.audit.chain import (
     LOCK,
     LOG,
     START,
-    Head,
-    Line,
-    Link,
+    ChainPosition,
+    LogHead,
+    SealedLine,
     open_line,
     read_head,
 )
@@ -49,7 +49,7 @@ def verify(state: Path) -> list[str]:
 class _Walk:
     """How far the chain was followed."""
 
-    last: Link = START
+    last: ChainPosition = START
     prev: str = ""  # the hash of the line before the last
     size: int = 0  # where the last line ends
     doubtful: list[int] = field(default_factory=list)  # lines since then that do not hold
@@ -69,7 +69,7 @@ class _Walk:
         if missing > 0:
             yield f"{missing} of the entries {self.last.seq + 1} to {until} are missing {where}"
 
-    def step(self, line: Line, number: int) -> Iterator[str]:
+    def step(self, line: SealedLine, number: int) -> Iterator[str]:
         """Go on to a line that holds, and say what is wrong with its place."""
         if line.follows(self.last):
             yield from self.torn()
@@ -111,8 +111,8 @@ def _at_the_end(walk: _Walk, state: Path, *, sound: bool) -> Iterator[str]:
     yield from walk.torn()
 
 
-def _leads_to(walk: _Walk, head: Head, *, exactly: bool) -> bool:
+def _leads_to(walk: _Walk, head: LogHead, *, exactly: bool) -> bool:
     if head.link == walk.last:
         return head.size == walk.size or not exactly
     # A writer that was killed after its line left a head that is one line behind.
-    return head.link == Link(walk.last.seq - 1, walk.prev)
+    return head.link == ChainPosition(walk.last.seq - 1, walk.prev)

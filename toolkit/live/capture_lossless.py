@@ -1,8 +1,9 @@
 """
 Take over partitions of a KIP-848 group with one member per partition (range assignor).
 
-Every partition of a topic gets its own offsetbook member; those of the wanted ones stay. `flood`
-waits until the owners revoke them, so no record is redelivered; `stroke` evicts them.
+Every partition of a topic gets its own offsetbook member; those of the wanted ones stay.
+`capture_lossless` waits until the owners revoke them, so no record is redelivered; `capture_fast`
+evicts them.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from toolkit.kafka_io.membership.group_config import (
     GroupConfig,
 )
 from toolkit.live.flow import Flow, Wait
-from toolkit.live.group_view import GroupView, is_being_captured, still_with
+from toolkit.live.group_view import GroupView, describe_owners, is_being_captured
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave
 from toolkit.model import TopicPartition
 
@@ -30,8 +31,8 @@ ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
 LOOK_EVERY_S = 1.0
 
 
-def flood(
-    sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
+def capture_lossless(
+    view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
     Have every wanted partition handed over to a member of ours that is to hold it.
@@ -41,30 +42,30 @@ def flood(
     """
     places = [
         TopicPartition(name, number)
-        for name, topic in sorted(sight.topics.items())
+        for name, topic in sorted(view.topics.items())
         for number in range(topic.partitions)
     ]
     # The assignor that most members ask for is used, and others may ask for another one.
-    voters = max(0, len(sight.members) + 1 - len(places))
-    hired = crew.hire(len(places) + voters, static=sight.is_static)
-    meant = dict(zip(places, hired, strict=False))
+    voters = max(0, len(view.members) + 1 - len(places))
+    new_members = pool.create_members(len(places) + voters, static=view.is_static)
+    meant = dict(zip(places, new_members, strict=False))
     asking = [
         *((member, (place.topic,)) for place, member in meant.items()),
-        *((voter, ()) for voter in hired[len(places) :]),
+        *((voter, ()) for voter in new_members[len(places) :]),
     ]
     # Wanting nothing at first, and then all at once: assignments are computed once a second, so
     # there is none for some of them only, which would have the readers exchange partitions.
-    yield from crew.join([(one, ()) for one in hired], None)
-    yield from crew.subscribe(asking, assignor=RANGE)
+    yield from pool.join([(one, ()) for one in new_members], None)
+    yield from pool.subscribe(asking, assignor=RANGE)
     waiting = {place: meant[place] for place in wanted}
-    yield from _wait(sight, waiting, crew, patience_s)
-    return holders_of(sight, waiting)
+    yield from _wait(view, waiting, pool, patience_s)
+    return holders_of(view, waiting)
 
 
 def _wait(
-    sight: GroupView,
+    view: GroupView,
     waiting: Mapping[TopicPartition, Sentinel],
-    crew: MemberPool,
+    pool: MemberPool,
     patience_s: float,
 ) -> Flow[None]:
     begun = yield Wait(0)
@@ -72,22 +73,22 @@ def _wait(
     while True:
         now = yield Wait(BEAT_S)
         missing = frozenset(
-            place for place, one in waiting.items() if one.owned != {sight.by_id(place)}
+            place for place, one in waiting.items() if one.owned != {view.by_id(place)}
         )
         if not missing:
             return
         if now >= look_at:
             facts: ConsumerFacts = yield DescribeConsumer()
-            _give_up_if_needed(facts, missing, crew, late=now >= begun + patience_s)
+            _give_up_if_needed(facts, missing, pool, late=now >= begun + patience_s)
             look_at = now + LOOK_EVERY_S
-        yield from crew.beat(crew.members.values() if now >= all_at else waiting.values())
+        yield from pool.beat(pool.members.values() if now >= all_at else waiting.values())
         all_at = now + ALL_BEAT_EVERY_S if now >= all_at else all_at
 
 
 def _give_up_if_needed(
-    facts: ConsumerFacts, missing: frozenset[TopicPartition], crew: MemberPool, *, late: bool
+    facts: ConsumerFacts, missing: frozenset[TopicPartition], pool: MemberPool, *, late: bool
 ) -> None:
-    ours = frozenset(crew.members)
+    ours = frozenset(pool.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
     if is_being_captured(facts, ours, below=min(ours)):
         raise NotCaptured(
@@ -97,12 +98,12 @@ def _give_up_if_needed(
     if late:
         names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
         raise NotCaptured(
-            f"{names}: not revoked by the current owner in time{still_with(facts, missing)}"
+            f"{names}: not revoked by the current owner in time{describe_owners(facts, missing)}"
         )
 
 
-def stroke(
-    sight: GroupView, wanted: frozenset[TopicPartition], crew: MemberPool, *, patience_s: float
+def capture_fast(
+    view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> Flow[list[Holder]]:
     """
     Evict the owners and take over their partitions before they rejoin.
@@ -110,31 +111,31 @@ def stroke(
     Members of ours are there already and want nothing; the coordinator, which computes assignments
     once a second by default, is told not to wait.
     """
-    yield from _no_interval(crew)
+    yield from _no_interval(pool)
     joining = [
         (one, topic)
-        for topic, facts in sorted(sight.topics.items())
-        for one in crew.hire(facts.partitions, static=sight.is_static)
+        for topic, facts in sorted(view.topics.items())
+        for one in pool.create_members(facts.partitions, static=view.is_static)
     ]
-    yield from crew.join([(one, ()) for one, _ in joining], None)
-    evict = [leave(owner.member_id) for owner in sight.owners(wanted)]
-    yield from crew.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
+    yield from pool.join([(one, ()) for one, _ in joining], None)
+    evict = [leave(owner.member_id) for owner in view.owners(wanted)]
+    yield from pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
     give_up_at = (yield Wait(0)) + patience_s
-    while not (found := exactly(sight, wanted, crew.members.values())):
+    while not (found := sole_owner_by_partition(view, wanted, pool.members.values())):
         if (yield Wait(BEAT_S)) >= give_up_at:
             raise NotCaptured(
                 "the partitions of the evicted members were assigned to other members"
             )
-        yield from crew.beat(crew.members.values())
-    while crew.owed:
-        changed: ConfigChanged = yield crew.owed[0]
+        yield from pool.beat(pool.members.values())
+    while pool.owed:
+        changed: ConfigChanged = yield pool.owed[0]
         if changed.error:
             raise NotCaptured(f"{ASSIGNMENT_INTERVAL_MS} was not restored: {changed.why}")
-        crew.owed.pop(0)
-    return holders_of(sight, found)
+        pool.owed.pop(0)
+    return holders_of(view, found)
 
 
-def _no_interval(crew: MemberPool) -> Flow[None]:
+def _no_interval(pool: MemberPool) -> Flow[None]:
     name = ASSIGNMENT_INTERVAL_MS
     found: ConfigFound = yield GroupConfig((name,))
     if found.error:
@@ -143,14 +144,14 @@ def _no_interval(crew: MemberPool) -> Flow[None]:
         raise NotCaptured(f"this cluster has no {name}", hint="use another --prefer")
     if found.values[name] == "0":
         return
-    crew.owed.append(ChangeConfig(name, found.own.get(name)))
+    pool.owed.append(ChangeConfig(name, found.own.get(name)))
     changed: ConfigChanged = yield ChangeConfig(name, "0")
     if changed.error:
         raise NotCaptured(f"{name} of the group cannot be set: {changed.why}")
 
 
-def exactly(
-    sight: GroupView,
+def sole_owner_by_partition(
+    view: GroupView,
     wanted: frozenset[TopicPartition],
     members: Iterable[Sentinel],
     *,
@@ -165,15 +166,15 @@ def exactly(
         frozenset(place for place in member.owned if place.topic_id not in apart): member
         for member in members
     }
-    ids = {place: frozenset({sight.by_id(place)}) for place in wanted}
+    ids = {place: frozenset({view.by_id(place)}) for place in wanted}
     if not set(ids.values()) <= owners.keys():
         return {}
     return {place: owners[own] for place, own in ids.items()}
 
 
-def holders_of(sight: GroupView, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
+def holders_of(view: GroupView, captured: Mapping[TopicPartition, Sentinel]) -> list[Holder]:
     """Return the members that stay, and which partition each of them holds."""
     return [
-        Holder(one.member_id, one.epoch, place, sight.topics[place.topic].topic_id)
+        Holder(one.member_id, one.epoch, place, view.topics[place.topic].topic_id)
         for place, one in sorted(captured.items())
     ]

@@ -75,7 +75,7 @@ def test_the_outcome_fits_no_more(
     code, said = operator.end()
 
     assert 4 == code
-    assert f"run {run_id} ended (4 done), but its outcome could not be recorded" in said
+    assert f"run {run_id} finished (4 done), but its outcome could not be written" in said
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent"] == [str(entry.event) for entry in desk.log]
     (cut_off,) = settle(desk.cluster, desk.state).known

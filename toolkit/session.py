@@ -15,6 +15,7 @@ from toolkit.journeys.move import move
 from toolkit.journeys.pause import pause
 from toolkit.journeys.pause_or_resume import pause_or_resume
 from toolkit.journeys.paused import board, paused
+from toolkit.journeys.peek import peek
 from toolkit.journeys.rescue import rescue
 from toolkit.journeys.reset import reset
 from toolkit.journeys.restore import export, restore
@@ -54,6 +55,7 @@ class Session(ClusterAccess):
     export = over_one_connection(export)
     lag = over_one_connection(lag)
     paused = over_one_connection(paused)
+    peek = over_one_connection(peek)
     sample = over_one_connection(sample)
     troubleshoot = over_one_connection(troubleshoot)
     unsubscribed = over_one_connection(unsubscribed)

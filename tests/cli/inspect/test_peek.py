@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 
+from toolkit import connect
+from toolkit.report.display import collected
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 
 Command = Callable[..., "CompletedProcess[str]"]
@@ -22,6 +24,11 @@ def test_the_poison_record_is_what_is_read_next(offsetbook_here: Command, fleet:
     assert (POISON_OFFSET, "hex") == (rows[1]["offset"], rows[1]["value_form"])
     assert "JSON" == rows[0]["value_form"]
     assert json.loads(rows[0]["value"])["id"]
+    found = connect("eu", fleet).peek("fraud-check", [SCOPE])
+    assert rows == json.loads(found.frame().to_json(orient="records", date_format="iso"))
+    with collected() as shown:
+        found._ipython_display_()
+    assert f"Offset {POISON_OFFSET:,}" in str(shown)
 
 
 def test_what_waits_is_looked_at_where_nothing_is_named(

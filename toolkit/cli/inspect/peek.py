@@ -10,15 +10,11 @@ import click
 
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, topics_option
 from toolkit.cli.output import printable, write_frame
-from toolkit.errors import NotFound
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from toolkit.model import Cluster, TopicPartition
-
 CHARACTERS_IN_A_TABLE = 200
-MOST_LAGGING = 5  # partitions that are read by default
 
 
 @click.command("peek")
@@ -48,57 +44,22 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     `next` marks the next record the group will read. This command does not join the group and
     commits nothing. Records of open and aborted transactions are included.
     """
-    from toolkit.journeys.cluster_access import find_cluster
-    from toolkit.kafka_io.logs.records_around import read_records_around
-    from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
+    from toolkit.journeys.cluster_access import ClusterAccess
+    from toolkit.journeys.peek import peek
+    from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS
 
-    chosen = find_cluster(cluster or "", fleet)
-    positions = _positions(chosen, group, topics, quiet=quiet)
-    around = read_records_around(chosen, positions, before=before, after=after)
-    most = CHARACTERS_IN_A_TABLE if output == "table" else MOST_CHARACTERS
-    frame = records_frame(around.records, positions, most_characters=most)
-    frame.insert(0, "group", group)
-    frame.insert(0, "cluster", chosen.name)
-    write_frame(_for_people(frame) if output == "table" else frame, output)
-    for problem in around.problems:
+    access = ClusterAccess.named(cluster or "", fleet)
+    found = peek(access, group, topics, before=before, after=after)
+    if found.left_out and not quiet:
+        more = f"{found.left_out} more partitions have lag; select them with --topic"
+        click.echo(more, err=True)
+    is_table = output == "table"
+    frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE if is_table else MOST_CHARACTERS)
+    write_frame(_for_people(frame) if is_table else frame, output)
+    for problem in found.found.problems:
         where = f"topic {printable(problem.topic)}, partition {problem.partition}"
         click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)
-    sys.exit(4 if around.problems else 0)
-
-
-def _positions(
-    cluster: Cluster, group: str, topics: tuple[str, ...], *, quiet: bool
-) -> dict[TopicPartition, int]:
-    """Return the committed offsets to read around; raises NotFound if there are none."""
-    from toolkit.kafka_io.one_group import read_one_group
-    from toolkit.model import TopicPartition
-    from toolkit.planning.frames.snapshot_frames import offsets_frame
-    from toolkit.planning.lag.lag import with_lag
-    from toolkit.planning.selection.scope import parse_topics
-
-    scopes = parse_topics(topics)
-    frame = with_lag(offsets_frame(read_one_group(cluster, group).facts))
-    frame = frame.dropna(subset=["committed"]).sort_values("lag", ascending=False, kind="stable")
-    committed = {
-        TopicPartition(row["topic"], row["partition"]): (int(row["committed"]), row["lag"])
-        for row in frame.astype(object).to_dict("records")
-    }
-    if scopes:
-        chosen = {p: at for p, (at, _) in committed.items() if any(p in s for s in scopes)}
-    else:
-        # An offset without a lag may be out of range: include it.
-        chosen = {p: at for p, (at, lag) in committed.items() if lag != 0}
-    if not chosen:
-        what = ", ".join(topics) if topics else "partitions with lag"
-        raise NotFound(
-            f"group {printable(group)!r} has no committed offset for {what}",
-            hint="use another --topic; see 'offsetbook groups describe'",
-        )
-    shown = chosen if scopes else dict(list(chosen.items())[:MOST_LAGGING])
-    if len(shown) < len(chosen) and not quiet:
-        more = len(chosen) - len(shown)
-        click.echo(f"{more} more partitions have lag; select them with --topic", err=True)
-    return shown
+    sys.exit(4 if found.found.problems else 0)
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

@@ -179,12 +179,12 @@ def test_a_named_partition_is_always_meant() -> None:
 
 @pytest.mark.parametrize("topic", ["audit", "audit:0"])
 def test_a_topic_never_used_needs_the_flag(topic: str) -> None:
-    """A topic the group never committed is a slip until --new-topics says otherwise (A02)."""
+    """A topic the group never committed is a slip unless new topics are allowed (A02)."""
     chosen = choose(FACTS, topic)
 
     assert [] == names(chosen)
     assert [("topic-never-used", "block", "audit", None)] == rules(chosen)
-    assert "--new-topics" in chosen.findings[0].why
+    assert "new topics are not allowed" in chosen.findings[0].why
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ShiftBy
 from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.hold_costs import costs
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.scope import scopes_of
 from toolkit.session import Session
 from toolkit.storage.hold_files import hold_path, read_hold
@@ -68,7 +68,7 @@ class Operator:
         beside = read_background(self.cluster, self.group)
         facts = self.when_stable()
         wanted = tuple(sorted(partitions))
-        case = HoldContext(Index.of(facts), facts.groups[0], wanted, beside=beside)
+        case = HoldContext(SnapshotIndex.of(facts), facts.groups[0], wanted, beside=beside)
         return costs(case, case.recipe).repeats if case.recipe else None
 
     def pause(self, partitions: Collection[TopicPartition]) -> Done:

@@ -295,7 +295,7 @@ def test_ctrl_c_in_the_foreground(desk: Desk, answer: str, held: list[int]) -> N
     says = [
         ("to apply this: ", desk.live.group),
         ("audit log): ", "a test"),
-        ("held; Ctrl-C", CTRL_C),
+        ("press Ctrl-C", CTRL_C),
         ("resume now", answer),
     ]
     code, seen = talk(words, desk.fleet, says=says)

@@ -15,7 +15,7 @@ from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPa
 from toolkit.operate.background import read_background, settings_of
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
-from toolkit.planning.selection.index import Index
+from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.storage.operator import Operator
 
 READ = {
@@ -59,7 +59,7 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     facts = read_plan_facts(bare_cluster, groups=[live.group])
     (group,) = facts.groups
     place = TopicPartition(live.topics[0], 1)
-    case = HoldContext(Index.of(facts), group, (place,), HoldTerms(Prefer.QUIET), beside)
+    case = HoldContext(SnapshotIndex.of(facts), group, (place,), HoldTerms(Prefer.QUIET), beside)
 
     assert Operator.here() == beside.by
     assert case.recipe

@@ -206,22 +206,22 @@ def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
     What an object raises while it is shown stops the run as any error does.
     """
     shown = (
-        "from toolkit.errors import UsageError\n"
+        "from toolkit.errors import Blocked\n"
         "class Shown:\n"
         "    def _ipython_display_(self):\n"
-        "        raise UsageError('No cluster xx', hint='eu')\n"
+        "        raise Blocked('No cluster xx', hint='eu')\n"
         "Shown()"
     )
 
     result = run(make_notebook("## Look", "1 + 1", shown, "never = True", CONCLUDE))
 
-    assert (result.status, result.exit_code) == (RunStatus.FAILED, 2)
+    assert (result.status, result.exit_code) == (RunStatus.BLOCKED, 3)
     assert result.error.reason == "No cluster xx. Try: eu"
     assert result.error.step == "Look"
     assert result.summary == ""
     assert "No cluster xx" in (result.folder / "report.html").read_text()
     executed = nbformat.read(result.folder / "20_example.ipynb", as_version=4)
-    assert "UsageError" in executed.cells[result.error.cell].source
+    assert "Blocked" in executed.cells[result.error.cell].source
 
 
 def test_any_other_error(make_notebook: MakeNotebook, run: Run) -> None:

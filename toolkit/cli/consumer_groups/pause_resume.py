@@ -82,7 +82,7 @@ def _row(row: dict[Any, Any]) -> Sequence[Cell]:
         row[name] if row[name] == row[name] else None for name in ("paused_since", "paused_until")
     ]
     times = [at and f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in told]
-    holder = f"{row['who']}@{row['host'].removeprefix('/')}"
+    holder = f"{row['paused_by']}@{row['host'].removeprefix('/')}"
     return (row["group"], row["topic"], int(row["partition"]), holder, *times, row["hold_status"])
 
 

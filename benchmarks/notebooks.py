@@ -31,7 +31,7 @@ from toolkit.sandbox.fleet import Sandbox
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the JupyterLab that the tests start
 
-from lab import Lab, loopback_context, open_notebook, running_lab  # noqa: E402 - is found by the line above
+from lab import Lab, lab_context, open_notebook, running_lab  # noqa: E402 - is found by the line above
 
 GROUPS = 20_000
 PICKER = f"""\
@@ -65,16 +65,16 @@ def measure(folder: Path, rounds: int) -> tuple[Times, dict[str, float]]:
         reports = make_reports(folder, sandbox.fleet_file)
         with running_lab(folder / "lab") as lab, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=list(QUIET))
-            context = loopback_context(browser, lab)
-            for number in range(rounds + 1):
-                say(f"round {number}")
-                found = {
-                    **troubleshoot(context, lab, sandbox.fleet_file),
-                    **pick(context, lab),
-                    **open_reports(browser, reports),
-                }
-                for name, seconds in found.items() if number else ():
-                    took[name].append(seconds)
+            with lab_context(browser) as context:
+                for number in range(rounds + 1):
+                    say(f"round {number}")
+                    found = {
+                        **troubleshoot(context, lab, sandbox.fleet_file),
+                        **pick(context, lab),
+                        **open_reports(browser, reports),
+                    }
+                    for name, seconds in found.items() if number else ():
+                        took[name].append(seconds)
             browser.close()
     finally:
         sandbox.down()

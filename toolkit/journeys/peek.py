@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -19,26 +20,34 @@ from toolkit.planning.selection.scope import parse_topics
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.tables import show_problems
 
-MOST_LAGGING = 5  # partitions that are read by default
+MOST_PARTITIONS = 5  # that are read by default
+
+
+class PeekPlace(NamedTuple):
+    """A committed offset, and whether its records are read by default."""
+
+    partition: TopicPartition
+    committed: int
+    by_default: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PeekReport:
     """
-    Records around the committed offsets in `positions`, and read errors in `found.problems`.
+    Records around the committed offsets in `positions`, with read errors in `around.problems`.
 
-    `left_out` is the number of lagging partitions that were not read.
+    `left_out` is the number of partitions that are read by default and were too many.
     """
 
     cluster: str
     group: str
     positions: dict[TopicPartition, int]
-    found: RecordsAround
+    around: RecordsAround
     left_out: int
 
     def frame(self, *, most_characters: int = MOST_CHARACTERS) -> pd.DataFrame:
         """Return cluster, group and the columns of `records_frame`, with texts cut to a length."""
-        frame = records_frame(self.found.records, self.positions, most_characters=most_characters)
+        frame = records_frame(self.around.records, self.positions, most_characters=most_characters)
         frame.insert(0, "group", self.group)
         frame.insert(0, "cluster", self.cluster)
         return frame
@@ -50,9 +59,9 @@ class PeekReport:
 
     def _ipython_display_(self) -> None:
         """Show the records, and what could not be read."""
-        show_record_cards(self.found.records, self.positions, left_out=self.left_out)
-        if self.found.problems:
-            show_problems(problems_frame(self.found.problems, cluster=self.cluster))
+        show_record_cards(self.around.records, self.positions, left_out=self.left_out)
+        if self.around.problems:
+            show_problems(problems_frame(self.around.problems, cluster=self.cluster))
 
 
 def peek(
@@ -70,24 +79,51 @@ def peek(
     largest lag. Raises NotFound for an unknown group or if no committed offset is selected,
     UsageError and ClusterUnreachable.
     """
-    scopes = parse_topics(topics)
+    parse_topics(topics)  # before anything is read
     frame = with_lag(offsets_frame(read_one_group(access.cluster, group).facts))
     frame = frame.dropna(subset=["committed"]).sort_values("lag", ascending=False, kind="stable")
-    committed = {
-        TopicPartition(row["topic"], row["partition"]): (int(row["committed"]), row["lag"])
-        for row in frame.astype(object).to_dict("records")
-    }
-    if scopes:
-        chosen = {p: at for p, (at, _) in committed.items() if any(p in s for s in scopes)}
-    else:
-        # An offset without a lag may be out of range: include it.
-        chosen = {p: at for p, (at, lag) in committed.items() if lag != 0}
-    if not chosen:
+    found = read_around(
+        access,
+        group,
+        (
+            # An offset without a lag may be out of range: include it.
+            PeekPlace(
+                TopicPartition(row["topic"], row["partition"]),
+                int(row["committed"]),
+                by_default=row["lag"] != 0,
+            )
+            for row in frame.astype(object).to_dict("records")
+        ),
+        topics,
+        before=before,
+        after=after,
+    )
+    if not found.positions:
         what = ", ".join(topics) if topics else "partitions with lag"
         raise NotFound(
             f"group {group!r} has no committed offset for {what}",
             hint="use another --topic; see 'offsetbook groups describe'",
         )
-    shown = chosen if scopes else dict(list(chosen.items())[:MOST_LAGGING])
-    found = read_records_around(access.cluster, shown, before=before, after=after)
-    return PeekReport(access.cluster.name, group, shown, found, len(chosen) - len(shown))
+    return found
+
+
+def read_around(  # noqa: PLR0913 - one of them is the cluster
+    access: ClusterAccess,
+    group: str,
+    places: Iterable[PeekPlace],
+    topics: Sequence[str],
+    *,
+    before: int,
+    after: int,
+) -> PeekReport:
+    """Read the records around those of the places in `topics`, or the first ones by default."""
+    scopes = parse_topics(topics)
+    if scopes:
+        chosen = {p: at for p, at, _ in places if any(p in scope for scope in scopes)}
+        shown = chosen
+    else:
+        chosen = {p: at for p, at, by_default in places if by_default}
+        shown = dict(list(chosen.items())[:MOST_PARTITIONS])
+    with access.connections.in_use():
+        around = read_records_around(access.cluster, shown, before=before, after=after)
+    return PeekReport(access.cluster.name, group, shown, around, len(chosen) - len(shown))

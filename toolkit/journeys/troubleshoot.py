@@ -12,10 +12,10 @@ import pandas as pd
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.paused import find_paused, show_paused
+from toolkit.journeys.peek import PeekPlace, read_around
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.record_times import read_record_times
-from toolkit.kafka_io.logs.records_around import read_records_around
 from toolkit.kafka_io.one_group import read_one_group
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
@@ -29,15 +29,13 @@ from toolkit.planning.frames.snapshot_frames import (
     problems_frame,
 )
 from toolkit.planning.lag.lag import lag_by_group, with_lag
-from toolkit.planning.selection.scope import parse_topics, scopes_of
+from toolkit.planning.selection.scope import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.next_step_list import ShownStep, show_steps
-from toolkit.report.record_cards import show_record_cards
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.tables import show_problems, show_table
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
-MOST_LOOKED_AT = 5  # partitions of which records are shown where none is chosen
 MOST_TOLD = 3  # topics in a sentence
 WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUT_OF_RANGE, Verdict.TRANSACTION)
 TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.UNSUBSCRIBED)
@@ -128,12 +126,17 @@ class GroupDiagnosis:
         if not after:
             show_table(pd.DataFrame(), empty_text="Records are not shown (after = 0).")
             return
-        positions, left_out = chosen_positions(self.partitions, topics)
-        cluster = self.access.cluster
-        around = read_records_around(cluster, positions, before=before, after=after)
-        show_record_cards(around.records, positions, left_out=left_out)
-        if around.problems:
-            show_problems(problems_frame(around.problems, cluster=cluster.name))
+        places = (
+            PeekPlace(
+                TopicPartition(row["topic"], int(row["partition"])),
+                int(row["committed"]),
+                by_default=row["verdict"] in WORTH_A_LOOK,
+            )
+            for row in self.partitions.dropna(subset=["committed"]).to_dict("records")
+        )
+        group = self.group.group_id
+        found = read_around(self.access, group, places, topics, before=before, after=after)
+        found._ipython_display_()
 
     def show_next_steps(self) -> None:
         """Show what to do next, most urgent first, each with its notebook and command."""
@@ -240,23 +243,6 @@ def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, date
         and commit.offset < log.log_end
     ]
     return {partition: at for (partition, _), at in read_record_times(cluster, unread).items()}
-
-
-def chosen_positions(
-    partitions: pd.DataFrame, topics: Sequence[str] = ()
-) -> tuple[dict[TopicPartition, int], int]:
-    """Return the committed offsets to show records around, and how many more partitions qualify."""
-    scopes = parse_topics(topics)
-    committed = partitions.dropna(subset=["committed"])
-    rows = [
-        (TopicPartition(row["topic"], int(row["partition"])), int(row["committed"]), row["verdict"])
-        for row in committed.to_dict("records")
-    ]
-    if scopes:
-        return {p: at for p, at, _ in rows if any(p in scope for scope in scopes)}, 0
-    worth = {p: at for p, at, verdict in rows if verdict in WORTH_A_LOOK}
-    shown = dict(list(worth.items())[:MOST_LOOKED_AT])
-    return shown, len(worth) - len(shown)
 
 
 def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:

@@ -56,10 +56,10 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     is_table = output == "table"
     frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE if is_table else MOST_CHARACTERS)
     write_frame(_for_people(frame) if is_table else frame, output)
-    for problem in found.found.problems:
+    for problem in found.around.problems:
         where = f"topic {printable(problem.topic)}, partition {problem.partition}"
         click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)
-    sys.exit(4 if found.found.problems else 0)
+    sys.exit(4 if found.around.problems else 0)
 
 
 def _for_people(frame: pd.DataFrame) -> pd.DataFrame:

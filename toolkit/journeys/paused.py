@@ -10,7 +10,7 @@ import pandas as pd
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Cluster, Snapshot
+from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
 from toolkit.planning.holds.paused_frame import paused_frame
 from toolkit.planning.holds.tiles import tiles_frame
@@ -62,23 +62,23 @@ def paused(access: ClusterAccess, group: str = "") -> PausedReport:
 
 def board(access: ClusterAccess, group: str) -> PauseBoardSource:
     """Return what a board of a group's partitions shows, read again at each call."""
-    return PauseBoardSource(access.cluster, group, access.state)
+    return PauseBoardSource(access, group)
 
 
 @dataclass
 class PauseBoardSource:
     """Reads one group at each call, and remembers the reading before."""
 
-    cluster: Cluster
+    access: ClusterAccess
     group: str
-    state: Path
     _before: pd.DataFrame | None = field(default=None, init=False)
 
     def __call__(self) -> pd.DataFrame:
         """Return the group's `tiles_frame`; raises what reading a cluster raises."""
-        snapshot = read_snapshot(self.cluster, groups=[self.group])
+        with self.access.connections.in_use():
+            snapshot = read_snapshot(self.access.cluster, groups=[self.group])
         offsets = with_lag(offsets_frame(snapshot))
-        paused = find_paused(snapshot, self.state)
+        paused = find_paused(snapshot, self.access.state)
         # A group may have a name that matches others.
         ours = (frame[frame["group"] == self.group] for frame in (offsets, paused))
         self._before = tiles_frame(*ours, earlier=self._before)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> Opened:
 @pytest.fixture
 def kept() -> Iterator[SharedConnections]:
     """Return connections that end with the test."""
-    with SharedConnections() as kept:
+    with closing(SharedConnections()) as kept:
         yield kept
 
 
@@ -149,6 +150,7 @@ def test_a_session_plans_and_applies_over_one_connection(
     session = desk.session
     session.look_back()
     change = session.reset([idle_group], to=target("to-earliest"))
+    assert not change.review.empty  # reads when the records were written
     approve = change.plan.fingerprint
     done = change.decide(dry_run=False, approve=approve, reason="read again").apply()
     assert done.changed_anything

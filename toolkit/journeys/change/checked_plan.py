@@ -96,6 +96,7 @@ class CheckedPlan:
             and log.holds(position.offset)
         ]
         try:
-            return (read_record_times(self.cluster, wanted) if wanted else {}), ""
+            with self.access.connections.in_use():
+                return (read_record_times(self.cluster, wanted) if wanted else {}), ""
         except ToolkitError as exc:
             return {}, str(exc)

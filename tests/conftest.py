@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # How long an example takes says more about the machine than about the rule.
-    hypothesis.settings.register_profile("patient", deadline=None, max_examples=50)
+    hypothesis.settings.register_profile("patient", deadline=None)
     hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)
     hypothesis.settings.load_profile("brief" if config.getoption("--fast") else "patient")
     # However busy the machine is; no test claims these limits.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import closing
 from importlib.metadata import version
 
 import click
@@ -97,7 +98,7 @@ def cli(ctx: click.Context) -> None:
 
     Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
     """
-    connections = ctx.with_resource(SharedConnections())
+    connections = ctx.with_resource(closing(SharedConnections()))
     ctx.with_resource(connections.in_use())
 
 

@@ -13,9 +13,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from toolkit.errors import ClusterUnreachable
@@ -36,7 +35,7 @@ class _OpenConnection:
     connection: Connection
     users: int = 0
     is_lost: bool = False
-    closing: threading.Timer | None = field(default=None)
+    closing: threading.Timer | None = None
 
     def take(self) -> None:
         self.users += 1
@@ -53,19 +52,6 @@ class SharedConnections:
         self._open: dict[Key, _OpenConnection] = {}
         self._lock = threading.Lock()
         _ALL.add(self)
-
-    def __enter__(self) -> Self:
-        """Be closed by the `with` that this begins."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        exc: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close every connection."""
-        self.close()
 
     @contextmanager
     def in_use(self) -> Iterator[None]:

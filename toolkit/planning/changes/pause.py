@@ -188,8 +188,9 @@ def _of_others(
         if not mine[True] or is_ours(member, by):
             continue
         who = holder_in_words(member)
-        why = f"{in_short(mine[True])} was paused by {who}"
-        why = f"{why}. Override foreign-hold to resume it anyway"
+        why = (
+            f"{in_short(mine[True])} was paused by {who}. Override foreign-hold to resume it anyway"
+        )
         yield block("foreign-hold", why, group.group_id)
         if group.type is GroupType.CLASSIC and mine[False]:
             why = (

@@ -46,6 +46,7 @@ from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import InterruptedRun, settle_under_lock
 from toolkit.operate.steps import OnStep, carry_out
+from toolkit.operate.watch_move import not_seen_yet
 from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.plan.approvals import Approval, is_reason
 from toolkit.planning.guardrails.registry import (
@@ -95,12 +96,13 @@ class Applied(NamedTuple):
     What became of a plan, and what came with it.
 
     `ties` bind the holds that began to this process. `interrupted` are earlier runs that were found
-    interrupted and recorded before the plan was applied.
+    interrupted and recorded before the plan was applied. `intent` is the entry of the audit log.
     """
 
     outcome: Outcome
     ties: list[KeeperHandle]
     interrupted: tuple[InterruptedRun, ...] = ()
+    intent: audit.AuditEntry | None = None
 
 
 def apply_with_keepers(
@@ -128,7 +130,7 @@ def apply_with_keepers(
         run = audit.RunInfo(run_id, *operator, approval.reason, overrides)
         try:
             here = _Here(cluster, state, on_step)
-            outcome = _carry_out_on_record(case, run, here)
+            intent, outcome = _carry_out_on_record(case, run, here)
         except ToolkitError:
             raise
         except Exception as exc:
@@ -141,7 +143,7 @@ def apply_with_keepers(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
-    return Applied(outcome, here.ties, tuple(settled.known))
+    return Applied(outcome, here.ties, tuple(settled.known), intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +173,9 @@ def check_approval(plan: Plan, approval: Approval) -> None:
         )
 
 
-def _carry_out_on_record(case: CheckContext, run: audit.RunInfo, here: _Here) -> Outcome:
+def _carry_out_on_record(
+    case: CheckContext, run: audit.RunInfo, here: _Here
+) -> tuple[audit.AuditEntry, Outcome]:
     """Carry a plan out between its undo record and intent and the outcome in the audit log."""
     plan = case.plan
     with defer_signals() as stopped:
@@ -185,10 +189,12 @@ def _carry_out_on_record(case: CheckContext, run: audit.RunInfo, here: _Here) ->
             steps, ended = carry_out(case, here.cluster, stopped=stopped, on_step=here.on_step)
         if plan.intent is Intent.RESCUE:
             steps = _with_clocks(steps, case, here.cluster)
+        if plan.intent is Intent.MOVE:
+            steps = not_seen_yet(plan.steps, steps)
         now = datetime.now(UTC)
         outcome = Outcome(run.run_id, plan.fingerprint, case.now, now, steps, ended)
-        _record(outcome, intent, here.state)
-    return outcome
+        record_outcome(outcome, intent, here.state)
+    return intent, outcome
 
 
 def reread_facts(
@@ -238,7 +244,12 @@ def _with_clocks(
     return verify_retention_reset(steps, before=case.facts, after=after)
 
 
-def _record(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
+def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> None:
+    """
+    Write the outcome of a run to the audit log, where a later one replaces an earlier one.
+
+    Raises OutcomeNotRecorded where it cannot be written.
+    """
     try:
         audit.append(state, audit.outcome_entry(intent, outcome))
     except RecordFailed as exc:

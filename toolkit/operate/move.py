@@ -1,35 +1,48 @@
 """
-Move the committed offsets of a live group: hold its partitions, move, verify, release.
+Move the committed offsets of a live group: hold its partitions, move, release, watch.
 
 Each step is an ordinary plan, applied and logged like any other. Because the partitions are revoked
-from their owners, every client fetches its new position. The hold ends with this process.
+from their owners, every client fetches its new position. A client may commit a record that it still
+had in its hands over that: the group is watched until it continues from the new offsets, and what
+was overwritten is moved once more, when the late commit is spent. The hold ends with this process.
 Partitions that cannot be held are moved by evicting their owners, see
 `toolkit.operate.move_unheld`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from toolkit.errors import Blocked
+from toolkit.errors import Blocked, ToolkitError
+from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, Prefer, Snapshot
-from toolkit.operate.apply import Applied, apply_with_keepers, check_approval
+from toolkit.model import Cluster, Prefer, Snapshot, TopicPartition
+from toolkit.operate.apply import Applied, apply_with_keepers, check_approval, record_outcome
+from toolkit.operate.interrupts import defer_signals
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
 from toolkit.operate.steps import OnStep
-from toolkit.plan import Action, Outcome, Plan
+from toolkit.operate.watch_move import MoveWatch, judged, with_results
+from toolkit.plan import Action, Outcome, Plan, Result, Status, StepOutcome
 from toolkit.plan.approvals import Approval
-from toolkit.planning.changes.move import PlannedMove, is_holdable
+from toolkit.planning.changes.move import PlannedMove, is_holdable, move_again
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.guardrails.registry import blocking, overridable
+from toolkit.planning.holds.continuation import MovedOffset
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.scope import scopes_of
 
+if TYPE_CHECKING:
+    from toolkit.kafka_io.client.connection import Connection
+
+_ACCEPTED = frozenset({Status.NOT_CONFIRMED, Status.FAILED})
 LONGEST = timedelta(minutes=15)  # a move takes seconds; a hanging one must not hold forever
+MOST_MOVES_WHILE_HELD = 3  # of a partition whose new offset is overwritten before its release
 
 
 def move(
@@ -44,27 +57,18 @@ def move(
     Apply a plan that moves offsets of one live group, and return the result.
 
     The approved plan has earlier offsets; the plan with the offsets once the partitions are held is
-    checked by the same rules. Partitions that were already paused stay paused. Raises what
-    `apply_plan` raises, with nothing moved.
+    checked by the same rules. Partitions that were already paused stay paused. A partition is done
+    when the application was seen to continue from the new offset, and else not confirmed. Raises
+    what `apply_plan` raises, with nothing moved.
     """
     check_approval(planned.plan, approval)
-    mover = _Mover(planned, cluster, approval, state, on_step)
-    pause = mover.plan_pause()
-    with ExitStack() as afterwards:
-        if pause and pause.steps:
-            # On any error from here on, the partitions are released: by a logged plan or, if that
-            # fails, by cutting off the keeper.
-            afterwards.callback(mover.cut)
-            afterwards.callback(mover.let_go)
-            if not mover.apply(pause).is_done:
-                return Applied(mover.outcomes[0], [], tuple(mover.interrupted))
-        exact = planned.replan(mover.facts())
-        if exact.steps:
-            mover.apply(exact)
-        elif stopping := blocking(exact.findings, approval.overrides):
-            raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
-        elif not mover.outcomes:
-            raise Blocked("nothing to move: the offsets are already at the target")
+    mover = _Mover(planned.plan, cluster, approval, state, on_step)
+    mover.hold_move_release(planned)
+    if again := mover.overwritten():
+        try:
+            mover.hold_move_release(again)
+        except ToolkitError as exc:
+            mover.note(again.plan, f"it could not be moved again: {exc.problem}")
     return Applied(mover.outcome, [], tuple(mover.interrupted))
 
 
@@ -72,7 +76,7 @@ def move(
 class _Mover:
     """Applies the parts of one move, and collects their results."""
 
-    planned: PlannedMove
+    plan: Plan  # the approved one
     cluster: Cluster
     approval: Approval
     state: Path
@@ -80,35 +84,125 @@ class _Mover:
     outcomes: list[Outcome] = field(default_factory=list)
     ties: list[KeeperHandle] = field(default_factory=list)
     interrupted: list[InterruptedRun] = field(default_factory=list)
-
-    @property
-    def plan(self) -> Plan:
-        return self.planned.plan
+    exact: Plan | None = None  # with the offsets once the partitions were held
+    moved: dict[TopicPartition, Result] = field(default_factory=dict)
+    is_held: bool = False
 
     @property
     def group_id(self) -> str:
         return self.plan.group_ids[0]
 
-    @property
-    def scopes(self) -> list[str]:
-        return [str(scope) for scope in scopes_of(c.partition for _, c in self.plan.changes)]
+    def overwritten(self) -> PlannedMove | None:
+        """Return the move of what does not continue from where it was moved to, if any."""
+        targets = {c.partition: c.after for _, c in self.exact.changes} if self.exact else {}
+        late = [
+            place
+            for place, one in self.moved.items()
+            if one.status is Status.FAILED and one.found == targets.get(place)
+        ]
+        return move_again(self.exact, late) if self.exact and late else None
 
-    def plan_pause(self) -> Plan | None:
+    def hold_move_release(self, planned: PlannedMove) -> None:
+        """Hold partitions, move them, release them, and watch the group go on."""
+        pause = self.plan_pause(planned)
+        with ExitStack() as afterwards:
+            if pause and pause.steps:
+                # On any error from here on, the partitions are released: by a logged plan or, if
+                # that fails, by cutting off the keeper.
+                afterwards.callback(self.cut)
+                afterwards.callback(self.release, planned)
+                self.is_held = True
+                if not self.apply(pause).outcome.is_done:
+                    return
+            facts = self.facts(planned)
+            exact = planned.replan(facts)
+            if exact.steps:
+                applied = self.apply(exact)
+                self.exact = self.exact or exact
+                if pause:
+                    ours = {change.partition for _, change in pause.changes}
+                    self.release_and_watch(planned, _moved_offsets(exact, facts), facts, ours)
+                    self.record(applied)
+            elif stopping := blocking(exact.findings, self.approval.overrides):
+                raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
+            elif not self.outcomes:
+                raise Blocked("nothing to move: the offsets are already at the target")
+
+    def release_and_watch(
+        self,
+        planned: PlannedMove,
+        moved: Mapping[TopicPartition, MovedOffset],
+        facts: Snapshot,
+        ours: Collection[TopicPartition],
+    ) -> None:
+        """Release what is ours, and watch what becomes of what was moved."""
+        for place in moved.keys() - ours:
+            one = self.moved[place]
+            if one.status is Status.NOT_CONFIRMED:
+                # Somebody paused it before, and it stays so: it is read from there afterwards.
+                self.moved[place] = replace(one, status=Status.DONE, why="")
+        # A late commit may come before the read-back, which fails then.
+        accepted = [p for p in moved.keys() & ours if self.moved[p].status in _ACCEPTED]
+        if not accepted:
+            return
+        with connected(self.cluster) as connection:
+            watch = self.watch(connection, {p: moved[p] for p in accepted}, facts)
+            self.release(planned)
+            with defer_signals() as stopped:
+                ended = "while it is paused" if self.is_held else watch.run(stopped)
+        for place, seen in watch.partitions.items():
+            self.moved[place] = judged(self.moved[place], seen, ended)
+
+    def watch(
+        self, connection: Connection, moved: Mapping[TopicPartition, MovedOffset], facts: Snapshot
+    ) -> MoveWatch:
+        """Begin to watch; what is overwritten while it is still held is moved again."""
+        (group,) = (one for one in facts.groups if one.group_id == self.group_id)
+        for moves_left in reversed(range(MOST_MOVES_WHILE_HELD)):
+            watch = MoveWatch(connection, group, moved)
+            late = watch.overwritten_while_held()
+            if not late or not self.exact or not moves_left:
+                break
+            again = move_again(self.exact, late)
+            exact = again.replan(self.facts(again))
+            if exact.steps:
+                self.apply(exact)
+        return watch
+
+    def note(self, plan: Plan, why: str) -> None:
+        """Add to what is said of partitions that were overwritten."""
+        for _, change in plan.changes:
+            one = self.moved[change.partition]
+            if one.status is Status.FAILED:
+                self.moved[change.partition] = replace(one, why=f"{one.why}; {why}")
+
+    def record(self, applied: Applied) -> None:
+        """Write what was seen over what the audit log says of the run."""
+        steps = tuple(self.seen(step) for step in applied.outcome.steps)
+        outcome = replace(applied.outcome, steps=steps, finished_at=datetime.now(UTC))
+        if applied.intent:
+            record_outcome(outcome, applied.intent, self.state)
+
+    def seen(self, step: StepOutcome) -> StepOutcome:
+        """Return the outcome of a move with what was seen of it last."""
+        if step.action is not Action.MOVE:
+            return step
+        return with_results(step, [self.moved[one.partition] for one in step.results])
+
+    def plan_pause(self, planned: PlannedMove) -> Plan | None:
         """Return a plan that holds the partitions to move; None if they cannot be held."""
         prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
         terms = HoldTerms(pause_for=LONGEST, prefer=prefer, for_move=True)
-        facts = self.facts()
+        facts = self.facts(planned)
         if not is_holdable(facts, self.group_id):
             return None
-        return plan_pause(facts, group=self.group_id, topics=self.scopes, terms=terms)
+        return plan_pause(facts, group=self.group_id, topics=_scopes(planned.plan), terms=terms)
 
-    def facts(self) -> Snapshot:
-        topics = sorted({change.partition.topic for _, change in self.plan.changes})
-        return read_plan_facts(
-            self.cluster, groups=[self.group_id], topics=topics, at=self.planned.at
-        )
+    def facts(self, planned: PlannedMove) -> Snapshot:
+        topics = sorted({change.partition.topic for _, change in planned.plan.changes})
+        return read_plan_facts(self.cluster, groups=[self.group_id], topics=topics, at=planned.at)
 
-    def apply(self, part: Plan) -> Outcome:
+    def apply(self, part: Plan) -> Applied:
         words = f"{self.approval.reason} (part of: {self.plan.request})"
         # Those that are about another part of the move have no effect on this one.
         overrides = overridable(part.intent).intersection(self.approval.overrides)
@@ -121,13 +215,17 @@ class _Mover:
         self.outcomes.append(applied.outcome)
         self.ties += applied.ties
         self.interrupted += applied.interrupted
-        return applied.outcome
+        for step in applied.outcome.steps:
+            if step.action is Action.MOVE:
+                self.moved |= {result.partition: result for result in step.results}
+        return applied
 
-    def let_go(self) -> None:
-        if self.outcomes and self.outcomes[0].changed_anything:
-            resume = plan_resume(self.facts(), group=self.group_id, topics=self.scopes)
-            if resume.steps:
-                self.apply(resume)
+    def release(self, planned: PlannedMove) -> None:
+        """Release what is held, once."""
+        if not self.is_held:
+            return
+        resume = plan_resume(self.facts(planned), group=self.group_id, topics=_scopes(planned.plan))
+        self.is_held = bool(resume.steps) and not self.apply(resume).outcome.is_done
 
     def cut(self) -> None:
         for tie in self.ties:
@@ -136,16 +234,40 @@ class _Mover:
     @property
     def outcome(self) -> Outcome:
         """The combined result; undo it by undoing the move."""
-        moved = next((o for o in self.outcomes if _has_moved(o)), self.outcomes[-1])
+        moved = next((o for o in self.outcomes if _has_moved(o)), self.outcomes[0])
+        # A move that was repeated is in the result of the first.
+        steps = (
+            self.seen(step)
+            for outcome in self.outcomes
+            for step in outcome.steps
+            if step.action is not Action.MOVE or outcome is moved
+        )
         return replace(
             moved,
             fingerprint=self.plan.fingerprint,
             started_at=self.outcomes[0].started_at,
-            finished_at=self.outcomes[-1].finished_at,
-            steps=tuple(step for outcome in self.outcomes for step in outcome.steps),
+            finished_at=datetime.now(UTC),
+            steps=tuple(steps),
             interrupted=next((o.interrupted for o in self.outcomes if o.interrupted), ""),
         )
 
 
+def _scopes(plan: Plan) -> list[str]:
+    return [str(scope) for scope in scopes_of(change.partition for _, change in plan.changes)]
+
+
 def _has_moved(outcome: Outcome) -> bool:
     return any(step.action is Action.MOVE for step in outcome.steps)
+
+
+def _moved_offsets(exact: Plan, facts: Snapshot) -> dict[TopicPartition, MovedOffset]:
+    """Return where partitions are moved to, with what was known of them when they were held."""
+    return {
+        change.partition: MovedOffset(
+            change.after.offset,
+            change.before.offset if change.before else None,
+            log.log_end if (log := facts.logs.get(change.partition)) else None,
+        )
+        for _, change in exact.changes
+        if change.after
+    }

@@ -24,16 +24,15 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
+from toolkit.operate.watch_move import NOT_SEEN, WATCH_S, with_results
 from toolkit.plan import Position, Result, Status, Step, StepOutcome
+from toolkit.planning.holds.continuation import is_written_over
 
 # An evicted member joins again with its next heartbeat, by default after 5 s at most. A group that
 # was empty waits for 3 s then (group.streams.initial.rebalance.delay.ms), and the next heartbeat,
 # 5 s later, brings the tasks. The transaction lasts for 30 s.
 BACK_WITHIN_S = 20.0
-WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
 LOOK_EVERY_S = 0.1
-# No client reads faster: a commit beyond that did not start at the new offset.
-MOST_PER_S = 200_000.0
 EVICTED = "the owners were evicted and continue at their previous offsets"
 
 Offsets = Mapping[TopicPartition, int]
@@ -140,15 +139,17 @@ def _until_back(move: _Move) -> None:
         time.sleep(LOOK_EVERY_S)
 
 
-def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]:
-    """Return which moved offsets were overwritten, and the note on the others."""
+def _watch(
+    move: _Move, watch_s: float
+) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]]:
+    """Return which moved offsets were overwritten, and which nobody was seen to continue from."""
     started = move.committed_at or time.monotonic()
     waiting = set(move.after)
     wrong: dict[TopicPartition, str] = {}
-    why = f"within {watch_s:g} s"
+    why = f"within {watch_s:g} s: it committed nothing"
     while waiting and time.monotonic() < started + watch_s:
         if stopped := move.stopped():
-            why = f"before it was {stopped}"
+            why = f"until it was {stopped}"
             break
         try:
             found = _offsets(move)
@@ -170,25 +171,7 @@ def _watch(move: _Move, watch_s: float) -> tuple[dict[TopicPartition, str], str]
                 )
         if waiting:
             time.sleep(LOOK_EVERY_S)
-    if not waiting:
-        return wrong, ""
-    names = ", ".join(f"{topic}:{number}" for topic, number in sorted(waiting))
-    return wrong, (
-        f"moved; no commit on {names} {why}, so it is not confirmed that the consumer uses the "
-        "new offset"
-    )
-
-
-def is_written_over(target: int, before: int | None, found: int | None, elapsed_s: float) -> bool:
-    """
-    Return whether a commit shows that its client did not start at the new offset.
-
-    True if it is lower, or at or beyond the old position and too far to have been read since.
-    """
-    if found is None or found < target:
-        return True
-    was = target if before is None else before
-    return found >= was > target and found - target > MOST_PER_S * elapsed_s
+    return wrong, dict.fromkeys(waiting, f"{NOT_SEEN} {why}")
 
 
 def _describe(move: _Move) -> StreamsFacts:
@@ -225,17 +208,18 @@ def _done(
     move: _Move,
     found: Mapping[TopicPartition, Position],
     wrong: Mapping[TopicPartition, str],
-    unseen: str,
+    unseen: Mapping[TopicPartition, str],
 ) -> StepOutcome:
-    results = tuple(
-        Result(one, Status.FAILED, wrong[one], found.get(one))
-        if one in wrong
-        else Result(one, Status.DONE, "", found.get(one))
-        for one in sorted(move.after)
-    )
-    status = Status.FAILED if wrong else Status.DONE
-    why = next(iter(wrong.values()), unseen)
-    return StepOutcome(move.step.group_id, move.step.action, status, why, results)
+    results = []
+    for one in sorted(move.after):
+        status, why = Status.DONE, ""
+        if one in wrong:
+            status, why = Status.FAILED, wrong[one]
+        elif one in unseen:
+            status, why = Status.NOT_CONFIRMED, unseen[one]
+        results.append(Result(one, status, why, found.get(one)))
+    step = StepOutcome(move.step.group_id, move.step.action, Status.DONE)
+    return with_results(step, results)
 
 
 def _outcome(

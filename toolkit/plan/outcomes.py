@@ -15,6 +15,7 @@ class Status(StrEnum):
     """Status of a step or of one of its changes."""
 
     DONE = "done"  # verified
+    NOT_CONFIRMED = "not confirmed"  # read back, but not yet seen in the application's commits
     REFUSED = "refused"  # rejected by a broker or a last check; nothing was changed
     FAILED = "failed"  # tried, but the read-back does not match the plan
     NOT_TRIED = "not tried"
@@ -71,8 +72,8 @@ class Outcome:
     def changed_anything(self) -> bool:
         """Whether a change was made, or may have been."""
         return any(
-            step.status in {Status.DONE, Status.FAILED}
-            or any(result.status is Status.DONE for result in step.results)
+            step.status in {Status.DONE, Status.NOT_CONFIRMED, Status.FAILED}
+            or any(r.status in {Status.DONE, Status.NOT_CONFIRMED} for r in step.results)
             for step in self.steps
         )
 

@@ -197,13 +197,12 @@ class Decision:
     def _outcome(self) -> ChangeOutcome:
         if self._applied is None:
             return ChangeOutcome(self.change, self.said, self.ending, self.wants_approval)
-        outcome, ties, interrupted = self._applied
         return ChangeOutcome(
             self.change,
             self.said,
-            outcome=outcome,
-            holds=tuple(ties),
-            notices=notices_of(interrupted),
+            outcome=self._applied.outcome,
+            holds=tuple(self._applied.ties),
+            notices=notices_of(self._applied.interrupted),
         )
 
     def __repr__(self) -> str:

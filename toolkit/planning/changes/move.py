@@ -8,7 +8,7 @@ streams group cannot be held: they are moved while the owners are evicted.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -126,6 +126,15 @@ def saved_move(plan: Plan) -> PlannedMove:
         return replace(_exact(exact, plan.request), topic_ids={**exact.topic_ids, **topics})
 
     return PlannedMove(plan, replan, target.at if isinstance(target, ToDatetime) else None)
+
+
+def move_again(plan: Plan, partitions: Collection[TopicPartition]) -> PlannedMove:
+    """Return a move of some partitions to the very offsets of a plan that was applied."""
+    steps = (
+        replace(step, changes=tuple(c for c in step.changes if c.partition in partitions))
+        for step in plan.steps
+    )
+    return saved_move(replace(plan, terms={}, steps=tuple(steps)))
 
 
 def _saved_target(plan: Plan) -> Target:

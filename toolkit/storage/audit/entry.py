@@ -15,7 +15,7 @@ class Event(StrEnum):
     """Kind of an entry."""
 
     INTENT = "intent"  # the run is about to change something
-    OUTCOME = "outcome"  # the result of the run
+    OUTCOME = "outcome"  # the result of the run; a later one of the same run replaces it
     FOUND = "found"  # the result of an interrupted run, determined later
 
 

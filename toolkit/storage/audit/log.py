@@ -118,7 +118,7 @@ def last_runs(
 
 def _has_touched(step: AuditStep) -> bool:
     statuses = {step.status, *(change.status for change in step.changes)}
-    return not statuses.isdisjoint({Status.DONE, Status.FAILED})
+    return not statuses.isdisjoint({Status.DONE, Status.NOT_CONFIRMED, Status.FAILED})
 
 
 def _lines(state: Path) -> Iterator[SealedLine]:

@@ -1,0 +1,212 @@
+"""A move whose new offset is overwritten by a consumer that commits a record late, on purpose."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from typing import Any, Self
+
+import pytest
+from applications import LOGGED, eventually
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as Place
+from deliveries.live_applications import Traffic
+from desks import Desk, once_at_rest
+from live_groups import create_topics
+
+from toolkit.model import Cluster, TopicPartition
+from toolkit.operate import watch_move
+from toolkit.operate.move import move
+from toolkit.operate.watch_move import MoveWatch
+from toolkit.plan import Action, Outcome, Result, Status
+from toolkit.plan.approvals import Approval
+from toolkit.planning.changes.move import MoveRequest, plan_move
+from toolkit.planning.changes.targets import ShiftBy, Target, ToLatest, ToOffset
+
+BACK, MOVED = 50, 1
+
+
+class LateCommitter:
+    """
+    A consumer that commits each record when it gets the next: it always has one in its hands.
+
+    It commits that over a move as it is told to.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, protocol: str, traffic: Traffic) -> None:
+        """Prepare to consume; the group is named like the topic."""
+        self.topic, self.group, self.traffic = topic, topic, traffic
+        self.in_hand: dict[int, int] = {}
+        self.read: list[tuple[int, int]] = []  # partition and offset
+        self.late_commits = 0  # how often it still commits late when it gets the moved partition
+        self.late_when_at: int | None = None  # or once the committed offset is this
+        self.overwritten_with: list[int] = []
+        kind = {"session.timeout.ms": 30000} if protocol == "classic" else {}
+        self.consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap_servers,
+                "group.id": self.group,
+                "group.protocol": protocol,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                **kind,
+                **LOGGED,
+            }
+        )
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> Self:
+        """Consume in a thread."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave."""
+        self._ends.set()
+        self._thread.join()
+        self.consumer.close()
+
+    def _run(self) -> None:
+        self.consumer.subscribe([self.topic], on_assign=self._assigned)
+        while not self._ends.is_set():
+            message = self.consumer.poll(0.05)
+            self._commit_while_held()
+            if message is None or message.error():
+                continue
+            self.read.append((message.partition(), message.offset()))
+            self.in_hand[message.partition()] = message.offset() + 1
+            with suppress(KafkaException):  # while the group rebalances
+                place = Place(self.topic, message.partition(), message.offset())
+                self.consumer.commit(offsets=[place], asynchronous=False)
+
+    def _assigned(self, _: Consumer, places: list[Place]) -> None:
+        if self.late_commits and MOVED in {place.partition for place in places}:
+            committed = self._committed()
+            if committed < self.in_hand.get(MOVED, 0) - 1:
+                self.late_commits -= 1
+                self._overwrite()
+
+    def _commit_while_held(self) -> None:
+        if self.late_when_at is not None and self._committed() == self.late_when_at:
+            self.late_when_at = None
+            self._overwrite()
+
+    def _committed(self) -> int:
+        (found,) = self.consumer.committed([Place(self.topic, MOVED)], timeout=60)
+        return int(found.offset)
+
+    def _overwrite(self) -> None:
+        """Commit what it had in its hands when it lost the partition."""
+        in_hand = self.in_hand[MOVED]
+        self.consumer.commit(offsets=[Place(self.topic, MOVED, in_hand)], asynchronous=False)
+        self.overwritten_with.append(in_hand)
+
+
+@pytest.fixture(params=["classic", "consumer"])
+def late(
+    bare_cluster: Cluster, unique_name: Callable[[str], str], request: Any
+) -> Iterator[LateCommitter]:
+    """Return a consumer of two partitions with steady traffic that has read more than `BACK`."""
+    topic = unique_name("late")
+    create_topics(bare_cluster.bootstrap_servers, {topic: 2})
+    with ExitStack() as ending:
+        address = bare_cluster.bootstrap_servers
+        traffic = ending.enter_context(Traffic(address, {topic: 2}, per_second=20))
+        one = LateCommitter(bare_cluster, topic, request.param, traffic)
+        ending.enter_context(one)
+        eventually(lambda: all((number, BACK + 10) in one.read for number in (0, 1)))
+        yield one
+
+
+def moved(desk: Desk, late: LateCommitter, to: Target) -> Outcome:
+    """Move a partition of the live group."""
+
+    def attempt() -> Outcome:
+        request = MoveRequest(to, late.group, (f"{late.topic}:{MOVED}",))
+        planned = plan_move(desk.facts(late.group, topics=(late.topic,)), request)
+        # A consumer that has a record in its hands has one that the end skips.
+        approval = Approval(planned.plan.fingerprint, "a test", ("skips-unread-records",))
+        return move(planned, desk.cluster, approval, state=desk.state).outcome
+
+    outcome: Outcome = once_at_rest(attempt)
+    return outcome
+
+
+def move_of(outcome: Outcome) -> Result:
+    """Return the only result of the move."""
+    (step,) = (one for one in outcome.steps if one.action is Action.MOVE)
+    (result,) = step.results
+    return result
+
+
+def told(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Return what became of each step, for a test that fails."""
+    return [(step.action, step.status, step.why) for step in outcome.steps]
+
+
+def logged(desk: Desk, outcome: Outcome) -> list[Status | None]:
+    """Return what the audit log says of the move, first to last."""
+    entries = [entry for entry in desk.log if entry.run.run_id == outcome.run_id]
+    return [step.status for entry in entries for step in entry.steps]
+
+
+def test_a_late_commit_after_the_release_is_moved_again(desk: Desk, late: LateCommitter) -> None:
+    """What it had in its hands overwrites the move; it is moved again and read from there."""
+    late.late_commits = 1
+    outcome = moved(desk, late, ShiftBy(-BACK))
+
+    assert 1 == len(late.overwritten_with)
+    assert outcome.is_done, told(outcome)
+    assert ["hold", "move", "release", "hold", "release"] == [s.action for s in outcome.steps]
+    target = move_of(outcome).found
+    assert target
+    assert 2 == late.read.count((MOVED, target.offset))
+    assert [None, Status.NOT_CONFIRMED, Status.FAILED] == logged(desk, outcome)
+
+
+def test_a_late_commit_while_it_is_held_is_moved_over(
+    desk: Desk, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A move that is overwritten before the release is made again before the release."""
+    look = MoveWatch.overwritten_while_held
+
+    def look_when_it_has(watch: MoveWatch) -> list[TopicPartition]:
+        eventually(lambda: late.overwritten_with)
+        return look(watch)
+
+    monkeypatch.setattr(MoveWatch, "overwritten_while_held", look_when_it_has)
+    late.late_when_at = 5
+    outcome = moved(desk, late, ToOffset(5))
+
+    assert 1 == len(late.overwritten_with)
+    assert outcome.is_done, told(outcome)
+    assert 2 == late.read.count((MOVED, 5))
+    assert Status.DONE is logged(desk, outcome)[-1]
+
+
+def test_who_always_commits_late_is_never_said_to_be_moved(desk: Desk, late: LateCommitter) -> None:
+    """After the second time it is left as it is, and said to be so."""
+    late.late_commits = 10
+    outcome = moved(desk, late, ShiftBy(-BACK))
+
+    assert 2 == len(late.overwritten_with)
+    result = move_of(outcome)
+    assert Status.FAILED is result.status
+    assert "by a client that continued from its old position" in result.why
+    assert outcome.changed_anything
+
+
+def test_what_nobody_commits_is_not_confirmed(
+    desk: Desk, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nothing is there to be read the application shows nothing."""
+    monkeypatch.setattr(watch_move, "WATCH_S", 2)
+    late.traffic.__exit__()
+    outcome = moved(desk, late, ToLatest())
+
+    result = move_of(outcome)
+    assert (Status.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
+    assert "within 2 s: it committed nothing" in result.why
+    assert [None, Status.NOT_CONFIRMED, Status.NOT_CONFIRMED] == logged(desk, outcome)

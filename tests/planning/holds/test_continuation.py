@@ -1,0 +1,107 @@
+"""What the commits since a move show: properties, and the cases that the rules are made of."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.planning.holds.continuation import (
+    FETCHED_AFTER_S,
+    MOST_PER_S,
+    Continuation,
+    MovedOffset,
+    Verdict,
+)
+
+BACK = MovedOffset(target=50, before=100, log_end=103)  # it may have three records in its hands
+CAUGHT_UP = MovedOffset(target=50, before=100, log_end=100)
+SKIP = MovedOffset(target=100, before=50, log_end=1000)
+FIRST = MovedOffset(target=50, before=None, log_end=1000)
+JUST_NOW, LATER = 0.1, FETCHED_AFTER_S
+
+
+def seen(moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NOW) -> Verdict:
+    """Return the verdict after these commits, all of a reader that has had it for so long."""
+    one = Continuation(moved)
+    for offset in offsets:
+        one.add(offset, assigned_s=had_s, released_s=5)
+    return one.verdict
+
+
+@pytest.mark.parametrize(
+    ("moved", "offsets", "had_s", "verdict"),
+    [
+        (BACK, (51,), JUST_NOW, Verdict.CONTINUES),  # only who reads from there is there now
+        (BACK, (50,), JUST_NOW, Verdict.CONTINUES),  # it commits where it begins
+        (BACK, (101,), JUST_NOW, Verdict.UNCLEAR),  # read up to there, or late
+        (BACK, (101, 52), JUST_NOW, Verdict.CONTINUES),  # it was late, and did not matter
+        (BACK, (101, 102, 103), JUST_NOW, Verdict.UNCLEAR),
+        (BACK, (101, 102, 103, 104), JUST_NOW, Verdict.OVERWRITTEN),  # 51, then 1, 1, 1
+        (BACK, (101, 140, 180, 220), JUST_NOW, Verdict.UNCLEAR),  # it reads that many at once
+        (BACK, (104,), JUST_NOW, Verdict.CONTINUES),  # that was not there to be held
+        (BACK, (101,), LATER, Verdict.CONTINUES),
+        (BACK, (101,), None, Verdict.OVERWRITTEN),  # nobody can have read from there
+        (BACK, (50,), None, Verdict.WAITING),
+        (BACK, (49,), LATER, Verdict.OVERWRITTEN),
+        (BACK, (None,), LATER, Verdict.OVERWRITTEN),  # deleted
+        (CAUGHT_UP, (100,), JUST_NOW, Verdict.CONTINUES),  # it had nothing in its hands
+        (SKIP, (51,), JUST_NOW, Verdict.OVERWRITTEN),
+        (SKIP, (101,), JUST_NOW, Verdict.CONTINUES),
+        (SKIP, (150,), None, Verdict.CONTINUES),  # what is skipped stays skipped
+        (FIRST, (60,), JUST_NOW, Verdict.UNCLEAR),
+        (FIRST, (1001,), JUST_NOW, Verdict.CONTINUES),
+        (FIRST, (60,), None, Verdict.OVERWRITTEN),
+    ],
+)
+def test_each_case(
+    moved: MovedOffset, offsets: tuple[int | None, ...], had_s: float | None, verdict: Verdict
+) -> None:
+    """Each rule, with the commits that it is about."""
+    assert verdict is seen(moved, *offsets, had_s=had_s)
+
+
+def test_a_commit_that_was_missed_may_have_been_late() -> None:
+    """Where not every commit is seen, what looks like the first is not known to be it."""
+    one = Continuation(BACK, every_commit=False)
+    one.add(104, assigned_s=JUST_NOW, released_s=5)
+    assert one.verdict is Verdict.UNCLEAR
+
+
+def test_what_nobody_reads_that_fast_was_not_read() -> None:
+    """A commit that is farther than any client reads is of one that began elsewhere."""
+    far = MovedOffset(target=0, before=10 * int(MOST_PER_S), log_end=None)
+    one = Continuation(far)
+    one.add(far.before, assigned_s=LATER, released_s=5)
+    assert one.verdict is Verdict.OVERWRITTEN
+
+
+@given(
+    st.integers(0, 100),
+    st.integers(1, 100),
+    st.integers(0, 20),
+    st.lists(st.integers(1, 30), min_size=1, max_size=8),
+)
+def test_a_late_commit_never_passes_for_a_continuation(
+    target: int, back: int, in_hands: int, steps: list[int]
+) -> None:
+    """Whoever continues from a late commit is never said to continue from the moved offset."""
+    before = target + back
+    late = before + in_hands + 1
+    one = Continuation(MovedOffset(target, before, log_end=late))
+    for step in [0, *steps]:
+        late += step
+        one.add(late, assigned_s=JUST_NOW, released_s=5)
+    assert one.verdict in {Verdict.UNCLEAR, Verdict.OVERWRITTEN}
+
+
+@given(st.integers(0, 100), st.integers(1, 100), st.integers(0, 100), st.integers(1, 300))
+def test_who_continues_is_never_said_to_be_overwritten(
+    target: int, back: int, waiting: int, at_once: int
+) -> None:
+    """A client that commits every so many records from the moved offset on is not moved again."""
+    before = target + back
+    one = Continuation(MovedOffset(target, before, log_end=before + waiting))
+    for number in range(1, 9):
+        one.add(target + number * at_once, assigned_s=JUST_NOW, released_s=5)
+    assert one.verdict in {Verdict.UNCLEAR, Verdict.CONTINUES}

@@ -1,0 +1,181 @@
+"""
+Watch a group after its moved partitions were released, until it continues from the new offsets.
+
+Every commit is read from the offsets topic, where that may be read; else the committed offsets are
+looked at again and again, which may miss some.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from toolkit.errors import BrokerRefused, ToolkitError
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
+from toolkit.model import Group, GroupState, GroupType, TopicPartition
+from toolkit.plan import Action, Result, Status, Step, StepOutcome
+from toolkit.planning.holds.continuation import Continuation, MovedOffset, Verdict
+
+WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
+LOOK_EVERY_S = 0.2
+NOT_SEEN = "moved; the application was not seen to continue from there"
+
+Committed = Mapping[TopicPartition, int]
+
+
+class MoveWatch:
+    """Watches the moved partitions of one group; begin it while they are still held."""
+
+    def __init__(
+        self, connection: Connection, group: Group, moved: Mapping[TopicPartition, MovedOffset]
+    ) -> None:
+        """Begin with the next commit."""
+        self.connection = connection
+        self.group = group
+        self.follower: CommitFollower | None = None
+        try:
+            self.follower = CommitFollower(connection, group.group_id)
+        except BrokerRefused:
+            self.seen = self._committed()
+        every = self.follower is not None
+        self.partitions = {place: Continuation(one, every) for place, one in moved.items()}
+        self.since: dict[TopicPartition, float] = {}  # when a reader was seen to have it
+        self.is_at_rest = False
+
+    def overwritten_while_held(self) -> list[TopicPartition]:
+        """Return the partitions that have another committed offset than they were moved to."""
+        found = self._committed()
+        late = [p for p, one in self.partitions.items() if found.get(p) != one.moved.target]
+        for place in late:
+            self.partitions[place].add(found.get(place), assigned_s=None, released_s=0)
+        return late
+
+    def run(self, stopped: Callable[[], str]) -> str:
+        """
+        Judge what is committed, until all is clear or the time is over; return why it ended.
+
+        `stopped` (Ctrl-C) ends it early. What cannot be read is what is not confirmed.
+        """
+        released = time.monotonic()
+        while time.monotonic() < released + WATCH_S:
+            if why := stopped():
+                return f"until it was {why}"
+            try:
+                self._look(released)
+            except ToolkitError as exc:
+                return f"as far as could be read: {exc.problem}"
+            if self._is_clear():
+                return ""
+            time.sleep(LOOK_EVERY_S)
+        return f"within {WATCH_S:g} s"
+
+    def _look(self, released: float) -> None:
+        """
+        Judge the commits since the last look.
+
+        In this order: what was committed before the group was described was committed before
+        anybody had what nobody has in the description.
+        """
+        began = time.monotonic()
+        end = self.follower.end() if self.follower else 0
+        changed = [] if self.follower else list(self._changed())
+        assigned = self._assigned()
+        for place, offset in self.follower.read_to(end) if self.follower else changed:
+            if place not in self.partitions:
+                continue
+            had_s = began - self.since[place] if place in self.since else None
+            if had_s is None and place in assigned:
+                had_s = 0  # it got it since the last look, before or after this commit
+            self.partitions[place].add(
+                offset, assigned_s=had_s, released_s=time.monotonic() - released
+            )
+        for place in assigned:
+            self.since.setdefault(place, time.monotonic())
+
+    def _changed(self) -> Iterator[NewCommit]:
+        before, self.seen = self.seen, self._committed()
+        for place in self.partitions:
+            if before.get(place) != self.seen.get(place):
+                yield NewCommit(place, self.seen.get(place))
+
+    def _committed(self) -> Committed:
+        commits, problems = read_commits(self.connection, [self.group.group_id])
+        if problems:
+            raise BrokerRefused(problems[0].why)
+        return {TopicPartition(one.topic, one.partition): one.offset for one in commits}
+
+    def _assigned(self) -> frozenset[TopicPartition]:
+        """Return what readers have now."""
+        found = describe_groups(self.connection, [self.group], topics=frozenset)
+        groups = [one for one in found if isinstance(one, Group)]
+        self.is_at_rest = any(one.state is GroupState.STABLE for one in groups)
+        return frozenset(p for g in groups for member in g.readers for p in member.assignment)
+
+    def _is_clear(self) -> bool:
+        """Whether all is known, and what was overwritten can be held again."""
+        verdicts = {one.verdict for one in self.partitions.values()}
+        return verdicts <= {Verdict.CONTINUES} or (
+            verdicts <= {Verdict.CONTINUES, Verdict.OVERWRITTEN}
+            and self.is_at_rest
+            and self.since.keys() >= self.partitions.keys()
+        )
+
+
+def not_seen_yet(steps: Sequence[Step], outcomes: Iterable[StepOutcome]) -> tuple[StepOutcome, ...]:
+    """Return the outcomes of a move that was read back while the partitions are held."""
+    return tuple(
+        with_results(outcome, [_not_seen(one) for one in outcome.results])
+        if step.action is Action.MOVE and step.type is not GroupType.STREAMS
+        else outcome
+        for step, outcome in zip(steps, outcomes, strict=True)
+    )
+
+
+def _not_seen(one: Result) -> Result:
+    if one.status is not Status.DONE:
+        return one
+    return replace(one, status=Status.NOT_CONFIRMED, why=NOT_SEEN)
+
+
+def judged(result: Result, seen: Continuation, ended: str) -> Result:
+    """Return the result of one moved partition, with what was seen of it."""
+    target, last = seen.moved.target, seen.offsets[-1] if seen.offsets else None
+    match seen.verdict:
+        case Verdict.CONTINUES:
+            return replace(result, status=Status.DONE, why="")
+        case Verdict.OVERWRITTEN:
+            found = "deleted" if last is None else f"overwritten with {last}"
+            why = (
+                f"moved to {target}, then {found} by a client that continued from its old position "
+                f"{seen.moved.before}"
+            )
+            return replace(result, status=Status.FAILED, why=why)
+        case Verdict.UNCLEAR:
+            why = (
+                f"moved to {target}; the first commit after that was {seen.offsets[0]}: the "
+                "application read up to there, or a late commit has overwritten the move"
+            )
+        case Verdict.WAITING:
+            why = f"{NOT_SEEN} {ended}: it committed nothing"
+    return replace(result, status=Status.NOT_CONFIRMED, why=why)
+
+
+def with_results(step: StepOutcome, results: Collection[Result]) -> StepOutcome:
+    """Return an outcome with other results: the worst of them is that of the step."""
+    if not results:
+        return step
+    worst = min(results, key=lambda one: _WORST_FIRST.index(one.status))
+    return replace(step, status=worst.status, why=worst.why, results=tuple(results))
+
+
+_WORST_FIRST = (
+    Status.FAILED,
+    Status.REFUSED,
+    Status.NOT_TRIED,
+    Status.NOT_CONFIRMED,
+    Status.DONE,
+)

@@ -1,0 +1,121 @@
+"""
+Judge from a group's commits whether it continues from the offset that a partition was moved to.
+
+A consumer that had a record in its hands when it lost the partition may commit it later, over the
+moved offset. Who gets the partition next then continues from there. Commits are all that can be
+seen from outside, so the question is which of them only a consumer can make that fetched the moved
+offset. Where none is seen the answer is that it is not confirmed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import pairwise
+
+# No client reads faster: a commit beyond that did not start at the new offset.
+MOST_PER_S = 200_000.0
+# A consumer fetches its offset as soon as it has the partition. Whoever commits later than this,
+# with the moved offset in place until then, has fetched that.
+FETCHED_AFTER_S = 3.0
+COMMITS_TO_COMPARE = 3  # further commits that show how far apart those of the application are
+FARTHER = 2  # a first commit so many times as far away was not read up to
+
+
+class Verdict(StrEnum):
+    """What the commits since a move show of one partition."""
+
+    WAITING = "waiting"  # nothing was committed
+    UNCLEAR = "unclear"  # the first commit fits a late one as well
+    CONTINUES = "continues"  # from the moved offset
+    OVERWRITTEN = "overwritten"  # it continues from another offset
+
+
+@dataclass(frozen=True, slots=True)
+class MovedOffset:
+    """
+    Where a partition was moved to.
+
+    `before` is what was committed when it was held, `log_end` the log end after that; None where
+    it is not known.
+    """
+
+    target: int
+    before: int | None
+    log_end: int | None
+
+    @property
+    def could_be_late(self) -> bool:
+        """Whether a consumer may have had records in its hands that it had not committed."""
+        return None in {self.before, self.log_end} or (self.before or 0) < (self.log_end or 0)
+
+
+@dataclass
+class Continuation:
+    """
+    The commits of one partition since it was moved, and what they show.
+
+    `every_commit` says that none is left out: the first one is really the first.
+    """
+
+    moved: MovedOffset
+    every_commit: bool = True
+    verdict: Verdict = Verdict.WAITING
+    offsets: list[int] = field(default_factory=list)
+
+    def add(self, offset: int | None, *, assigned_s: float | None, released_s: float) -> None:
+        """
+        Judge one more commit; None is one that was deleted.
+
+        `assigned_s` is how long a reader had had the partition at least, None if none had it;
+        `released_s` how long it had not been held.
+        """
+        if self.verdict in {Verdict.CONTINUES, Verdict.OVERWRITTEN}:
+            return
+        if offset is not None:
+            self.offsets.append(offset)
+        self.verdict = self._judge(offset, assigned_s, released_s)
+
+    def _judge(self, offset: int | None, assigned_s: float | None, released_s: float) -> Verdict:
+        target, before = self.moved.target, self.moved.before
+        if offset is None or is_written_over(target, before, offset, released_s):
+            return Verdict.OVERWRITTEN
+        if offset == target:
+            return self.verdict if assigned_s is None else Verdict.CONTINUES
+        # What is skipped stays skipped, also if a late commit has put the offset beyond it.
+        if before is not None and before <= target:
+            return Verdict.CONTINUES
+        if assigned_s is None:
+            return Verdict.OVERWRITTEN
+        if before is not None and offset < before:
+            return Verdict.CONTINUES
+        is_first = self.verdict is Verdict.WAITING
+        return self._of_the_first(offset, assigned_s) if is_first else self._of_the_distances()
+
+    def _of_the_first(self, offset: int, assigned_s: float) -> Verdict:
+        """Judge the first commit, at or beyond the offset from before."""
+        log_end = self.moved.log_end
+        is_newer = self.every_commit and log_end is not None and offset > log_end
+        if is_newer or not self.moved.could_be_late or assigned_s >= FETCHED_AFTER_S:
+            return Verdict.CONTINUES
+        return Verdict.UNCLEAR
+
+    def _of_the_distances(self) -> Verdict:
+        """Compare how far the first commit is from the moved offset with those after it."""
+        distances = [later - earlier for earlier, later in pairwise(self.offsets)]
+        if len(distances) < COMMITS_TO_COMPARE or min(distances) < 0:
+            return self.verdict
+        first = self.offsets[0] - self.moved.target
+        return Verdict.OVERWRITTEN if first > FARTHER * max(distances) else self.verdict
+
+
+def is_written_over(target: int, before: int | None, found: int | None, elapsed_s: float) -> bool:
+    """
+    Return whether a commit shows that its client did not start at the new offset.
+
+    True if it is lower, or at or beyond the old position and too far to have been read since.
+    """
+    if found is None or found < target:
+        return True
+    was = target if before is None else before
+    return found >= was > target and found - target > MOST_PER_S * elapsed_s

@@ -337,13 +337,13 @@ def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn])
 
 
 def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
-    """A move that nobody has committed for since is done, and it says that this was not seen."""
+    """A move that nobody has committed for since is not confirmed."""
     one = stand_in(after=-1)
     with Connection(one.cluster) as connection:
         outcome = move_unheld(connection, step_to(one, 50), stopped=lambda: "", watch_s=1)
 
-    assert Status.DONE is outcome.status
-    assert f"no commit on {one.topic}:0 within 1 s" in outcome.why
+    assert Status.NOT_CONFIRMED is outcome.status
+    assert "within 1 s: it committed nothing" in outcome.why
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from toolkit.plan import Finding, Plan, StepOutcome
 
 PARTLY, BLOCKED, FAILED = 4, 3, 1
+# What is done after each step of a live move.
+AFTER = {
+    "hold": "paused; moving the offsets",
+    "move": "moved; resuming",
+    "release": "resumed; waiting until the application commits from the new offsets",
+}
 
 
 def change(planned: CommandPlan, asked: CommandTarget, consent: ApprovalOptions) -> None:
@@ -72,10 +78,11 @@ def apply_decided(decision: Decision, asked: CommandTarget, *, tied: bool = Fals
     total = len(decision.plan.steps)
     done = 0
 
-    def on_step(_outcome: StepOutcome) -> None:
+    def on_step(outcome: StepOutcome) -> None:
         nonlocal done
         done += 1
-        progress.show(f"groups {done} of {total}")
+        is_move = decision.plan.intent == "move"
+        progress.show(AFTER[outcome.action] if is_move else f"groups {done} of {total}")
 
     progress.show("looking again")
     try:

@@ -18,7 +18,7 @@ from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Result, Status, Step, StepOutcome
-from toolkit.planning.holds.continuation import Continuation, MovedOffset, Verdict
+from toolkit.planning.holds.continuation import Continuation, MovedOffset, MoveEvidence
 
 WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
 LOOK_EVERY_S = 0.2
@@ -117,9 +117,9 @@ class MoveWatch:
 
     def _is_clear(self) -> bool:
         """Whether all is known, and what was overwritten can be held again."""
-        verdicts = {one.verdict for one in self.partitions.values()}
-        return verdicts <= {Verdict.CONTINUES} or (
-            verdicts <= {Verdict.CONTINUES, Verdict.OVERWRITTEN}
+        found = {one.evidence for one in self.partitions.values()}
+        return found <= {MoveEvidence.CONTINUES} or (
+            found <= {MoveEvidence.CONTINUES, MoveEvidence.OVERWRITTEN}
             and self.is_at_rest
             and self.since.keys() >= self.partitions.keys()
         )
@@ -144,22 +144,22 @@ def _not_seen(one: Result) -> Result:
 def judged(result: Result, seen: Continuation, ended: str) -> Result:
     """Return the result of one moved partition, with what was seen of it."""
     target, last = seen.moved.target, seen.offsets[-1] if seen.offsets else None
-    match seen.verdict:
-        case Verdict.CONTINUES:
+    match seen.evidence:
+        case MoveEvidence.CONTINUES:
             return replace(result, status=Status.DONE, why="")
-        case Verdict.OVERWRITTEN:
+        case MoveEvidence.OVERWRITTEN:
             found = "deleted" if last is None else f"overwritten with {last}"
             why = (
                 f"moved to {target}, then {found} by a client that continued from its old position "
                 f"{seen.moved.before}"
             )
             return replace(result, status=Status.FAILED, why=why)
-        case Verdict.UNCLEAR:
+        case MoveEvidence.UNCLEAR:
             why = (
                 f"moved to {target}; the first commit after that was {seen.offsets[0]}: the "
                 "application read up to there, or a late commit has overwritten the move"
             )
-        case Verdict.WAITING:
+        case MoveEvidence.WAITING:
             why = f"{NOT_SEEN} {ended}: it committed nothing"
     return replace(result, status=Status.NOT_CONFIRMED, why=why)
 

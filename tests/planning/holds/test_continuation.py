@@ -11,7 +11,7 @@ from toolkit.planning.holds.continuation import (
     MOST_PER_S,
     Continuation,
     MovedOffset,
-    Verdict,
+    MoveEvidence,
 )
 
 BACK = MovedOffset(target=50, before=100, log_end=103)  # it may have three records in its hands
@@ -21,51 +21,51 @@ FIRST = MovedOffset(target=50, before=None, log_end=1000)
 JUST_NOW, LATER = 0.1, FETCHED_AFTER_S
 
 
-def seen(moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NOW) -> Verdict:
-    """Return the verdict after these commits, all of a reader that has had it for so long."""
+def seen(moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NOW) -> MoveEvidence:
+    """Return the evidence after these commits, all of a reader that has had it for so long."""
     one = Continuation(moved)
     for offset in offsets:
         one.add(offset, assigned_s=had_s, released_s=5)
-    return one.verdict
+    return one.evidence
 
 
 @pytest.mark.parametrize(
-    ("moved", "offsets", "had_s", "verdict"),
+    ("moved", "offsets", "had_s", "evidence"),
     [
-        (BACK, (51,), JUST_NOW, Verdict.CONTINUES),  # only who reads from there is there now
-        (BACK, (50,), JUST_NOW, Verdict.CONTINUES),  # it commits where it begins
-        (BACK, (101,), JUST_NOW, Verdict.UNCLEAR),  # read up to there, or late
-        (BACK, (101, 52), JUST_NOW, Verdict.CONTINUES),  # it was late, and did not matter
-        (BACK, (101, 102, 103), JUST_NOW, Verdict.UNCLEAR),
-        (BACK, (101, 102, 103, 104), JUST_NOW, Verdict.OVERWRITTEN),  # 51, then 1, 1, 1
-        (BACK, (101, 140, 180, 220), JUST_NOW, Verdict.UNCLEAR),  # it reads that many at once
-        (BACK, (104,), JUST_NOW, Verdict.CONTINUES),  # that was not there to be held
-        (BACK, (101,), LATER, Verdict.CONTINUES),
-        (BACK, (101,), None, Verdict.OVERWRITTEN),  # nobody can have read from there
-        (BACK, (50,), None, Verdict.WAITING),
-        (BACK, (49,), LATER, Verdict.OVERWRITTEN),
-        (BACK, (None,), LATER, Verdict.OVERWRITTEN),  # deleted
-        (CAUGHT_UP, (100,), JUST_NOW, Verdict.CONTINUES),  # it had nothing in its hands
-        (SKIP, (51,), JUST_NOW, Verdict.OVERWRITTEN),
-        (SKIP, (101,), JUST_NOW, Verdict.CONTINUES),
-        (SKIP, (150,), None, Verdict.CONTINUES),  # what is skipped stays skipped
-        (FIRST, (60,), JUST_NOW, Verdict.UNCLEAR),
-        (FIRST, (1001,), JUST_NOW, Verdict.CONTINUES),
-        (FIRST, (60,), None, Verdict.OVERWRITTEN),
+        (BACK, (51,), JUST_NOW, MoveEvidence.CONTINUES),  # only who reads from there is there now
+        (BACK, (50,), JUST_NOW, MoveEvidence.CONTINUES),  # it commits where it begins
+        (BACK, (101,), JUST_NOW, MoveEvidence.UNCLEAR),  # read up to there, or late
+        (BACK, (101, 52), JUST_NOW, MoveEvidence.CONTINUES),  # it was late, and did not matter
+        (BACK, (101, 102, 103), JUST_NOW, MoveEvidence.UNCLEAR),
+        (BACK, (101, 102, 103, 104), JUST_NOW, MoveEvidence.OVERWRITTEN),  # 51, then 1, 1, 1
+        (BACK, (101, 140, 180, 220), JUST_NOW, MoveEvidence.UNCLEAR),  # it reads that many at once
+        (BACK, (104,), JUST_NOW, MoveEvidence.CONTINUES),  # that was not there to be held
+        (BACK, (101,), LATER, MoveEvidence.CONTINUES),
+        (BACK, (101,), None, MoveEvidence.OVERWRITTEN),  # nobody can have read from there
+        (BACK, (50,), None, MoveEvidence.WAITING),
+        (BACK, (49,), LATER, MoveEvidence.OVERWRITTEN),
+        (BACK, (None,), LATER, MoveEvidence.OVERWRITTEN),  # deleted
+        (CAUGHT_UP, (100,), JUST_NOW, MoveEvidence.CONTINUES),  # it had nothing in its hands
+        (SKIP, (51,), JUST_NOW, MoveEvidence.OVERWRITTEN),
+        (SKIP, (101,), JUST_NOW, MoveEvidence.CONTINUES),
+        (SKIP, (150,), None, MoveEvidence.CONTINUES),  # what is skipped stays skipped
+        (FIRST, (60,), JUST_NOW, MoveEvidence.UNCLEAR),
+        (FIRST, (1001,), JUST_NOW, MoveEvidence.CONTINUES),
+        (FIRST, (60,), None, MoveEvidence.OVERWRITTEN),
     ],
 )
 def test_each_case(
-    moved: MovedOffset, offsets: tuple[int | None, ...], had_s: float | None, verdict: Verdict
+    moved: MovedOffset, offsets: tuple[int | None, ...], had_s: float | None, evidence: MoveEvidence
 ) -> None:
     """Each rule, with the commits that it is about."""
-    assert verdict is seen(moved, *offsets, had_s=had_s)
+    assert evidence is seen(moved, *offsets, had_s=had_s)
 
 
 def test_a_commit_that_was_missed_may_have_been_late() -> None:
     """Where not every commit is seen, what looks like the first is not known to be it."""
     one = Continuation(BACK, every_commit=False)
     one.add(104, assigned_s=JUST_NOW, released_s=5)
-    assert one.verdict is Verdict.UNCLEAR
+    assert one.evidence is MoveEvidence.UNCLEAR
 
 
 def test_what_nobody_reads_that_fast_was_not_read() -> None:
@@ -73,7 +73,7 @@ def test_what_nobody_reads_that_fast_was_not_read() -> None:
     far = MovedOffset(target=0, before=10 * int(MOST_PER_S), log_end=None)
     one = Continuation(far)
     one.add(far.before, assigned_s=LATER, released_s=5)
-    assert one.verdict is Verdict.OVERWRITTEN
+    assert one.evidence is MoveEvidence.OVERWRITTEN
 
 
 @given(
@@ -92,7 +92,7 @@ def test_a_late_commit_never_passes_for_a_continuation(
     for step in [0, *steps]:
         late += step
         one.add(late, assigned_s=JUST_NOW, released_s=5)
-    assert one.verdict in {Verdict.UNCLEAR, Verdict.OVERWRITTEN}
+    assert one.evidence in {MoveEvidence.UNCLEAR, MoveEvidence.OVERWRITTEN}
 
 
 @given(st.integers(0, 100), st.integers(1, 100), st.integers(0, 100), st.integers(1, 300))
@@ -104,4 +104,4 @@ def test_who_continues_is_never_said_to_be_overwritten(
     one = Continuation(MovedOffset(target, before, log_end=before + waiting))
     for number in range(1, 9):
         one.add(target + number * at_once, assigned_s=JUST_NOW, released_s=5)
-    assert one.verdict in {Verdict.UNCLEAR, Verdict.CONTINUES}
+    assert one.evidence in {MoveEvidence.UNCLEAR, MoveEvidence.CONTINUES}

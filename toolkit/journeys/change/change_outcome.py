@@ -133,7 +133,7 @@ class ChangeOutcome:
                 said += f" Fingerprint: {plan.fingerprint}"
             return Conclusion(said, self.ending, counts)
         became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
-        done = became.pop(Status.DONE, 0)
+        done = became.pop(Status.DONE, 0) + became.pop(Status.NOT_CONFIRMED, 0)
         counts |= {"changed": done, "refused": sum(became.values())}
         undo = self.run_id if self.changed_anything else None
         said = f"{asked}. {self.outcome.in_words}, read back from the cluster; run {self.run_id}"

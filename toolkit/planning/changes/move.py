@@ -38,9 +38,16 @@ BACKGROUND = HoldFacts()
 UNHELD = (
     "partitions of a Streams group cannot be paused (KIP-1071). Their owners are evicted, "
     "rejoin, and wait for the new offsets; on all their partitions, uncommitted records are "
-    "redelivered. Their next commits are monitored for about half a minute. Under load this may "
+    "redelivered. Their next commits are watched for up to 35 s. Under load this may "
     "end a stream thread: with the default exception handler its instance then stops, with "
     "REPLACE_THREAD it continues"
+)
+
+WATCHED = (
+    "after the partitions are resumed, the group's commits are watched for up to 35 s: a partition "
+    "is done once the application commits from its new offset. If a late commit of a record that "
+    "was read before the pause overwrites the new offset, the partition is paused and moved once "
+    "more"
 )
 
 Replan = Callable[[Snapshot], Plan]
@@ -179,9 +186,10 @@ def _of_the_hold(
     if not is_holdable(snapshot, request.group):
         return (note("move-unheld", UNHELD, request.group),)
     terms = HoldTerms(request.prefer, for_move=True)
-    return plan_pause(
+    pause = plan_pause(
         snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside
-    ).findings
+    )
+    return (*pause.findings, note("watched", WATCHED, request.group))
 
 
 def assume_held(snapshot: Snapshot, group_id: str) -> Snapshot:

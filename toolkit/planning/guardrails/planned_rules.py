@@ -72,6 +72,7 @@ NOTES = {
     "other-groups": "The file has rows for groups that were not asked for.",
     "other-partitions": "The file has rows for partitions that were not asked for.",
     "repeats": "How many records the group reads again.",
+    "watched": "After a move, the commits of the group are watched.",
     "slow-group": "The members send heartbeats rarely, so they notice a change late.",
     "source-live": "The group that is copied has members, which continue to commit.",
     "stops": "Which partitions stop, and for how long.",

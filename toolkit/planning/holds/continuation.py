@@ -22,7 +22,7 @@ COMMITS_TO_COMPARE = 3  # further commits that show how far apart those of the a
 FARTHER = 2  # a first commit so many times as far away was not read up to
 
 
-class Verdict(StrEnum):
+class MoveEvidence(StrEnum):
     """What the commits since a move show of one partition."""
 
     WAITING = "waiting"  # nothing was committed
@@ -60,7 +60,7 @@ class Continuation:
 
     moved: MovedOffset
     every_commit: bool = True
-    verdict: Verdict = Verdict.WAITING
+    evidence: MoveEvidence = MoveEvidence.WAITING
     offsets: list[int] = field(default_factory=list)
 
     def add(self, offset: int | None, *, assigned_s: float | None, released_s: float) -> None:
@@ -70,43 +70,45 @@ class Continuation:
         `assigned_s` is how long a reader had had the partition at least, None if none had it;
         `released_s` how long it had not been held.
         """
-        if self.verdict in {Verdict.CONTINUES, Verdict.OVERWRITTEN}:
+        if self.evidence in {MoveEvidence.CONTINUES, MoveEvidence.OVERWRITTEN}:
             return
         if offset is not None:
             self.offsets.append(offset)
-        self.verdict = self._judge(offset, assigned_s, released_s)
+        self.evidence = self._judge(offset, assigned_s, released_s)
 
-    def _judge(self, offset: int | None, assigned_s: float | None, released_s: float) -> Verdict:
+    def _judge(
+        self, offset: int | None, assigned_s: float | None, released_s: float
+    ) -> MoveEvidence:
         target, before = self.moved.target, self.moved.before
         if offset is None or is_written_over(target, before, offset, released_s):
-            return Verdict.OVERWRITTEN
+            return MoveEvidence.OVERWRITTEN
         if offset == target:
-            return self.verdict if assigned_s is None else Verdict.CONTINUES
+            return self.evidence if assigned_s is None else MoveEvidence.CONTINUES
         # What is skipped stays skipped, also if a late commit has put the offset beyond it.
         if before is not None and before <= target:
-            return Verdict.CONTINUES
+            return MoveEvidence.CONTINUES
         if assigned_s is None:
-            return Verdict.OVERWRITTEN
+            return MoveEvidence.OVERWRITTEN
         if before is not None and offset < before:
-            return Verdict.CONTINUES
-        is_first = self.verdict is Verdict.WAITING
+            return MoveEvidence.CONTINUES
+        is_first = self.evidence is MoveEvidence.WAITING
         return self._of_the_first(offset, assigned_s) if is_first else self._of_the_distances()
 
-    def _of_the_first(self, offset: int, assigned_s: float) -> Verdict:
+    def _of_the_first(self, offset: int, assigned_s: float) -> MoveEvidence:
         """Judge the first commit, at or beyond the offset from before."""
         log_end = self.moved.log_end
         is_newer = self.every_commit and log_end is not None and offset > log_end
         if is_newer or not self.moved.could_be_late or assigned_s >= FETCHED_AFTER_S:
-            return Verdict.CONTINUES
-        return Verdict.UNCLEAR
+            return MoveEvidence.CONTINUES
+        return MoveEvidence.UNCLEAR
 
-    def _of_the_distances(self) -> Verdict:
+    def _of_the_distances(self) -> MoveEvidence:
         """Compare how far the first commit is from the moved offset with those after it."""
         distances = [later - earlier for earlier, later in pairwise(self.offsets)]
         if len(distances) < COMMITS_TO_COMPARE or min(distances) < 0:
-            return self.verdict
+            return self.evidence
         first = self.offsets[0] - self.moved.target
-        return Verdict.OVERWRITTEN if first > FARTHER * max(distances) else self.verdict
+        return MoveEvidence.OVERWRITTEN if first > FARTHER * max(distances) else self.evidence
 
 
 def is_written_over(target: int, before: int | None, found: int | None, elapsed_s: float) -> bool:

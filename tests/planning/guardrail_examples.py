@@ -302,9 +302,10 @@ EXAMPLES = {
     ),
     "no-committed-offset": Example(
         hold(held.group(), replace(held.facts(held.group()), commits=()), prefer=Prefer.QUIET),
-        "no committed offset for orders:0-1: an evicted member starts according to "
-        "auto.offset.reset",
-        hold(held.group(), replace(held.facts(held.group()), commits=())),
+        "no committed offset for orders:0-1: the next owner starts according to "
+        "auto.offset.reset; with `latest` it skips what is produced meanwhile. Set commit-missing "
+        "to commit a position first",
+        hold(held.group(), held.without_commits(held.facts(held.group()), 3), prefer=Prefer.QUIET),
         ("g", None, None),
     ),
     "hold-too-long": Example(

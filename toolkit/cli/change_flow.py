@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 PARTLY, BLOCKED, FAILED = 4, 3, 1
 # What is done after each step of a live move.
 AFTER = {
+    "first-commit": "committed; pausing",
     "hold": "paused; moving the offsets",
     "move": "moved; resuming",
     "release": "resumed; waiting until the application commits from the new offsets",

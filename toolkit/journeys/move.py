@@ -12,6 +12,7 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
 from toolkit.operate.background import read_background
+from toolkit.planning.changes.first_commits import check_position
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import Target
@@ -27,17 +28,22 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     topics: Sequence[str] = (),
     new_topics: bool = False,
     prefer: str = "",
+    commit_missing: str = "",
 ) -> PlannedChange:
     """
     Plan to move offsets of one live group while its partitions are held.
 
     A group without members gets an ordinary reset. `prefer` is how partitions are captured:
-    lossless, quiet or fast. Raises UsageError, NotFound and ClusterUnreachable.
+    lossless, quiet or fast. `commit_missing` (earliest, latest or an offset) is committed first for
+    other partitions that stop and have no committed offset. Raises UsageError, NotFound and
+    ClusterUnreachable.
     """
     (name, *more) = [group] if isinstance(group, str) else [*group] or [""]
     if more or not name:
         raise UsageError("a live move needs exactly one group", hint="name one group")
-    terms = HoldTerms.read(prefer)
+    terms = HoldTerms.read(prefer, commit_missing=commit_missing)
+    if commit_missing:
+        check_position(commit_missing)
     parse_topics(topics)  # before anything is read
     where = resolve_target(access, to)
     request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
@@ -47,5 +53,5 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     if any(found.group_id == name and not found.is_live for found in facts.groups):
         plan = plan_reset(facts, where, groups=[name], topics=topics, new_topics=new_topics)
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)
-    live = plan_move(facts, replace(request, beside=beside))
+    live = plan_move(facts, replace(request, beside=beside, commit_missing=commit_missing))
     return PlannedChange(access=access, plan=live.plan, facts=facts, live=live, call=call)

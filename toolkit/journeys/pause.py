@@ -13,37 +13,44 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.operate.background import read_background
 from toolkit.operate.orphaned_holds import still_withheld
 from toolkit.plan import Intent, Plan
+from toolkit.planning.changes.first_commits import check_position
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.scope import parse_topics
 from toolkit.report.run_command import NotebookCall
 
 
-def pause(
+def pause(  # noqa: PLR0913 - one of them is the cluster
     access: ClusterAccess,
     group: str,
     topics: Sequence[str] | None,
     *,
     pause_for: str = "",
     prefer: str = "",
+    commit_missing: str = "",
 ) -> PlannedChange:
     """
     Plan to keep partitions of a live group from its members until they are resumed.
 
     `topics` are scopes (`TOPIC` or `TOPIC:0,1`); None means that nothing is chosen yet, and plans
     nothing. `pause_for` is how long at most, such as "30m"; `prefer` is how partitions are
-    captured: lossless, quiet or fast. A hold whose keeper died is continued while the broker still
-    withholds its partitions. Raises UsageError and ClusterUnreachable.
+    captured: lossless, quiet or fast. `commit_missing` (earliest, latest or an offset) is committed
+    first where there is no committed offset, which blocks otherwise. A hold whose keeper died is
+    continued while the broker still withholds its partitions. Raises UsageError and
+    ClusterUnreachable.
     """
     if not group:
         raise UsageError("no group is named", hint="name one live group")
-    terms = HoldTerms.read(prefer, pause_for)
+    terms = HoldTerms.read(prefer, pause_for, commit_missing)
+    if commit_missing:
+        check_position(commit_missing)
     parse_topics(topics or ())  # before anything is read
     asked = {
         "group": group,
         "topics": topics or (),
         "prefer": prefer,
         "pause_for": pause_for or None,
+        "commit_missing": commit_missing,
     }
     call = NotebookCall("40_pause_partitions", asked)
     if topics is None:

@@ -32,7 +32,7 @@ from toolkit.model import (
 )
 from toolkit.model.times import parse_duration
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
-from toolkit.operate.steps import OnStep, not_tried
+from toolkit.operate.steps import OnStep, carry_out, not_tried
 from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.selection.scope import scopes_of
@@ -47,6 +47,7 @@ from toolkit.storage.hold_files import (
 )
 
 HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
+HELD_OR_RELEASED = frozenset({Action.HOLD, Action.RELEASE})
 SEEN_WITHIN_S = 15.0  # a classic group shows holds only when it is Stable again
 RELEASE_S = 15.0  # a keeper releases after at most one rebalance
 LOOK_EVERY_S = 0.1
@@ -88,7 +89,17 @@ class Holds:
             if ended := self.stopped():
                 outcomes.append(not_tried(step, ended))
                 continue
-            outcomes.append(self.take(step))
+            if step.action in HELD_OR_RELEASED:
+                if any(one.status is not Status.DONE for one in outcomes):
+                    outcomes.append(not_tried(step, "skipped, because a step before was not done"))
+                    continue
+                outcomes.append(self.take(step))
+            else:
+                only = replace(self.case, plan=replace(self.case.plan, steps=(step,)))
+                done, _ = carry_out(
+                    only, self.cluster, stopped=self.stopped, on_step=lambda _: None
+                )
+                outcomes += done
             on_step(outcomes[-1])
         return tuple(outcomes), self.stopped()
 

@@ -192,7 +192,8 @@ class _Mover:
     def plan_pause(self, planned: PlannedMove) -> Plan | None:
         """Return a plan that holds the partitions to move; None if they cannot be held."""
         prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
-        terms = HoldTerms(pause_for=LONGEST, prefer=prefer, for_move=True)
+        missing = self.plan.terms.get("commit_missing", "")
+        terms = HoldTerms(prefer, LONGEST, for_move=True, commit_missing=missing)
         facts = self.facts(planned)
         if not is_holdable(facts, self.group_id):
             return None

@@ -136,7 +136,7 @@ class _StepExecutor:
                 case Action.COMMIT:
                     positions = {c.partition: c.after for c in changes if c.after}
                     return self.writer.commit(step.group_id, positions)
-                case Action.MOVE:
+                case Action.MOVE | Action.FIRST_COMMIT:
                     positions = {c.partition: c.after for c in changes if c.after}
                     return self.writer.move(step.group_id, positions)
                 case Action.DELETE_OFFSETS:

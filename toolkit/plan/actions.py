@@ -34,10 +34,11 @@ class Action(StrEnum):
     HOLD = "hold"  # offsetbook members hold partitions of a live group (KIP-1249)
     RELEASE = "release"  # release held partitions
     MOVE = "move"  # commit in a transaction, while the partitions are held
+    FIRST_COMMIT = "first-commit"  # commit in a transaction where a live group has no offset
     REJOIN = "rejoin"  # join and leave: resets a classic group's retention timer
 
 
-ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE})
+ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE, Action.FIRST_COMMIT})
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,25 +220,36 @@ def test_a_partition_that_nobody_reads_beside_one_that_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "terms", "blocked"),
+    ("about", "terms"),
     [
-        (group(), HoldTerms(), False),
-        (group(), QUIET, True),
-        (group(), HoldTerms(Prefer.FAST), True),
-        (classic(), HoldTerms(), False),
-        (classic(assignor="cooperative-sticky"), HoldTerms(), True),
-        (classic(assignor="stream"), HoldTerms(), True),
+        (group(), HoldTerms()),
+        (group(), QUIET),
+        (group(), HoldTerms(Prefer.FAST)),
+        (classic(), HoldTerms()),
+        (classic(assignor="cooperative-sticky"), HoldTerms()),
+        (classic(assignor="stream"), HoldTerms()),
     ],
 )
-def test_members_without_a_committed_offset(about: Group, terms: HoldTerms, blocked: bool) -> None:  # noqa: FBT001
-    """An evicted member starts by auto.offset.reset there: that blocks where any is evicted."""
-    plan = pause(without_commits(facts(about), 0), terms=terms)
-    assert ("no-committed-offset" in blocks(plan)) is blocked
+def test_partitions_without_a_committed_offset(about: Group, terms: HoldTerms) -> None:
+    """Who gets one again starts by auto.offset.reset there, unless a position is committed."""
+    never = without_commits(facts(about), 0)
+    plan = pause(never, terms=terms)
+    assert "no-committed-offset" in blocks(plan)
     assert "no committed offset for orders:0" in told(plan, "no-committed-offset")
+
+    for words, offset in (("earliest", 0), ("latest", 20), ("7", 7), ("99", 20)):
+        lifted = pause(never, terms=replace(terms, commit_missing=words))
+        assert [] == blocks(lifted)
+        firsts = [s for s in lifted.steps if s.action is Action.FIRST_COMMIT]
+        assert [(PARTITIONS[0], offset)] == [
+            (c.partition, c.after and c.after.offset) for s in firsts for c in s.changes
+        ]
+        assert Action.HOLD is lifted.steps[-1].action
+        assert lifted.fingerprint != plan.fingerprint
 
 
 def test_an_offset_of_a_member_that_stays_is_no_risk() -> None:
-    """Only partitions of members that are evicted are asked about."""
+    """Only partitions that somebody loses are asked about."""
     assert "no-committed-offset" not in blocks(
         pause(without_commits(facts(group()), 3), terms=QUIET)
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import held as paused_groups
 import pytest
 from facts import NOON, live, member, snapshot
+from held import group, holder, notes, reader, without_commits
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +23,9 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.undo import Moved, plan_undo
+from toolkit.planning.holds.hold_context import HoldTerms
 
 # What a cluster holds: groups that have committed anything, with what they have committed.
 Held = dict[str, dict[TopicPartition, Position]]
@@ -400,3 +404,22 @@ def test_the_new_group_of_a_rename_goes_after_the_old_one_also_where_its_topic_w
 
     assert [("old", ""), ("new", "old")] == [(one.group_id, one.needs) for one in undo.steps]
     assert ["comes-back-simple", "topic-recreated"] == sorted(f.rule for f in undo.findings)
+
+
+def test_what_was_committed_before_a_pause_is_deleted_once_the_group_has_stopped() -> None:
+    """While it is live brokers delete no offset of what it subscribes to, and that is said."""
+    never = without_commits(paused_groups.facts(group()), 0)
+    terms = HoldTerms(commit_missing="latest")
+    done = plan_pause(never, group="g", topics=["orders:0"], terms=terms)
+    paused = group(reader("a", 1), reader("b", 2, 3), holder(0))
+    committed = paused_groups.facts(paused, committed=20)
+
+    while_live = plan_undo(done, committed)
+    assert [Action.RELEASE] == [step.action for step in while_live.steps]
+    assert "stays-committed" in notes(while_live)
+
+    stopped = replace(group(), state=GroupState.EMPTY, members=())
+    back = plan_undo(done, replace(committed, groups=(stopped,)))
+    assert [(Action.DELETE_OFFSETS, [0])] == [
+        (step.action, [c.partition.partition for c in step.changes]) for step in back.steps
+    ]

@@ -41,7 +41,7 @@ NEW = step(change(None, 5), group_id="new", state=None, type=GroupType.SIMPLE)
 COPY = plan(NEW, intent=Intent.COPY, allows=frozenset({NEW_GROUP}))
 GONE = step(change(after=None), action=Action.DELETE_GROUP)
 DELETION = plan(GONE, intent=Intent.DELETE_GROUPS)
-GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE}
+GOES_ON = {Action.DELETE_OFFSETS, Action.HOLD, Action.RELEASE, Action.FIRST_COMMIT}
 COMMITS = {Action.COMMIT, Action.MOVE}
 WAY_OUT = ". Pause these partitions, or use 'offsetbook move'"
 UNLISTED = Problem("groups coordinated by broker 2", "timed out")

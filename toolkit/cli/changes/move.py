@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.change_command import Planner, change_command
-from toolkit.cli.changes.pause import PREFER
+from toolkit.cli.changes.pause import COMMIT_MISSING, PREFER
 from toolkit.cli.changes.reset import FLAGS, SCOPE, target_of
 from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.command_target import CommandTarget
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(asked: CommandTarget, *, prefer: str, **given: Any) -> PlannedChange:
+def make(asked: CommandTarget, *, prefer: str, commit_missing: str, **given: Any) -> PlannedChange:
     """Plan a move; of a group without members, an ordinary reset."""
     from toolkit.journeys.move import move
 
@@ -29,6 +29,7 @@ def make(asked: CommandTarget, *, prefer: str, **given: Any) -> PlannedChange:
             topics=given["topics"],
             new_topics=given["new_topics"],
             prefer=prefer,
+            commit_missing=commit_missing,
         )
     if change.live is None:
         click.echo("group is empty; applying an ordinary reset", err=True)
@@ -41,5 +42,5 @@ Pauses the partitions, commits the new offsets in one transaction, reads them ba
 that every client fetches its new position. You approve the target; the current offsets may advance
 until then. Partitions that were paused before stay paused.
 """
-planner = Planner("move", HELP, make, (*FLAGS, *SCOPE, PREFER), of_one_group=True)
+planner = Planner("move", HELP, make, (*FLAGS, *SCOPE, PREFER, COMMIT_MISSING), of_one_group=True)
 command = change_command(planner)

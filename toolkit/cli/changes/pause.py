@@ -27,10 +27,18 @@ HOLD_FOR = click.option(
     default="",
     help="Pause duration, such as 30m or 2h. Default: until resumed.",
 )
+COMMIT_MISSING = click.option(
+    "--commit-missing",
+    metavar="earliest|latest|OFFSET",
+    default="",
+    help="Position to commit first for partitions without a committed offset. Without it they "
+    "block the pause: who gets them again starts according to auto.offset.reset.",
+)
 OPTIONS = (
     topics_option(" Without partition numbers: all partitions of the topic."),
     HOLD_FOR,
     PREFER,
+    COMMIT_MISSING,
     click.option(
         "--detach",
         is_flag=True,
@@ -40,7 +48,7 @@ OPTIONS = (
 
 
 def make(
-    asked: CommandTarget, *, topics: tuple[str, ...], pause_for: str, prefer: str, detach: bool
+    asked: CommandTarget, *, topics: tuple[str, ...], detach: bool, **terms: str
 ) -> CommandPlan:
     """Plan a pause of the one group that is named."""
     from toolkit.cli.hold_session import hold
@@ -48,7 +56,7 @@ def make(
 
     group = only_group(asked)
     with opened(asked) as access:
-        change = pause(access, group, topics, pause_for=pause_for, prefer=prefer)
+        change = pause(access, group, topics, **terms)
     return CommandPlan(change, carry_out=partial(hold, detach=detach))
 
 

@@ -83,16 +83,23 @@ class GroupWriter:
             for chunk in _chunks(group_id, positions):
                 transaction.add(chunk)
             transaction.commit()
-        self.wait_for_the_end_of(group_id, positions)
+        self.wait_for_the_end_of(group_id, positions, committed=True)
         return WriteResult()
 
-    def wait_for_the_end_of(self, group_id: str, moved: Mapping[TopicPartition, Position]) -> None:
-        """Wait until a transaction that was ended has reached the group, which takes its marker."""
+    def wait_for_the_end_of(
+        self, group_id: str, moved: Mapping[TopicPartition, Position], *, committed: bool = False
+    ) -> None:
+        """
+        Wait until a transaction that was ended has reached the group, which takes its marker.
+
+        What was `committed` for the first time is not pending until then: brokers leave it out.
+        """
         give_up_at = time.monotonic() + RETRY_FOR_S
         while time.monotonic() < give_up_at:
             commits, _ = read_commits(self._connection, [group_id])
             pending = {TopicPartition(c.topic, c.partition) for c in commits if c.pending}
-            if not pending & moved.keys():
+            known = {TopicPartition(c.topic, c.partition) for c in commits} - pending
+            if known >= moved.keys() if committed else not pending & moved.keys():
                 return
             time.sleep(MARKER_PAUSE_S)
 

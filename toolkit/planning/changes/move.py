@@ -63,6 +63,7 @@ class MoveRequest:
     new_topics: bool = False
     prefer: Prefer = Prefer.LOSSLESS
     beside: HoldFacts = field(default_factory=HoldFacts)
+    commit_missing: str = ""
 
 
 class PlannedMove(NamedTuple):
@@ -99,6 +100,8 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
     if isinstance(request.target, ToDatetime):
         terms |= {"at": request.target.at.isoformat(), "past_end": str(request.target.past_end)}
+    if request.commit_missing:
+        terms["commit_missing"] = request.commit_missing
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
     plan = replace(
         estimate,
@@ -185,7 +188,7 @@ def _of_the_hold(
         return ()
     if not is_holdable(snapshot, request.group):
         return (note("move-unheld", UNHELD, request.group),)
-    terms = HoldTerms(request.prefer, for_move=True)
+    terms = HoldTerms(request.prefer, for_move=True, commit_missing=request.commit_missing)
     pause = plan_pause(
         snapshot, group=request.group, topics=scopes, terms=terms, beside=request.beside
     )

@@ -13,6 +13,7 @@ from dataclasses import replace
 from toolkit.errors import UsageError
 from toolkit.model import HELD_PARTITIONS, Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan
+from toolkit.planning.changes.first_commits import first_commits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
 from toolkit.planning.holds.hold_rules import (
@@ -73,6 +74,7 @@ def plan_pause(
         case = HoldContext(facts.index, known, wanted, terms, beside)
         if wanted:
             yield from judge(case)
+            yield from _first_commits(facts, case)
         changes = [Change(p, None, None, _why_held(case, p)) for p in wanted]
         changes += [Change(p, None, None, LEFT_BEHIND) for p in left]
         if changes:
@@ -81,6 +83,25 @@ def plan_pause(
     request = f"pause {group} {' '.join(map(str, scopes))} {terms.words}"
     plan = plan_of(snapshot, parts(), intent=Intent.PAUSE, request=request)
     return replace(plan, terms=terms.as_terms())
+
+
+def _first_commits(facts: Facts, case: HoldContext) -> Iterator[Part]:
+    """Yield the step that commits what no offset is committed for, and what blocks it."""
+    words = case.terms.commit_missing
+    if not words:
+        return
+    group = case.group
+    found = list(first_commits(case.index, group, case.uncommitted, words))
+    yield from (one for one in found if isinstance(one, Finding))
+    changes = [one for one in found if isinstance(one, Change)]
+    if changes:
+        told = ", ".join(
+            f"{c.partition.topic}:{c.partition.partition} at {c.after.offset}"
+            for c in changes
+            if c.after
+        )
+        yield note("first-commits", f"committed before the pause: {told}", group.group_id)
+        yield facts.step(group.group_id, Action.FIRST_COMMIT, changes)
 
 
 def plan_resume(

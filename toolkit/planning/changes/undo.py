@@ -81,18 +81,42 @@ def plan_undo(
 def _undo_hold(done: Plan, snapshot: Snapshot, request: str) -> Plan:
     """Plan to resume what a run paused, or to pause what it resumed."""
     (group,) = done.group_ids
-    topics = [str(scope) for scope in scopes_of(change.partition for _, change in done.changes)]
-    plan = (
-        plan_resume(snapshot, group=group, topics=topics)
-        if done.intent is Intent.PAUSE
-        else plan_pause(snapshot, group=group, topics=topics)
-    )
+    firsts = [step for step in done.steps if step.action is Action.FIRST_COMMIT]
+    held = [
+        change.partition for step in done.steps if step not in firsts for change in step.changes
+    ]
+    topics = [str(scope) for scope in scopes_of(held)]
+    if done.intent is Intent.RESUME:
+        plan = plan_pause(snapshot, group=group, topics=topics)
+    else:
+        plan = plan_resume(snapshot, group=group, topics=topics)
+        parts = [part for step in firsts for part in _undo_first_commits(step, Facts.of(snapshot))]
+        plan = replace(
+            plan,
+            steps=(*plan.steps, *(part for part in parts if isinstance(part, Step))),
+            findings=(*plan.findings, *(part for part in parts if isinstance(part, Finding))),
+        )
     return replace(
         plan,
         request=request or f"undo of: {done.request}",
         cluster=done.cluster,
         cluster_id=done.cluster_id,
     )
+
+
+def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
+    """Delete what was committed before a pause, unless the group is live: brokers refuse that."""
+    group = facts.groups.get(step.group_id)
+    if group and group.is_live:
+        names = " ".join(map(str, scopes_of(change.partition for change in step.changes)))
+        why = (
+            f"the first committed offset of {names} stays: a broker deletes no offset of a topic "
+            "that a live group subscribes to (KIP-496). Undo this run again once the group has "
+            "stopped"
+        )
+        yield note("stays-committed", why, step.group_id)
+        return
+    yield from _undo(step, facts, Moved.LEAVE)
 
 
 def _stops(part: Part, group_id: str) -> bool:

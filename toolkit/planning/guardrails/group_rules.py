@@ -23,7 +23,10 @@ from toolkit.planning.selection.plan_parts import PENDING
 # A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
 HOLDS = frozenset({Action.HOLD, Action.RELEASE})  # who reads, and no offset
-READS_ON = HOLDS | {Action.DELETE_OFFSETS}  # its members need not be stopped for it
+READS_ON = HOLDS | {
+    Action.DELETE_OFFSETS,
+    Action.FIRST_COMMIT,
+}  # its members need not be stopped for it
 
 
 def wrong_cluster(case: CheckContext) -> Iterator[Objection]:

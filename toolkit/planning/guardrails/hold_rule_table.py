@@ -92,7 +92,7 @@ HOLD_RULES = (
     ),
     hold_rule(
         "no-committed-offset",
-        "Every partition of a member that is evicted has a committed offset.",
+        "Every partition that a member loses and gets again has a committed offset.",
         hold_rules.no_committed_offset,
         override=Override.ALLOWED,
     ),

@@ -58,6 +58,7 @@ class HoldTerms:
     prefer: Prefer = Prefer.LOSSLESS
     pause_for: timedelta | None = None  # None: until resumed
     for_move: bool = False  # a move resumes them itself, whatever else is held
+    commit_missing: str = ""  # earliest, latest or an offset, where no offset is committed
 
     def __post_init__(self) -> None:
         """Reject a duration that is not positive."""
@@ -67,18 +68,19 @@ class HoldTerms:
             )
 
     @classmethod
-    def read(cls, prefer: str = "", pause_for: str = "") -> Self:
+    def read(cls, prefer: str = "", pause_for: str = "", commit_missing: str = "") -> Self:
         """Parse terms such as "30m"; "" is the default. Raises UsageError."""
         if prefer not in {"", *Prefer}:
             hint = f"use one of: {', '.join(Prefer)}"
             raise UsageError(f"unknown capture mode {prefer!r}", hint=hint)
         length = parse_duration(pause_for) if pause_for else None
-        return cls(Prefer(prefer or Prefer.LOSSLESS), length)
+        return cls(Prefer(prefer or Prefer.LOSSLESS), length, commit_missing=commit_missing)
 
     @classmethod
     def of(cls, plan: Plan) -> Self:
         """Return the terms of a plan that holds."""
-        terms = cls.read(plan.terms.get("prefer", ""), plan.terms.get("for", ""))
+        given = (plan.terms.get(name, "") for name in ("prefer", "for", "commit_missing"))
+        terms = cls.read(*given)
         return replace(terms, for_move=plan.terms.get("within") == "move")
 
     def as_terms(self) -> dict[str, str]:
@@ -86,6 +88,8 @@ class HoldTerms:
         told = {"prefer": str(self.prefer)}
         if self.pause_for is not None:
             told["for"] = short_duration(self.pause_for)
+        if self.commit_missing:
+            told["commit_missing"] = self.commit_missing
         return {**told, "within": "move"} if self.for_move else told
 
     @property
@@ -184,6 +188,18 @@ class HoldContext:
     def at_risk(self) -> tuple[TopicPartition, ...]:
         """The partitions of members that may be evicted."""
         return tuple(sorted({p for member in self.evicted for p in member.assignment}))
+
+    @cached_property
+    def uncommitted(self) -> tuple[TopicPartition, ...]:
+        """
+        The partitions that members get again without a committed offset.
+
+        A move commits those that it holds.
+        """
+        taken = {*self.wanted, *self.stopped, *self.at_risk}
+        if self.terms.for_move:
+            taken -= {*self.wanted}
+        return tuple(sorted(taken - self.commits.keys()))
 
     @property
     def commits(self) -> Mapping[TopicPartition, Commit]:

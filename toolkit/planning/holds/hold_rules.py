@@ -137,16 +137,19 @@ def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
 
 
 def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
-    """Report partitions without a committed offset: the next owner starts at auto.offset.reset."""
-    at_risk = case.at_risk if case.evicted else (*case.wanted, *case.stopped)
-    if missing := [partition for partition in at_risk if partition not in case.commits]:
-        say = block if case.evicted else note
-        what = "an evicted member" if case.evicted else "the next owner"
+    """
+    Block partitions without a committed offset: their next owner starts at auto.offset.reset.
+
+    With `latest` it never reads what is produced while nobody has the partition. The Java client
+    commits its position when it loses a partition; librdkafka does not if it has read nothing.
+    """
+    if case.uncommitted and not case.terms.commit_missing:
         why = (
-            f"no committed offset for {in_short(missing)}: {what} starts according to "
-            "auto.offset.reset"
+            f"no committed offset for {in_short(case.uncommitted)}: the next owner starts "
+            "according to auto.offset.reset; with `latest` it skips what is produced meanwhile. "
+            "Set commit-missing to commit a position first"
         )
-        yield say("no-committed-offset", why, case.group.group_id)
+        yield block("no-committed-offset", why, case.group.group_id)
 
 
 def old_commit(case: HoldContext) -> Iterator[Finding]:

@@ -111,9 +111,9 @@ class Chart(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return what the figure shows, for where it cannot be drawn."""
-        return f'{sheet()}<p class="ow-static">{in_html(self.in_words())}</p>'
+        return f'{sheet()}<p class="ow-static">{in_html(self.text_form())}</p>'
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return what the figure shows."""
         return str(self.whole["text/plain"]) if self.whole else self.nothing
 

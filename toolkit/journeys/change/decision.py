@@ -160,14 +160,14 @@ class Decision:
     def review(self) -> Any:
         """Return the card on which a person approves it in JupyterLab."""
         # The one place that knows of the widgets, which know nothing of journeys.
-        from widgets.plan_review import Asked, plan_review  # noqa: PLC0415
+        from widgets.plan_review import ReviewDefaults, plan_review  # noqa: PLC0415
 
         given, change = self.parameters, self.change
         return plan_review(
             change.plan,
             change.findings,
             apply=ManualApproval(self) if self.wants_approval else None,
-            asked=Asked(given.reason, given.overrides),
+            defaults=ReviewDefaults(given.reason, given.overrides),
             changes=change.review,
         )
 

@@ -17,7 +17,12 @@ from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.classic import ClassicFacts, ClassicMember, DescribeClassic, Leave
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribeClassic,
+    DescribedClassicMember,
+    Leave,
+)
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.flow import run
@@ -71,7 +76,7 @@ class Held:
         found: ClassicFacts = self.channel.ask(DescribeClassic())
         return found
 
-    def holders(self) -> list[ClassicMember]:
+    def holders(self) -> list[DescribedClassicMember]:
         """Return the members of ours."""
         return [one for one in self.facts().members if one.client_id == HOLDER]
 

@@ -22,14 +22,14 @@ from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_da
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
-    ClassicMember,
     DescribeClassic,
+    DescribedClassicMember,
     Join,
-    Joined,
+    JoinResult,
     Leave,
-    Left,
+    LeaveResult,
     Sync,
-    Synced,
+    SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, read_subscription
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
@@ -38,12 +38,12 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
     partitions,
     strings,
 )
-from toolkit.kafka_io.membership.request import Failed
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.topics_and_commits import (
     CommitsFound,
     FetchCommits,
+    FetchTopics,
     Topic,
-    TopicFacts,
     TopicsFound,
 )
 from toolkit.live.classic_hold import ClassicHold
@@ -115,7 +115,7 @@ class Coordinator:
                 answer = ClassicFacts(
                     0, "", self.state, "consumer", self.protocol, tuple(map(self.told, self.ids))
                 )
-            case TopicFacts(names):
+            case FetchTopics(names):
                 topic = Topic(uuid.UUID(int=1), self.counts)
                 answer = TopicsFound(0, dict.fromkeys(names, topic))
             case FetchCommits():
@@ -128,7 +128,7 @@ class Coordinator:
                 answer = self.leave(ids)
             case ClassicHeartbeat(member_id):
                 known = self.beats.pop(0) if self.beats else 0
-                answer = Failed(known if member_id in self.ours else 25)
+                answer = ErrorCodeResult(known if member_id in self.ours else 25)
             case _:
                 raise AssertionError(request)
         return answer
@@ -141,21 +141,21 @@ class Coordinator:
         first = [one for one in self.shares if one == self.listed_first]
         return [*first, *ours, *(one for one in self.shares if one not in first)]
 
-    def told(self, member_id: str) -> ClassicMember:
+    def told(self, member_id: str) -> DescribedClassicMember:
         """Return what is told about a member."""
         share = self.shares.get(member_id, frozenset())
         client = HOLDER if self.holder_there or member_id == self.intruder else member_id[:-2]
         given = PROTOCOLS["range"].assignment(share, generation=4)
         subscription = owning(self.protocol, share)
-        return ClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
+        return DescribedClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
 
-    def join(self, join: Join) -> Joined:
+    def join(self, join: Join) -> JoinResult:
         """Give an id out, or end a rebalance at once: all others have joined."""
         if not join.member_id:
             self.ours.append(f"{HOLDER}-{uuid.uuid4()}")
-            return Joined(79, self.ours[-1])
+            return JoinResult(79, self.ours[-1])
         if join.member_id not in self.ours:
-            return Joined(25)
+            return JoinResult(25)
         self.joined.add(join.member_id)
         self.state = "Stable"
         self.generation += 1
@@ -163,12 +163,12 @@ class Coordinator:
         members = {one: owning(self.protocol, share) for one, share in self.shares.items()}
         members |= {join.member_id: dict(join.protocols)[self.protocol]}
         told = members if leader == join.member_id else {}
-        return Joined(0, join.member_id, self.generation, leader, self.protocol, told)
+        return JoinResult(0, join.member_id, self.generation, leader, self.protocol, told)
 
-    def sync(self, sync: Sync) -> Synced:
+    def sync(self, sync: Sync) -> SyncResult:
         """Hand out what a leader says; who has to let go of something joins again."""
         if not sync.assignments:
-            return Synced(0)
+            return SyncResult(0)
         self.given = dict(sync.assignments)
         shares = {one: frozenset(assignment_from_bytes(self.given[one])) for one in self.shares}
         heard = [one for one in shares if not (self.claims and one.endswith("-2"))]
@@ -176,16 +176,16 @@ class Coordinator:
             self.beats.append(27)
         if self.taken:
             self.shares = shares
-        return Synced(0)
+        return SyncResult(0)
 
-    def leave(self, ids: tuple[str, ...]) -> Left:
+    def leave(self, ids: tuple[str, ...]) -> LeaveResult:
         """Let ours go; members of the application come back under new ids, and own nothing."""
         for one in ids:
             if one in self.ours:
                 self.ours.remove(one)
             elif (share := self.shares.pop(one, None)) is not None:
                 self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
-        return Left(0, dict.fromkeys(ids, 0))
+        return LeaveResult(0, dict.fromkeys(ids, 0))
 
     @property
     def assigned(self) -> dict[str, tuple[TopicPartition, ...]]:

@@ -18,8 +18,12 @@ from live_groups import LiveGroup
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.consumer import ConsumerFacts, ConsumerMember, DescribeConsumer
-from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, GroupConfig
+from toolkit.kafka_io.membership.consumer import (
+    ConsumerFacts,
+    DescribeConsumer,
+    DescribedConsumerMember,
+)
+from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import run
 from toolkit.live.member_pool import leave
@@ -74,7 +78,7 @@ class Held:
         found: ConsumerFacts = self.channel.ask(DescribeConsumer())
         return found
 
-    def holders(self) -> list[ConsumerMember]:
+    def holders(self) -> list[DescribedConsumerMember]:
         """Return the members of ours that are in the group now."""
         return [member for member in self.facts().members if member.client_id == HOLDER]
 
@@ -236,7 +240,7 @@ def test_an_owner_that_is_evicted_repeats_only_its_own(shared_hold: Held, prefer
     group.until(lambda _: owner.client_id in {one.client_id for one in group.facts().members})
     quiet_from = time.time()  # the owner is back, so it knows
     group.until_delivered(*group.others(wanted), since=quiet_from, records=MORE)
-    config = group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,)))
+    config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
     released = group.release(wanted)
 
     group.live.applications.until_nothing_is_missing(group.live.places)
@@ -325,7 +329,7 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
     group.live.until_at_rest()
     assert [] == repeats(group.live.applications.deliveries(), start=began)
     # A broker shows a setting that was removed a moment longer than the controller has it.
-    eventually(lambda: not group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
+    eventually(lambda: not group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
 
 
 def test_a_fast_capture_that_is_interrupted_after_the_eviction(shared_hold: Held) -> None:
@@ -342,7 +346,7 @@ def test_a_fast_capture_that_is_interrupted_after_the_eviction(shared_hold: Held
 
     assert [] == group.holders()
     # A broker shows a setting that was removed a moment longer than the controller has it.
-    eventually(lambda: not group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
+    eventually(lambda: not group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
     eventually(lambda: {"a", "b"} == {one.client_id for one in group.facts().members})
     group.live.until_at_rest()
     group.live.applications.until_nothing_is_missing(group.live.places)

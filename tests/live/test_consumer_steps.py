@@ -18,21 +18,21 @@ from toolkit.kafka_io.membership.consumer import (
     LEAVE_EPOCH,
     ConsumerFacts,
     ConsumerHeartbeat,
-    ConsumerMember,
+    ConsumerHeartbeatResult,
     DescribeConsumer,
-    HeartbeatResult,
+    DescribedConsumerMember,
     IdPartition,
 )
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
-    AllTopics,
     ChangeConfig,
     ConfigChanged,
     ConfigFound,
-    GroupConfig,
+    FetchAllTopics,
+    FetchGroupConfig,
 )
-from toolkit.kafka_io.membership.topics_and_commits import Topic, TopicFacts, TopicsFound
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.flow import Flow, Together, Wait
 from toolkit.model import HOLDER, HoldNote, Prefer, TopicPartition
@@ -45,9 +45,9 @@ def orders(*numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition("orders", number) for number in numbers)
 
 
-def reader(name: str, *numbers: int, **other: Any) -> ConsumerMember:
+def reader(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
     """Return a member of the application."""
-    return ConsumerMember(
+    return DescribedConsumerMember(
         **{
             "member_id": name,
             "client_id": name,
@@ -68,7 +68,7 @@ def reader(name: str, *numbers: int, **other: Any) -> ConsumerMember:
 class Answers:
     """What a coordinator answers to one capture after another, as far as the recipes look at it."""
 
-    readers: list[ConsumerMember] = field(
+    readers: list[DescribedConsumerMember] = field(
         default_factory=lambda: [reader("a", 0, 1, 2), reader("b", 3, 4, 5)]
     )
     state: str = "Stable"
@@ -106,11 +106,11 @@ class Answers:
                 ]
                 members = (*self.readers, *held)
                 answer = ConsumerFacts(self.error, "no", self.state, 7, self.assignor, members)
-            case TopicFacts(names):
+            case FetchTopics(names):
                 answer = TopicsFound(0, {n: TOPICS[n] for n in names if n in TOPICS})
-            case AllTopics():
+            case FetchAllTopics():
                 answer = TopicsFound(0, TOPICS)
-            case GroupConfig():
+            case FetchGroupConfig():
                 defaults = {ASSIGNMENT_INTERVAL_MS: "1000", SESSION_TIMEOUT_MS: "45000"}
                 answer = ConfigFound(0, values=defaults | self.own, own=dict(self.own))
             case ChangeConfig(name, value):
@@ -123,22 +123,26 @@ class Answers:
                 raise AssertionError(request)
         return answer
 
-    def beat(self, beat: ConsumerHeartbeat) -> HeartbeatResult:
+    def beat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
         """Let a member join, stay or leave."""
         if beat.epoch == LEAVE_EPOCH:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
-            return HeartbeatResult(0 if self.ours.pop(beat.member_id, None) is not None else 25)
+            return ConsumerHeartbeatResult(
+                0 if self.ours.pop(beat.member_id, None) is not None else 25
+            )
         if beat.epoch == JOIN_EPOCH:
             if self.full:
-                return HeartbeatResult(81, "full")
+                return ConsumerHeartbeatResult(81, "full")
             self.ours[beat.member_id] = ()
         if self.refusing:
-            return HeartbeatResult(self.refusing, "not allowed")
+            return ConsumerHeartbeatResult(self.refusing, "not allowed")
         if beat.member_id not in self.ours:
-            return HeartbeatResult(25, "unknown")
+            return ConsumerHeartbeatResult(25, "unknown")
         if beat.topics is not None:
             self.ours[beat.member_id] = beat.topics
-        return HeartbeatResult(0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000)
+        return ConsumerHeartbeatResult(
+            0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000
+        )
 
     def assigned(self, member_id: str) -> frozenset[IdPartition]:
         """Return what the assignors give to ours, which sort first."""
@@ -290,7 +294,7 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
     )
 
 
-def held_elsewhere(*numbers: int) -> ConsumerMember:
+def held_elsewhere(*numbers: int) -> DescribedConsumerMember:
     """Return a member of somebody else's hold."""
     return reader(
         "!theirs", client_id=HOLDER, topics=frozenset(), assigned=orders(*numbers), target=orders()

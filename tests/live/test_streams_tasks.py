@@ -10,11 +10,11 @@ import pytest
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.classic import (
     ClassicHeartbeat,
-    ClassicMember,
+    DescribedClassicMember,
     Join,
-    Joined,
+    JoinResult,
     Sync,
-    Synced,
+    SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
     int16,
@@ -25,10 +25,10 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
 )
 from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
     NEVER,
-    Paired,
     StreamsAssignment,
+    TaskPartition,
 )
-from toolkit.kafka_io.membership.request import Failed
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.live.flow import Wait
 from toolkit.live.streams_hold import StreamsHold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, Thread
@@ -61,17 +61,17 @@ def subscription(
 def assignment(*numbers: int, topics: Iterable[str] = ("orders",)) -> StreamsAssignment:
     """Return what a thread has: partitions of topics that one task reads together."""
     pairs = (
-        Paired(TopicPartition(topic, n), int32(0) + int32(n) + int32(0))
+        TaskPartition(TopicPartition(topic, n), int32(0) + int32(n) + int32(0))
         for topic in topics
         for n in numbers
     )
     return StreamsAssignment(3, 11, 11, tuple(pairs), TAIL)
 
 
-def thread(name: str, process: int, has: StreamsAssignment) -> ClassicMember:
+def thread(name: str, process: int, has: StreamsAssignment) -> DescribedClassicMember:
     """Return a thread as the broker describes it."""
     one = member_id(name)
-    return ClassicMember(one, name, "", None, subscription(process), has.write())
+    return DescribedClassicMember(one, name, "", None, subscription(process), has.write())
 
 
 def two_threads() -> StreamsTasks:
@@ -228,21 +228,21 @@ def test_what_is_added_is_waited_for() -> None:
     held = frozenset(TopicPartition("orders", number) for number in (0, 1))
     steps = hold.capture(held)
 
-    def joined(*still: int) -> Joined:
+    def joined(*still: int) -> JoinResult:
         here = {member_id("a"): subscription(1, 2, 4), member_id("b"): subscription(2, *still)}
-        return Joined(0, "ours", 2, "ours", "stream", {**here, "ours": b""})
+        return JoinResult(0, "ours", 2, "ours", "stream", {**here, "ours": b""})
 
     assert isinstance(next(steps), Join)
     assert isinstance(steps.send(joined(1, 3, 5)), Sync)
-    assert Wait(0) == steps.send(Synced(0))
+    assert Wait(0) == steps.send(SyncResult(0))
     assert isinstance(steps.send(0.0), Wait)
     assert isinstance(steps.send(0.1), ClassicHeartbeat)
-    assert isinstance(steps.send(Failed(27)), Join)
+    assert isinstance(steps.send(ErrorCodeResult(27)), Join)
     sync = steps.send(joined(3, 5))
     given = {one: data for one, data in sync.assignments.items() if one != "ours"}
     assert {member_id("a"): assignment(2, 4).write(), member_id("b"): assignment(3, 5).write()} == (
         given
     )
     with pytest.raises(StopIteration):
-        steps.send(Synced(0))
+        steps.send(SyncResult(0))
     assert held == hold.held

@@ -26,7 +26,7 @@ from toolkit.errors import BrokerRefused, RecordFailed
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
-from toolkit.kafka_io.offsets_topic.latest import LATEST, merge_latest
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster, LogOffsets, TopicPartition

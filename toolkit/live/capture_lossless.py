@@ -18,7 +18,7 @@ from toolkit.kafka_io.membership.group_config import (
     ChangeConfig,
     ConfigChanged,
     ConfigFound,
-    GroupConfig,
+    FetchGroupConfig,
 )
 from toolkit.live.flow import Flow, Wait
 from toolkit.live.group_view import GroupView, describe_owners, is_being_captured
@@ -137,7 +137,7 @@ def capture_fast(
 
 def _no_interval(pool: MemberPool) -> Flow[None]:
     name = ASSIGNMENT_INTERVAL_MS
-    found: ConfigFound = yield GroupConfig((name,))
+    found: ConfigFound = yield FetchGroupConfig((name,))
     if found.error:
         raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
     if name not in found.values:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership.group_config import AllTopics
+from toolkit.kafka_io.membership.group_config import FetchAllTopics
 from toolkit.kafka_io.membership.topics_and_commits import Topic
 from toolkit.live.capture_lossless import holders_of, sole_owner_by_partition
 from toolkit.live.flow import Flow, Wait
@@ -72,7 +72,7 @@ def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopi
     each = max(len(member.target) for member in view.readers) - 1
     if not each:
         return WeightTopic(needed, 0)
-    others = (yield AllTopics()).topics
+    others = (yield FetchAllTopics()).topics
     for name, topic in sorted(others.items(), key=lambda item: item[1].partitions):
         members, rest = divmod(topic.partitions, each)
         if name not in view.read_topics and members >= needed and not rest:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import reason
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Joined, Leave
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
@@ -39,7 +39,7 @@ COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
-def lead_eager(member: SentinelMember, ours: list[str]) -> Flow[Joined]:
+def lead_eager(member: SentinelMember, ours: list[str]) -> Flow[JoinResult]:
     """
     Join as the leader of a Stable group whose members let go of everything when they rebalance.
 
@@ -59,7 +59,7 @@ def lead_eager(member: SentinelMember, ours: list[str]) -> Flow[Joined]:
 
 def lead_cooperative(
     member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]], ours: list[str]
-) -> Flow[Joined]:
+) -> Flow[JoinResult]:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
@@ -99,7 +99,7 @@ def _waiting(member: SentinelMember, ours: Collection[str]) -> Flow[list[str]]:
     return ids
 
 
-def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> Flow[Joined]:
+def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> Flow[JoinResult]:
     """End the rebalance that `member` waits in; ask for the answer that it got, unheard."""
     _, joined = yield Together((Leave((blocker.member_id,)), member.join()))
     if joined.error:
@@ -107,7 +107,7 @@ def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> Flow[Joined]
             f"the coordinator rejected the join: {reason(joined.error)}",
             hint=("run the command again"),
         )
-    found: Joined = joined
+    found: JoinResult = joined
     return found
 
 
@@ -122,7 +122,7 @@ def _join_quietly(member: SentinelMember) -> Flow[GroupLeader]:
     """Join as one that wants nothing, once more until the group is at rest."""
     code = REBALANCE_IN_PROGRESS
     while code == REBALANCE_IN_PROGRESS:
-        joined: Joined = yield member.join_quietly()
+        joined: JoinResult = yield member.join_quietly()
         if joined.error:
             raise NotCaptured(
                 f"the coordinator rejected the join: {reason(joined.error)}",

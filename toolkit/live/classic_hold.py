@@ -17,7 +17,7 @@ from toolkit.errors import BrokerRefused, HoldLost, NotCaptured
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Joined, Leave
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import (
     assignment_with_note,
     protocol_named,
@@ -28,7 +28,7 @@ from toolkit.kafka_io.membership.request import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.kafka_io.membership.topics_and_commits import TopicFacts, TopicsFound
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
 from toolkit.live.classic_member import SentinelMember
 from toolkit.live.flow import Flow, Wait
@@ -160,7 +160,7 @@ class ClassicHold:
             raise HoldLost("nothing is paused any more")
         return self._member
 
-    def _become_leader(self, ours: list[str]) -> Flow[Joined]:
+    def _become_leader(self, ours: list[str]) -> Flow[JoinResult]:
         group: ClassicFacts = yield DescribeClassic()
         check_capturable(group)
         protocol = protocol_named(group.protocol)
@@ -179,7 +179,7 @@ class ClassicHold:
         self._member = member
         return joined
 
-    def _rebalance(self, joined: Joined | None = None) -> Flow[None]:
+    def _rebalance(self, joined: JoinResult | None = None) -> Flow[None]:
         """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
         member = self._leading()
         code = REBALANCE_IN_PROGRESS
@@ -200,7 +200,7 @@ class ClassicHold:
             raise HoldLost(f"no longer group leader: {reason(code)}")
         self._changed = False
 
-    def _check_leads(self, joined: Joined) -> Flow[None]:
+    def _check_leads(self, joined: JoinResult) -> Flow[None]:
         """Leave a group that somebody else leads, who may be giving us a share."""
         if joined.leads:
             return
@@ -208,7 +208,7 @@ class ClassicHold:
         yield Leave((joined.member_id,))
         raise HoldLost("another member is the group leader, and assigns all partitions")
 
-    def _share_out(self, joined: Joined) -> Flow[dict[str, bytes]]:
+    def _share_out(self, joined: JoinResult) -> Flow[dict[str, bytes]]:
         """Compute the assignment of all members without the held partitions."""
         member = self._leading()
         subscribers = list(self._subscribers(joined.members))
@@ -259,7 +259,7 @@ class ClassicHold:
     def _count(self, topics: Iterable[str]) -> Flow[dict[str, int]]:
         """Return the partitions of topics; one that cannot be seen for a moment keeps its count."""
         names = tuple(sorted(topics))
-        found: TopicsFound = yield TopicFacts(names)
+        found: TopicsFound = yield FetchTopics(names)
         counts = {name: topic.partitions for name, topic in found.topics.items()}
         for name, why in found.unread.items():
             if name not in self._counts:

@@ -18,7 +18,11 @@ from uuid import UUID
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.groups.hold_notes import write_note
-from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, ConfigFound, GroupConfig
+from toolkit.kafka_io.membership.group_config import (
+    SESSION_TIMEOUT_MS,
+    ConfigFound,
+    FetchGroupConfig,
+)
 from toolkit.kafka_io.membership.request import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
@@ -188,7 +192,7 @@ class ConsumerHold:
 
 def _session_s() -> Flow[float | None]:
     try:
-        found: ConfigFound = yield GroupConfig((SESSION_TIMEOUT_MS,))
+        found: ConfigFound = yield FetchGroupConfig((SESSION_TIMEOUT_MS,))
     except BrokerRefused:  # an older broker, which has no settings of groups
         return None
     value = found.values.get(SESSION_TIMEOUT_MS, "")

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.consumer import (
     ConsumerFacts,
-    ConsumerMember,
     DescribeConsumer,
+    DescribedConsumerMember,
     IdPartition,
 )
 from toolkit.kafka_io.membership.request import GROUP_ID_NOT_FOUND
-from toolkit.kafka_io.membership.topics_and_commits import Topic, TopicFacts
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.flow import Flow, Wait
 from toolkit.model import HOLDER, GroupState, TopicPartition
 
@@ -31,11 +31,11 @@ class GroupView:
     """The group as it was when all its members had what they are meant to have."""
 
     assignor: str
-    members: tuple[ConsumerMember, ...]
+    members: tuple[DescribedConsumerMember, ...]
     topics: Mapping[str, Topic]  # those of the wanted partitions
 
     @property
-    def readers(self) -> list[ConsumerMember]:
+    def readers(self) -> list[DescribedConsumerMember]:
         """Its members without those that hold partitions back."""
         return [member for member in self.members if member.client_id != HOLDER]
 
@@ -49,7 +49,7 @@ class GroupView:
         """What is subscribed to by name, and what patterns match, as far as it is given out."""
         return frozenset().union(*(_topics_of(member) for member in self.readers))
 
-    def owners(self, wanted: frozenset[TopicPartition]) -> list[ConsumerMember]:
+    def owners(self, wanted: frozenset[TopicPartition]) -> list[DescribedConsumerMember]:
         """Return the members that read any of some partitions."""
         return [member for member in self.readers if member.assigned & wanted]
 
@@ -66,7 +66,7 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupV
     """
     facts = yield from _settled_facts(wanted, ours)
     names = tuple(sorted({place.topic for place in wanted}))
-    topics = (yield TopicFacts(names)).topics
+    topics = (yield FetchTopics(names)).topics
     missing = [
         f"{place.topic}-{place.partition}"
         for place in sorted(wanted)
@@ -143,7 +143,7 @@ def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str 
     )
 
 
-def held_by(member: ConsumerMember) -> frozenset[TopicPartition]:
+def held_by(member: DescribedConsumerMember) -> frozenset[TopicPartition]:
     """Return what a member keeps from all the others: what it has and is not meant to have."""
     return member.assigned - member.target if member.client_id == HOLDER else frozenset()
 
@@ -161,5 +161,5 @@ def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) ->
     return f", still with {', '.join(names)}" if names else ""
 
 
-def _topics_of(member: ConsumerMember) -> frozenset[str]:
+def _topics_of(member: DescribedConsumerMember) -> frozenset[str]:
     return member.topics | {place.topic for place in member.assigned | member.target}

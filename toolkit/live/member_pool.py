@@ -18,7 +18,7 @@ from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     ConsumerHeartbeat,
-    HeartbeatResult,
+    ConsumerHeartbeatResult,
     IdPartition,
     StaticHeartbeat,
 )
@@ -53,7 +53,7 @@ class Sentinel:
         """Send a heartbeat that acknowledges the current assignment."""
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
 
-    def update(self, answer: HeartbeatResult) -> None:
+    def update(self, answer: ConsumerHeartbeatResult) -> None:
         """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
@@ -85,11 +85,11 @@ class Holder:
     def _id(self) -> IdPartition:
         return IdPartition(self.topic_id, self.place.partition)
 
-    def is_given_more(self, answer: HeartbeatResult) -> bool:
+    def is_given_more(self, answer: ConsumerHeartbeatResult) -> bool:
         """Return whether the coordinator assigned it partitions that it must not hold."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
-    def update(self, answer: HeartbeatResult) -> None:
+    def update(self, answer: ConsumerHeartbeatResult) -> None:
         """Take in the epoch; what is wrong comes up again with the next heartbeat."""
         if not answer.error:
             self.epoch = answer.epoch
@@ -204,9 +204,9 @@ def leave(member_id: str) -> ConsumerHeartbeat:
     return ConsumerHeartbeat(member_id, LEAVE_EPOCH)
 
 
-def together(requests: Sequence[ConsumerHeartbeat]) -> Flow[list[HeartbeatResult]]:
+def together(requests: Sequence[ConsumerHeartbeat]) -> Flow[list[ConsumerHeartbeatResult]]:
     """Send heartbeats in as few goes as the connection takes; return the answers in order."""
-    answers: list[HeartbeatResult] = []
+    answers: list[ConsumerHeartbeatResult] = []
     for some in in_chunks(requests, MOST_AT_ONCE):
         answers += yield Together(tuple(some))
     return answers

@@ -20,9 +20,9 @@ from toolkit.kafka_io.membership.classic import (
     ClassicHeartbeat,
     DescribeClassic,
     Join,
-    Joined,
+    JoinResult,
     Leave,
-    Left,
+    LeaveResult,
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
@@ -149,7 +149,9 @@ class StreamsHold:
             raise HoldLost("nothing is paused any more")
         return self._tasks
 
-    def _become_leader(self, wanted: frozenset[TopicPartition], ours: list[str]) -> Flow[Joined]:
+    def _become_leader(
+        self, wanted: frozenset[TopicPartition], ours: list[str]
+    ) -> Flow[JoinResult]:
         """Evict all threads while ours waits to join, so that it is the first, and leads."""
         group: ClassicFacts = yield DescribeClassic()
         _check_capturable(group)
@@ -157,7 +159,7 @@ class StreamsHold:
         tasks.check(wanted)
         self._subscription = group.members[0].subscription
         draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
-        drawn: tuple[Joined, ...] = yield Together((draw, draw))
+        drawn: tuple[JoinResult, ...] = yield Together((draw, draw))
         ours += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != MEMBER_ID_REQUIRED:
@@ -168,12 +170,12 @@ class StreamsHold:
         yield Aside(self._join(CAPTURE_SESSION_S))
         yield from self._until_listed(1, LISTED_WITHIN_S)
         self._comes_back = True
-        left: Left = yield Leave(tuple(one.member_id for one in group.members))
+        left: LeaveResult = yield Leave(tuple(one.member_id for one in group.members))
         if left.error:
             raise NotCaptured(f"its members could not be evicted: {reason(left.error)}")
         # Those that come later would have to wait until the others notice it.
         yield from self._until_listed(1 + len(group.members), BACK_AT_ONCE_S)
-        joined: Joined
+        joined: JoinResult
         _, joined = yield Together((Leave((drawn[1].member_id,)), self._join()))
         return joined
 
@@ -194,11 +196,11 @@ class StreamsHold:
         timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
-    def _rebalance(self, joined: Joined | None = None) -> Flow[None]:
+    def _rebalance(self, joined: JoinResult | None = None) -> Flow[None]:
         """Join, and say as the leader who gets what, until a rebalance is over."""
         code = REBALANCE_IN_PROGRESS
         while code in COME_AGAIN:
-            answer: Joined = joined or (yield self._join())
+            answer: JoinResult = joined or (yield self._join())
             joined = None
             code = answer.error
             if code == UNKNOWN_MEMBER_ID:
@@ -209,7 +211,7 @@ class StreamsHold:
             raise HoldLost(f"could not assign as group leader: {reason(code)}")
         self._changed = False
 
-    def _lead(self, joined: Joined) -> Flow[int]:
+    def _lead(self, joined: JoinResult) -> Flow[int]:
         """Say who gets what, and return the broker's code."""
         self._generation = joined.generation
         try:
@@ -222,7 +224,7 @@ class StreamsHold:
         synced = yield Sync(self._member_id, self._generation, PROTOCOL, shares)
         return int(synced.error)
 
-    def _share_out(self, joined: Joined) -> dict[str, bytes]:
+    def _share_out(self, joined: JoinResult) -> dict[str, bytes]:
         if not joined.leads:
             raise CannotLead("another member is the group leader, and assigns all tasks")
         others = {one: data for one, data in joined.members.items() if one != self._member_id}

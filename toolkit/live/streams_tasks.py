@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership.classic import ClassicMember
+from toolkit.kafka_io.membership.classic import DescribedClassicMember
 from toolkit.kafka_io.membership.protocol_bytes.fields import Unreadable
 from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
-    Paired,
     StreamsAssignment,
     StreamsSubscription,
+    TaskPartition,
     read_streams_subscription,
 )
 from toolkit.model import TopicPartition
@@ -40,7 +40,7 @@ class StreamsTasks:
     here: frozenset[Thread] = frozenset()  # who was there when tasks were last shared out
 
     @classmethod
-    def read(cls, members: Iterable[ClassicMember]) -> Self:
+    def read(cls, members: Iterable[DescribedClassicMember]) -> Self:
         """Read what a Stable group's members have; raises NotCaptured where it cannot be cut."""
         threads: dict[Thread, StreamsAssignment] = {}
         topics: set[frozenset[str]] = set()
@@ -132,7 +132,7 @@ class StreamsTasks:
 
     def _hand_on(self, left: StreamsAssignment) -> None:
         """Give tasks to the threads that have least."""
-        tasks: dict[bytes, list[Paired]] = {}
+        tasks: dict[bytes, list[TaskPartition]] = {}
         for pair in left.pairs:
             tasks.setdefault(pair.task, []).append(pair)
         for pairs in tasks.values():

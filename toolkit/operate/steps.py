@@ -10,7 +10,7 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
-from toolkit.kafka_io.writes.rejoin import rejoin
+from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.operate.move_unheld import move_unheld
 from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
@@ -144,7 +144,7 @@ class _StepExecutor:
                 case Action.DELETE_GROUP:
                     return self.writer.delete_group(step.group_id, [c.partition for c in changes])
                 case Action.REJOIN:
-                    rejoin(self.connection, self._listed(step.group_id))
+                    reset_classic_retention(self.connection, self._listed(step.group_id))
                     return WriteResult()
                 case Action.HOLD | Action.RELEASE:
                     raise UsageError(f"{step.action} is for toolkit.operate.hold_steps")

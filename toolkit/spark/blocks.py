@@ -19,7 +19,7 @@ import pyarrow as pa
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
-from toolkit.kafka_io.offsets_topic.latest import LATEST
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.lag.group_summary import group_summary

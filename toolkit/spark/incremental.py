@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import RecordFailed
-from toolkit.kafka_io.offsets_topic.latest import LATEST, drop_tombstones, merge_latest
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST, drop_tombstones, merge_latest
 from toolkit.spark.history.files import SPARK_FAILED, Files
 from toolkit.spark.packed import Row, on_rows, pack, unpack
 from toolkit.spark.read_plan import ResumePoint

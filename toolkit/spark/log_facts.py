@@ -20,7 +20,13 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.log_times import LogTime, LogTimes, LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.offset_time_lookup import (
+    LogTime,
+    LogTimes,
+    TimeLookup,
+    points_around,
+    read_log_times,
+)
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.planning.lag.lag import with_lag
@@ -111,7 +117,7 @@ def _log_facts(
             why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
             now = _in_whole_milliseconds(datetime.now(UTC))
             instants = [now - timedelta(seconds=ago_s) for ago_s in look_back_s]
-            times = read_log_times(connection, offsets, logs, LookUp(now, at=tuple(instants)))
+            times = read_log_times(connection, offsets, logs, TimeLookup(now, at=tuple(instants)))
     except ToolkitError as exc:
         why = {place: str(exc) for place in offsets if place not in logs}
     known = with_lag(_with_logs(positions, places, logs, why))

@@ -10,15 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolkit.kafka_io.logs.log_times import LogTime, points_around
-from toolkit.kafka_io.logs.time_probes import (
+from toolkit.kafka_io.logs.offset_time_lookup import LogTime, points_around
+from toolkit.kafka_io.logs.time_lookup_search import (
     FAR,
     NO_OFFSET,
     NOTHING,
     YOUNGEST,
-    Lines,
-    Probe,
-    Search,
+    TimeGrid,
+    TimeLookupResult,
+    TimeSearch,
 )
 from toolkit.planning.lag.time_lag import (
     BY_HISTORY,
@@ -70,10 +70,10 @@ class Log(NamedTuple):
         return max(before) if before else (dated[0] if dated else None)
 
 
-def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[Search, int]:
+def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[TimeSearch, int]:
     """Look up all that is asked for, and return what was learnt and in how many rounds."""
-    found = Search.begin(committed, at, start=log.start, end=log.end)
-    lines, rounds = Lines(NOW_MS, within_s=1.0, within_share=0.05), 0
+    found = TimeSearch.begin(committed, at, start=log.start, end=log.end)
+    lines, rounds = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05), 0
     while found.next:
         rounds += 1
         for asked in found.next:
@@ -89,7 +89,7 @@ def utc(ms: int) -> datetime | None:
     return None if ms == FAR else EPOCH + timedelta(milliseconds=ms)
 
 
-def points(probes: list[Probe]) -> list[dict[str, Any]]:
+def points(probes: list[TimeLookupResult]) -> list[dict[str, Any]]:
     """Return answers as rows hold them."""
     return [
         {
@@ -190,7 +190,7 @@ def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObje
     log = Log(records, 0, len(records))
     committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
     found, _ = search(log, committed)
-    unsettled = Lines(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
+    unsettled = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
         found.offsets, found.probes, end=log.end
     )
     for row in looked_up(log, committed).itertuples():

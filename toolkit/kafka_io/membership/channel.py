@@ -130,7 +130,7 @@ class GroupChannel:
 
     def _find(self, connection: Connection) -> int:
         if self._coordinator is None:
-            (found,) = find_coordinators(connection, [self.group_id], anew=True)
+            (found,) = find_coordinators(connection, [self.group_id], refresh=True)
             if found.error_code in ASK_AGAIN:
                 raise ClusterUnreachable(
                     f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"

@@ -48,8 +48,8 @@ from toolkit.kafka_io.membership.topics_and_commits import (
 )
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
-from toolkit.live.flow import Aside, Flow, Together, Wait
-from toolkit.model import HOLDER, HoldNote, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
 both = pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
@@ -95,12 +95,12 @@ class Coordinator:
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
         match step:
-            case Wait(seconds):
+            case Sleep(seconds):
                 self.clock += seconds
                 return self.clock
-            case Together(requests):
+            case SendBatch(requests):
                 return tuple(self.take(request) for request in requests)
-            case Aside(request):
+            case SendWithoutReply(request):
                 self.state = "PreparingRebalance"
                 self.joined.add(request.member_id)
                 return None
@@ -144,7 +144,9 @@ class Coordinator:
     def told(self, member_id: str) -> DescribedClassicMember:
         """Return what is told about a member."""
         share = self.shares.get(member_id, frozenset())
-        client = HOLDER if self.holder_there or member_id == self.intruder else member_id[:-2]
+        client = (
+            HOLDER_CLIENT_ID if self.holder_there or member_id == self.intruder else member_id[:-2]
+        )
         given = PROTOCOLS["range"].assignment(share, generation=4)
         subscription = owning(self.protocol, share)
         return DescribedClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
@@ -152,7 +154,7 @@ class Coordinator:
     def join(self, join: Join) -> JoinResult:
         """Give an id out, or end a rebalance at once: all others have joined."""
         if not join.member_id:
-            self.ours.append(f"{HOLDER}-{uuid.uuid4()}")
+            self.ours.append(f"{HOLDER_CLIENT_ID}-{uuid.uuid4()}")
             return JoinResult(79, self.ours[-1])
         if join.member_id not in self.ours:
             return JoinResult(25)
@@ -194,14 +196,17 @@ class Coordinator:
 
 
 def carry_out(
-    flow: Flow[None], answers: Coordinator, stop_at: int = -1, error: Exception | None = None
+    recipe: RecipeGenerator[None],
+    answers: Coordinator,
+    stop_at: int = -1,
+    error: Exception | None = None,
 ) -> int:
     """Carry a recipe out, with an error instead of one of its answers; return how many it got."""
     answer, steps = None, 0
     with suppress(StopIteration):
         while True:
             stops = error and steps - 1 == stop_at
-            step = flow.throw(error) if error and stops else flow.send(answer)
+            step = recipe.throw(error) if error and stops else recipe.send(answer)
             answer = answers.take(step)
             steps += 1
             answers.last = step if steps - 1 == stop_at else answers.last
@@ -245,7 +250,7 @@ def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(protocol: str) 
             carry_out(hold.capture(orders(1)), answers, stop_at, error)
         # Ids that were just given out when the answer got lost are only ids yet.
         assert not set(answers.ours) & answers.joined, stop_at
-        assert isinstance(answers.last, Together) or [] == answers.ours, stop_at
+        assert isinstance(answers.last, SendBatch) or [] == answers.ours, stop_at
         assert frozenset() == hold.held
         with pytest.raises(HoldLost):
             hold.state()
@@ -341,7 +346,7 @@ def test_nobody_is_removed_while_the_group_does_not_wait() -> None:
         """A coordinator that does not get what is sent aside."""
 
         def take(self, step: Any) -> Any:
-            return None if isinstance(step, Aside) else super().take(step)
+            return None if isinstance(step, SendWithoutReply) else super().take(step)
 
     for protocol in (EAGER, COOPERATIVE):
         answers = Deaf(protocol)

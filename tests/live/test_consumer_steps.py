@@ -34,8 +34,8 @@ from toolkit.kafka_io.membership.group_config import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.flow import Flow, Together, Wait
-from toolkit.model import HOLDER, HoldNote, Prefer, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
 
@@ -87,10 +87,10 @@ class Answers:
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
         match step:
-            case Wait(seconds):
+            case Sleep(seconds):
                 self.clock += seconds
                 return self.clock
-            case Together(requests):
+            case SendBatch(requests):
                 return tuple(self.take(request) for request in requests)
         self.asked.append(step)
         return self.answer(step)
@@ -101,7 +101,7 @@ class Answers:
         match request:
             case DescribeConsumer():
                 held = [
-                    reader(name, client_id=HOLDER, topics=frozenset(topics))
+                    reader(name, client_id=HOLDER_CLIENT_ID, topics=frozenset(topics))
                     for name, topics in self.ours.items()
                 ]
                 members = (*self.readers, *held)
@@ -118,12 +118,12 @@ class Answers:
                 self.own |= {} if value is None else {name: value}
                 answer = ConfigChanged(0)
             case ConsumerHeartbeat():
-                answer = self.beat(request)
+                answer = self.heartbeat(request)
             case _:
                 raise AssertionError(request)
         return answer
 
-    def beat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
+    def heartbeat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
         """Let a member join, stay or leave."""
         if beat.epoch == LEAVE_EPOCH:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
@@ -171,7 +171,7 @@ class Answers:
 
 
 def carry_out(
-    flow: Flow[None],
+    recipe: RecipeGenerator[None],
     answers: Answers,
     *,
     interrupted_at: int = -1,
@@ -180,31 +180,31 @@ def carry_out(
 ) -> None:
     """Answer every step of a recipe, but raise an error at one, perhaps after it was heard."""
     with suppress(StopIteration):
-        step = next(flow)
+        step = next(recipe)
         for number in count():
             if number == interrupted_at:
                 if heard:
                     answers.take(step)
-                step = flow.throw(by or Interrupted("stop"))
+                step = recipe.throw(by or Interrupted("stop"))
             else:
-                step = flow.send(answers.take(step))
+                step = recipe.send(answers.take(step))
 
 
-def go_on(flow: Flow[None], step: Any, answers: Answers) -> None:
+def go_on(recipe: RecipeGenerator[None], step: Any, answers: Answers) -> None:
     """Answer every step from this one on."""
     with suppress(StopIteration):
         while True:
-            step = flow.send(answers.take(step))
+            step = recipe.send(answers.take(step))
 
 
 @pytest.mark.parametrize("heard", [False, True], ids=["unsent", "sent"])
-@pytest.mark.parametrize("prefer", Prefer)
+@pytest.mark.parametrize("prefer", CaptureMode)
 @pytest.mark.parametrize("own", [{}, {ASSIGNMENT_INTERVAL_MS: "2000"}], ids=["default", "set"])
 @pytest.mark.parametrize(
     "error", [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt()], ids=type
 )
 def test_an_interruption_at_any_step_leaves_nobody_behind(
-    prefer: Prefer, own: dict[str, str], error: BaseException, *, heard: bool
+    prefer: CaptureMode, own: dict[str, str], error: BaseException, *, heard: bool
 ) -> None:
     """Wherever a capture ends early, all of ours have left and what was set is set back."""
     for at in count():
@@ -241,7 +241,7 @@ def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
 def test_what_could_not_be_undone_is_said() -> None:
     """Where nobody answers any more, it is said what is left in the group, and for how long."""
     answers = Answers()
-    capture = ConsumerHold(Prefer.FAST).capture(orders(1))
+    capture = ConsumerHold(CaptureMode.FAST).capture(orders(1))
     step = next(capture)
     while not answers.ours:
         step = capture.send(answers.take(step))
@@ -297,11 +297,15 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
 def held_elsewhere(*numbers: int) -> DescribedConsumerMember:
     """Return a member of somebody else's hold."""
     return reader(
-        "!theirs", client_id=HOLDER, topics=frozenset(), assigned=orders(*numbers), target=orders()
+        "!theirs",
+        client_id=HOLDER_CLIENT_ID,
+        topics=frozenset(),
+        assigned=orders(*numbers),
+        target=orders(),
     )
 
 
-CAPTURING = reader("!00", client_id=HOLDER, assigned=orders(), target=orders(1))
+CAPTURING = reader("!00", client_id=HOLDER_CLIENT_ID, assigned=orders(), target=orders(1))
 MOVING = reader("c", assigned=orders(), target=orders(5))
 
 
@@ -357,7 +361,7 @@ def test_quiet_says_what_it_lacks(
 ) -> None:
     """Without a topic to load members of ours with, or on another assignor, nobody joins."""
     with pytest.raises(NotCaptured, match=words):
-        carry_out(ConsumerHold(Prefer.QUIET).capture(wanted), answers)
+        carry_out(ConsumerHold(CaptureMode.QUIET).capture(wanted), answers)
 
     assert not answers.joined
 

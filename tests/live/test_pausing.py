@@ -28,7 +28,7 @@ from toolkit.journeys.reset import target
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
-from toolkit.model import HOLDER, Cluster, Group, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import settle_holds
@@ -346,7 +346,9 @@ def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) ->
     """Press Ctrl-C when members of ours are in the group; their keeper stands still meanwhile."""
 
     def has_joined() -> bool:
-        return HOLDER in {member.client_id for member in channel.ask(DescribeClassic()).members}
+        return HOLDER_CLIENT_ID in {
+            member.client_id for member in channel.ask(DescribeClassic()).members
+        }
 
     eventually(has_joined)
     keeper = one.record.pid

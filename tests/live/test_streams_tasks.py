@@ -29,9 +29,9 @@ from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
     TaskPartition,
 )
 from toolkit.kafka_io.membership.request import ErrorCodeResult
-from toolkit.live.flow import Wait
+from toolkit.live.recipe_steps import Sleep
 from toolkit.live.streams_hold import StreamsHold
-from toolkit.live.streams_tasks import CannotLead, StreamsTasks, Thread
+from toolkit.live.streams_tasks import CannotLead, StreamsTasks, StreamsThread
 from toolkit.model import HoldNote, TopicPartition
 
 TOPICS = ("bills", "orders")
@@ -115,7 +115,7 @@ def test_who_is_about_to_be_back_keeps_its_tasks() -> None:
     alone = {only_a: BOTH[only_a]}
 
     assert {"a": [0, 2, 4]} == shares(tasks, alone, keep_absent=True)
-    assert {Thread("b", f"{2:032x}")} == tasks.absent
+    assert {StreamsThread("b", f"{2:032x}")} == tasks.absent
     assert {TopicPartition("orders", n) for n in (1, 3, 5)} == tasks.has(tasks.absent)
     assert {"a": [0, 2, 3, 4, 5]} == shares(tasks, alone, 1)
     assert {"a": [0, 1, 2, 3, 4, 5]} == shares(tasks, alone)
@@ -234,8 +234,8 @@ def test_what_is_added_is_waited_for() -> None:
 
     assert isinstance(next(steps), Join)
     assert isinstance(steps.send(joined(1, 3, 5)), Sync)
-    assert Wait(0) == steps.send(SyncResult(0))
-    assert isinstance(steps.send(0.0), Wait)
+    assert Sleep(0) == steps.send(SyncResult(0))
+    assert isinstance(steps.send(0.0), Sleep)
     assert isinstance(steps.send(0.1), ClassicHeartbeat)
     assert isinstance(steps.send(ErrorCodeResult(27)), Join)
     sync = steps.send(joined(3, 5))

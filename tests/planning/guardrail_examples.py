@@ -21,11 +21,11 @@ from guardrail_cases import (
 )
 
 from toolkit.model import (
+    CaptureMode,
     Group,
     GroupState,
     GroupType,
     Policy,
-    Prefer,
     Problem,
     Snapshot,
 )
@@ -301,7 +301,7 @@ EXAMPLES = {
         ("g", None, None),
     ),
     "no-committed-offset": Example(
-        hold(held.group(), replace(held.facts(held.group()), commits=()), prefer=Prefer.QUIET),
+        hold(held.group(), replace(held.facts(held.group()), commits=()), prefer=CaptureMode.QUIET),
         "no committed offset for orders:0-1: an evicted member starts according to "
         "auto.offset.reset",
         hold(held.group(), replace(held.facts(held.group()), commits=())),

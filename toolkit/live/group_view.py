@@ -19,8 +19,8 @@ from toolkit.kafka_io.membership.consumer import (
 )
 from toolkit.kafka_io.membership.request import GROUP_ID_NOT_FOUND
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
-from toolkit.live.flow import Flow, Wait
-from toolkit.model import HOLDER, GroupState, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
 LOOK_EVERY_S = 0.25
@@ -37,7 +37,7 @@ class GroupView:
     @property
     def readers(self) -> list[DescribedConsumerMember]:
         """Its members without those that hold partitions back."""
-        return [member for member in self.members if member.client_id != HOLDER]
+        return [member for member in self.members if member.client_id != HOLDER_CLIENT_ID]
 
     @property
     def is_static(self) -> bool:
@@ -58,7 +58,7 @@ class GroupView:
         return IdPartition(self.topics[place.topic].topic_id, place.partition)
 
 
-def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupView]:
+def observe(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> RecipeGenerator[GroupView]:
     """
     Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
 
@@ -81,15 +81,17 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupV
     return view
 
 
-def _settled_facts(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[ConsumerFacts]:
-    give_up_at = (yield Wait(0)) + SETTLE_S
+def _settled_facts(
+    wanted: frozenset[TopicPartition], ours: frozenset[str]
+) -> RecipeGenerator[ConsumerFacts]:
+    give_up_at = (yield Sleep(0)) + SETTLE_S
     while True:
         facts: ConsumerFacts = yield DescribeConsumer()
         _refuse(facts, wanted, ours)
         changing = unsettled_reason(facts, ours)
         if not changing:
             return facts
-        if (yield Wait(LOOK_EVERY_S)) >= give_up_at:
+        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at:
             raise NotCaptured(
                 f"the group does not become Stable: {changing}",
                 hint="run the command again when it is Stable",
@@ -101,7 +103,7 @@ def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: froze
         raise NotCaptured("there is no KIP-848 group with this name")
     if facts.error:
         raise NotCaptured(f"the group cannot be described: {facts.why}")
-    if all(member.client_id == HOLDER for member in facts.members):
+    if all(member.client_id == HOLDER_CLIENT_ID for member in facts.members):
         raise NotCaptured("the group has no consuming member")
     for member in facts.members:
         taken = held_by(member) & wanted
@@ -125,7 +127,7 @@ def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
     waiting = [
         member
         for member in facts.members
-        if member.client_id != HOLDER and member.assigned != member.target - held
+        if member.client_id != HOLDER_CLIENT_ID and member.assigned != member.target - held
     ]
     if not waiting:
         return ""
@@ -135,7 +137,7 @@ def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
 def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str = "\x7f") -> bool:
     """Whether members of somebody else's hold still subscribe, and have ids before `below`."""
     return any(
-        member.client_id == HOLDER
+        member.client_id == HOLDER_CLIENT_ID
         and member.member_id not in ours
         and member.member_id < below
         and member.topics
@@ -145,7 +147,7 @@ def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str 
 
 def held_by(member: DescribedConsumerMember) -> frozenset[TopicPartition]:
     """Return what a member keeps from all the others: what it has and is not meant to have."""
-    return member.assigned - member.target if member.client_id == HOLDER else frozenset()
+    return member.assigned - member.target if member.client_id == HOLDER_CLIENT_ID else frozenset()
 
 
 def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) -> str:
@@ -154,7 +156,7 @@ def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) ->
         {
             f"{member.client_id} @ {member.host}": len(member.assigned & missing)
             for member in facts.members
-            if member.client_id != HOLDER
+            if member.client_id != HOLDER_CLIENT_ID
         }
     )
     names = [name for name, count in counts.most_common() if count]

@@ -33,10 +33,10 @@ from toolkit.errors import (
     ToolkitError,
 )
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.live.flow import Flow, run
 from toolkit.live.hold import new_hold, taken_over
 from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
+from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
 from toolkit.model import TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeper_lock, read_hold, write_hold
 
@@ -84,10 +84,10 @@ class Keeper:
             except ToolkitError as exc:
                 self.end(str(exc))
 
-    def do(self, flow: Flow[None]) -> None:
+    def do(self, recipe: RecipeGenerator[None]) -> None:
         """Carry a recipe out, and note what has changed by it, also where it fails."""
         try:
-            run(flow, self.channel, check=self.check)
+            run_recipe(recipe, self.channel, check=self.check)
         except HoldLost:
             raise
         except BaseException:

@@ -21,12 +21,12 @@ from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.membership.consumer import ConsumerHeartbeat
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import (
+    CaptureMode,
     Cluster,
     Group,
     GroupType,
     HoldNote,
     Member,
-    Prefer,
     Problem,
     TopicPartition,
 )
@@ -181,7 +181,7 @@ class Holds:
             type=group.type,
             assignor=group.assignor or "",
             wanted=tuple(sorted(wanted)),
-            prefer=Prefer(plan.terms.get("prefer", Prefer.LOSSLESS)),
+            prefer=CaptureMode(plan.terms.get("prefer", CaptureMode.LOSSLESS)),
             note=note,
         )
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from toolkit.errors import Blocked, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, Prefer, Snapshot, TopicPartition
+from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
 from toolkit.operate.apply import Applied, apply_with_keepers, check_approval, record_outcome
 from toolkit.operate.interrupts import defer_signals
 from toolkit.operate.keeper_handle import KeeperHandle
@@ -191,7 +191,7 @@ class _Mover:
 
     def plan_pause(self, planned: PlannedMove) -> Plan | None:
         """Return a plan that holds the partitions to move; None if they cannot be held."""
-        prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
+        prefer = CaptureMode(self.plan.terms.get("prefer", CaptureMode.LOSSLESS))
         terms = HoldTerms(pause_for=LONGEST, prefer=prefer, for_move=True)
         facts = self.facts(planned)
         if not is_holdable(facts, self.group_id):

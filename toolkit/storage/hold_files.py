@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import Blocked, RecordFailed
-from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
 from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
@@ -51,7 +51,7 @@ class HoldRecord:
     type: GroupType
     assignor: str
     wanted: tuple[TopicPartition, ...]
-    prefer: Prefer
+    prefer: CaptureMode
     note: HoldNote
     status: HoldStatus = HoldStatus.STARTING
     words: str = ""
@@ -141,7 +141,7 @@ def _record(content: dict[str, Any]) -> HoldRecord:
         record,
         cluster=Cluster(**content["cluster"]),
         type=GroupType(record.type),
-        prefer=Prefer(record.prefer),
+        prefer=CaptureMode(record.prefer),
         status=HoldStatus(record.status),
         wanted=tuple(TopicPartition(*pair) for pair in record.wanted),
         held=tuple(TopicPartition(*pair) for pair in record.held),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
     Commit,
     EpochEnd,
     Group,
@@ -227,7 +227,7 @@ def test_a_live_group_is_planned_and_blocked() -> None:
 def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:
     """Nobody reads them, so nobody writes over the change; one that is read keeps it back."""
     free = TopicPartition("orders", 1)
-    holds = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+    holds = replace(member(), client_id=HOLDER_CLIENT_ID, holds=(ORDERS,))
     held = live("g", member("orders", owns=(free,)), holds)
     about = facts(AT_50, replace(AT_50, partition=1), groups=(held,))
 

@@ -18,7 +18,7 @@ from toolkit.kafka_io.client.connection import REQUEST_TIMEOUT_S, Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
 from toolkit.kafka_io.membership.request import MemberRequest
-from toolkit.model import HOLDER, Cluster
+from toolkit.model import HOLDER_CLIENT_ID, Cluster
 
 GIVE_UP_AFTER_S = 30.0
 PAUSE_S = 0.2
@@ -34,7 +34,7 @@ class GroupChannel:
         cluster: Cluster,
         group_id: str,
         *,
-        client_id: str = HOLDER,
+        client_id: str = HOLDER_CLIENT_ID,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """Connect when first used; `check` is called while waiting, and what it raises ends it."""

@@ -14,11 +14,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
+    CaptureMode,
     Group,
     GroupType,
     Member,
-    Prefer,
     Snapshot,
     Subscription,
     TopicPartition,
@@ -61,7 +61,7 @@ class MoveRequest:
     group: str
     topics: tuple[str, ...] = ()
     new_topics: bool = False
-    prefer: Prefer = Prefer.LOSSLESS
+    prefer: CaptureMode = CaptureMode.LOSSLESS
     beside: HoldFacts = field(default_factory=HoldFacts)
 
 
@@ -207,7 +207,7 @@ def _as_held(group: Group, snapshot: Snapshot) -> Group:
         if commit.group_id == group.group_id
     }
     missing = ({*snapshot.logs} | committed) - group.paused.keys()
-    holder = Member("", HOLDER, "", Subscription(), holds=tuple(sorted(missing)))
+    holder = Member("", HOLDER_CLIENT_ID, "", Subscription(), holds=tuple(sorted(missing)))
     return replace(group, members=(*group.members, holder))
 
 

@@ -65,7 +65,7 @@ def decide(
 def tell_unchanged(decision: Decision) -> None:
     """Say why nothing was changed although nothing blocks."""
     fingerprint = f". Fingerprint: {decision.plan.fingerprint}" if decision.wants_approval else ""
-    click.echo(f"{decision.said}{fingerprint}", err=True)
+    click.echo(f"{decision.message}{fingerprint}", err=True)
 
 
 def _apply_and_tell(decision: Decision, asked: CommandTarget) -> int:
@@ -159,7 +159,7 @@ def tell_blocked(decision: Decision) -> None:
     """Say which rules stop a plan, and how to go on where all of them may be overridden."""
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
     way_on = f". Try: if this is intended, add {rules}" if rules else ""
-    click.echo(f"{decision.said}{way_on}", err=True)
+    click.echo(f"{decision.message}{way_on}", err=True)
 
 
 def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
@@ -174,7 +174,7 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
     if consent.approve is None:
         _ask_for_name(plan)
     elif consent.approve != plan.fingerprint:
-        raise Blocked(decision.said, hint="look at the plan again and approve what it is now")
+        raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if not is_reason(reason):
         if not has_terminal():
             raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")

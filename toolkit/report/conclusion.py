@@ -6,7 +6,7 @@ from toolkit.errors import UsageError
 from toolkit.plan import Ending
 from toolkit.report.display import put
 from toolkit.report.names import in_html, visible
-from toolkit.storage.conclusion_file import COUNTS, Conclusion, hand_over
+from toolkit.storage.conclusion_file import COUNTS, Conclusion, write_conclusion
 
 
 def conclude(
@@ -34,6 +34,6 @@ def conclude(
 
 def show_conclusion(conclusion: Conclusion) -> None:
     """Show what a notebook concluded, and hand it to the runner."""
-    hand_over(conclusion)
+    write_conclusion(conclusion)
     html = f"<p><strong>{in_html(conclusion.summary)}</strong></p>"
     put({"text/html": html, "text/plain": visible(conclusion.summary)})

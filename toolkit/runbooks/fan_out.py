@@ -54,7 +54,7 @@ class Ended:
         return int(self.result["counts"].get("changed", 0)) if self.result else 0
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """What it did, or why it stopped and where, in one line."""
         if self.result is None:
             return self.why

@@ -38,7 +38,7 @@ def text_of(page: Runbook, ended: Sequence[Ended]) -> str:
     for one in ended:
         where = ", ".join(one.clusters) or "run"
         undo = f"; undo {one.result['undo']}" if one.result and one.result["undo"] else ""
-        lines.append(f"{where}: {one.status}: {one.said}{undo}")
+        lines.append(f"{where}: {one.status}: {one.message}{undo}")
     return "\n".join(lines)
 
 
@@ -58,7 +58,7 @@ def content_of(page: Runbook, ended: Sequence[Ended]) -> dict[str, object]:
                 "clusters": list(one.clusters),
                 "status": one.status,
                 "exit_code": one.exit_code,
-                "said": one.said,
+                "said": one.message,
                 "result": one.result,
             }
             for one in ended

@@ -100,7 +100,7 @@ class RunResult:
         }
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """What it did, or why it stopped and where, in one line."""
         if self.error is None:
             return self.summary
@@ -117,7 +117,7 @@ class RunResult:
         except RecordFailed as exc:
             undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
             raise RunFailed(
-                f"the run ended ({self.status}: {self.said}){undo}, but {exc.problem}",
+                f"the run ended ({self.status}: {self.message}){undo}, but {exc.problem}",
                 hint="free disk space; see the audit log for what was changed",
             ) from exc
         return path

@@ -78,7 +78,7 @@ def run_notebook(
             result, notebook=notebook.stem, runbook=terms.runbook, cluster_ids=ids.result()
         )
         result = _with_report(result, executed)
-        log.say(f"{result.status}, exit {result.exit_code}: {result.said}")
+        log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
     result.write()
     return result
 

@@ -33,9 +33,9 @@ from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.cluster_facts import a_task_each
-from toolkit.spark.packed import Row, pack, rows_of, unpack
+from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
 from toolkit.spark.schemas import (
-    ASKED,
+    BLOCKS_WITH_LOG_FACTS,
     LOG_FACTS,
     PAST_ENDS,
     PLACE,
@@ -59,7 +59,7 @@ def ask_brokers(
     past_ends: DataFrame,
 ) -> DataFrame:
     """
-    Ask where the log of each position starts and ends, and its lag in time: `schemas.ASKED`.
+    Ask for log start, log end and time lag of each position: `schemas.BLOCKS_WITH_LOG_FACTS`.
 
     `decoded` are blocks as in `schemas.DECODED`: of each cluster one task asks for all of them
     together. A partition that could not be asked for keeps nulls and says why in `log_problem`.
@@ -75,12 +75,12 @@ def ask_brokers(
         for row in rows_of(batches):
             blocks[row["cluster"]].append(row)
         for name, rows in blocks.items():
-            yield from _asked(clusters[name], rows, look_back_s)
+            yield from _blocks_with_log_facts(clusters[name], rows, look_back_s)
 
-    return a_task_each(with_ends, clusters).mapInArrow(ask, as_spark(ASKED))
+    return a_task_each(with_ends, clusters).mapInArrow(ask, as_spark(BLOCKS_WITH_LOG_FACTS))
 
 
-def _asked(
+def _blocks_with_log_facts(
     cluster: Cluster, blocks: Sequence[Row], look_back_s: Sequence[float]
 ) -> Iterator[pa.RecordBatch]:
     """Yield for each block of a cluster what was found out about its positions."""
@@ -93,7 +93,7 @@ def _asked(
         mine = as_frame(table).merge(facts, on=[*PLACE_KEY[1:], "committed"], how="left")
         row = {name: block[name] for name in ("cluster", "offsets_partition")}
         row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
-        yield pa.RecordBatch.from_pylist([row], schema=ASKED)
+        yield pa.RecordBatch.from_pylist([row], schema=BLOCKS_WITH_LOG_FACTS)
 
 
 def _log_facts(
@@ -124,7 +124,7 @@ def _log_facts(
     unread = _first_unread(places, positions["committed"], logs)
     known["points"] = pd.Series(_points(unread, times), known.index, dtype="object")
     records = _records(cluster, times)
-    found = [records.get(position, UNREAD) for position in unread]
+    found = [records.get(position, NOT_READ) for position in unread]
     known["record_found"] = pd.array([one.found for one in found], "boolean")
     known["record_at"] = [one.at for one in found]
     timed = with_time_lag(known, now=now).assign(log_read_at=now)
@@ -169,7 +169,7 @@ class _FirstUnread(NamedTuple):
     at: datetime | None
 
 
-UNREAD = _FirstUnread(None, None)
+NOT_READ = _FirstUnread(None, None)
 
 
 def _with_logs(

@@ -44,7 +44,7 @@ class SavedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class StateVersion:
     """One version, by the name of its folder."""
 
     name: str
@@ -59,7 +59,7 @@ def new_name() -> str:
 
 def read_versions(
     files: Files, clusters: Collection[str], known_format: str
-) -> tuple[list[Version], list[str]]:
+) -> tuple[list[StateVersion], list[str]]:
     """Return the versions of any of the clusters, and why others cannot be used."""
     versions, problems = [], []
     for file in sorted(files.sizes(FOLDER)):
@@ -77,7 +77,7 @@ def read_versions(
     return versions, problems
 
 
-def write_version(files: Files, version: Version) -> None:
+def write_version(files: Files, version: StateVersion) -> None:
     """Put a version in force; its folder must be complete."""
     document = {
         "format": version.format,
@@ -117,7 +117,7 @@ def clean_versions(files: Files, known_format: str) -> None:
             files.remove(f"{FOLDER}/{entry}")
 
 
-def _understood(files: Files, entries: Iterable[str], known_format: str) -> Iterator[Version]:
+def _understood(files: Files, entries: Iterable[str], known_format: str) -> Iterator[StateVersion]:
     for file in entries:
         if file.endswith(".json"):
             with suppress(*MISUNDERSTOOD):
@@ -126,9 +126,9 @@ def _understood(files: Files, entries: Iterable[str], known_format: str) -> Iter
                     yield version
 
 
-def _parse(name: str, text: str) -> Version:
+def _parse(name: str, text: str) -> StateVersion:
     document = json.loads(text)
-    return Version(
+    return StateVersion(
         name,
         str(document["format"]),
         {

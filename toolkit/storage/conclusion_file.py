@@ -30,7 +30,7 @@ class Conclusion:
     undo: str | None = None
 
 
-def hand_over(conclusion: Conclusion) -> None:
+def write_conclusion(conclusion: Conclusion) -> None:
     """Give the runner, if there is one, a conclusion that stands until the next one."""
     if path := os.environ.get(FILE_VARIABLE):
         try:

@@ -62,7 +62,7 @@ def test_anything_else_does_not(given: dict[str, str], why: str) -> None:
     decision = decide(PLAN, **{"reason": "why", **given})
 
     assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
-    assert why in decision.said
+    assert why in decision.message
 
 
 def test_a_dry_run_goes_before_every_approval() -> None:
@@ -70,7 +70,7 @@ def test_a_dry_run_goes_before_every_approval() -> None:
     decision = change(PLAN).decide(approve=PLAN.fingerprint, reason="why")
 
     assert (None, Ending.DONE) == (decision.approval, decision.ending)
-    assert "dry run: nothing was changed" == decision.said
+    assert "dry run: nothing was changed" == decision.message
     assert decision.apply().outcome is None
 
 
@@ -82,7 +82,7 @@ def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
     decision = decide(PLAN, SKIPS, LIVE, NOTE, **approval)
 
     assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
-    assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.said
+    assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.message
     assert ("group-live", "skips-unread-records") == decision.blocked_by
 
 
@@ -107,7 +107,7 @@ def test_nothing_to_do_needs_no_approval() -> None:
     assert (None, Ending.DONE, "nothing to do") == (
         decision.approval,
         decision.ending,
-        decision.said,
+        decision.message,
     )
 
 

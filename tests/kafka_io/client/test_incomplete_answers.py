@@ -15,7 +15,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
-from toolkit.spark.read_rows import FROM_ADMIN
+from toolkit.spark.source_rows import FROM_ADMIN
 from toolkit.spark.tasks import LogTask
 
 

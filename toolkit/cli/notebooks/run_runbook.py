@@ -86,7 +86,7 @@ def _print(page: Runbook, ended: Sequence[Ended], output: str) -> None:
         return
     for one in ended:
         where = f"{', '.join(one.clusters)}: " if one.clusters else ""
-        click.echo(printable(f"{where}{one.status}: {one.said}").rstrip(": "))
+        click.echo(printable(f"{where}{one.status}: {one.message}").rstrip(": "))
         if one.result:
             folder = Path(one.result["folder"])
             report = one.result["report"]

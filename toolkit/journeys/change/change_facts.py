@@ -49,7 +49,9 @@ def read_topics(
     )
 
 
-def read_facts_of(plan: Plan, access: ClusterAccess, *, at: datetime | None = None) -> Snapshot:
+def read_plan_snapshot(
+    plan: Plan, access: ClusterAccess, *, at: datetime | None = None
+) -> Snapshot:
     """Read the groups and topics of a plan that was made before."""
     topics = {change.partition.topic for _, change in plan.changes}
     facts = read_topics(access, [*map(escape, plan.group_ids)], topics=topics, at=at)

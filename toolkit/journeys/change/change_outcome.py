@@ -14,7 +14,7 @@ from toolkit.plan import Action, Ending, Intent, Outcome, Status
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
-from toolkit.storage.conclusion_file import Conclusion, hand_over, run_folder
+from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ class ChangeOutcome:
     def hand_over(self) -> None:
         """Tell the runner now, so that a run that is stopped next still names its undo record."""
         if run_folder():
-            hand_over(self._conclusion)
+            write_conclusion(self._conclusion)
 
     def conclude(self) -> None:
         """

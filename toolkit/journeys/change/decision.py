@@ -66,7 +66,7 @@ class Decision:
     """
 
     change: CheckedPlan
-    said: str
+    message: str
     parameters: ApprovalParameters = field(default_factory=ApprovalParameters)
     ending: Ending = Ending.DONE
     approval: Approval | None = None
@@ -143,7 +143,7 @@ class Decision:
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
             with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
-            self.said, self.ending, self.approval = BY_HAND, Ending.DONE, approval
+            self.message, self.ending, self.approval = BY_HAND, Ending.DONE, approval
             self.wants_approval = False
             return self._outcome()
 
@@ -152,7 +152,7 @@ class Decision:
         approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
         return Decision(
             change=self.change,
-            said=BY_HAND,
+            message=BY_HAND,
             parameters=self.parameters,
             approval=approval,
         )
@@ -196,10 +196,10 @@ class Decision:
 
     def _outcome(self) -> ChangeOutcome:
         if self._applied is None:
-            return ChangeOutcome(self.change, self.said, self.ending, self.wants_approval)
+            return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
         return ChangeOutcome(
             self.change,
-            self.said,
+            self.message,
             outcome=self._applied.outcome,
             holds=tuple(self._applied.ties),
             notices=notices_of(self._applied.interrupted),
@@ -207,7 +207,7 @@ class Decision:
 
     def __repr__(self) -> str:
         """Return in words whether the plan is applied, and its fingerprint."""
-        return f"{sentence(self.said)}. Fingerprint: {self.plan.fingerprint}"
+        return f"{sentence(self.message)}. Fingerprint: {self.plan.fingerprint}"
 
     def _ipython_display_(self) -> None:
         """Show whether the plan is applied, and how to go on."""
@@ -215,14 +215,14 @@ class Decision:
 
         if self.blocked_by:
             final = sorted(FINAL & {*self.blocked_by})
-            cards.show_blocked(self.said, self.blocked_by, final)
+            cards.show_blocked(self.message, self.blocked_by, final)
         elif self.approval:
-            cards.show_approved(self.said, self.plan, self.approval.reason)
+            cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
             refused = self.ending is Ending.BLOCKED
-            cards.show_wanted(self.said, self.plan, self.command, is_refused=refused)
+            cards.show_wanted(self.message, self.plan, self.command, is_refused=refused)
         else:
-            cards.show_nothing_to_do(self.said)
+            cards.show_nothing_to_do(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +253,19 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     plan = change.plan
     check_overrides(parameters.overrides, intent=plan.intent)
     decision = Decision(
-        change=change, said="approved", parameters=parameters, plan_file=_leave(plan)
+        change=change, message="approved", parameters=parameters, plan_file=_leave(plan)
     )
     if stopping := blocking(change.findings, parameters.overrides):
         rules = tuple(sorted({finding.rule for finding in stopping}))
-        said = f"blocked by {', '.join(rules)}: nothing was changed"
-        return replace(decision, said=said, ending=Ending.BLOCKED, blocked_by=rules)
+        message = f"blocked by {', '.join(rules)}: nothing was changed"
+        return replace(decision, message=message, ending=Ending.BLOCKED, blocked_by=rules)
     if not plan.steps:
-        return replace(decision, said="nothing to do")
+        return replace(decision, message="nothing to do")
     if parameters.dry_run:
-        return replace(decision, said="dry run: nothing was changed", wants_approval=True)
+        return replace(decision, message="dry run: nothing was changed", wants_approval=True)
     if refusal := _refusal(parameters, plan):
-        said = f"{refusal}: nothing was changed"
-        return replace(decision, said=said, ending=Ending.BLOCKED, wants_approval=True)
+        message = f"{refusal}: nothing was changed"
+        return replace(decision, message=message, ending=Ending.BLOCKED, wants_approval=True)
     return replace(decision, approval=_approval(parameters, plan))
 
 

@@ -15,7 +15,7 @@ from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
 from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
 from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
-from toolkit.planning.selection.unused_since import unused_since
+from toolkit.planning.selection.last_use import last_use_of
 
 DAY = timedelta(days=1)
 # A series is evidence of what was so until it was last seen: the run itself has to have looked.
@@ -39,8 +39,8 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     for name in case.plan.group_ids:
         commits = [commit for (group_id, _), commit in case.commits.items() if group_id == name]
         group = case.groups.get(name)
-        seen = _now(case, case.seen.empty.get(name))
-        unused = unused_since(group, commits, seen) if group else None
+        seen = _confirmed_sighting(case, case.seen.empty.get(name))
+        unused = last_use_of(group, commits, seen) if group else None
         if unused is None:
             unknown.append(f"when {name} was last used")
         elif case.now - unused.since < days * DAY:
@@ -58,7 +58,7 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
     unknown = []
     topics = ((step.group_id, change.partition.topic) for step, change in case.plan.changes)
     for group_id, topic in dict.fromkeys(topics):
-        sighting = _now(case, case.seen.unsubscribed.get((group_id, topic)))
+        sighting = _confirmed_sighting(case, case.seen.unsubscribed.get((group_id, topic)))
         if sighting is None:
             unknown.append(f"since when {group_id} does not subscribe to {topic}")
             continue
@@ -72,6 +72,6 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
     CannotTell.where(unknown)
 
 
-def _now(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
+def _confirmed_sighting(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
     """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
     return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None

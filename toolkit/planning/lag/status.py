@@ -157,14 +157,14 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
 
 
 def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
-    stuck = facts.stuck
+    stuck = facts.is_stalled
     yield StatusCase(
         facts.at_open_transaction & stuck,
         WARN,
         lambda i: f"blocked by an open transaction; {facts.lag[i]:,} unread records after it",
     )
     yield StatusCase(
-        stuck & ~facts.silent,
+        stuck & ~facts.no_recent_commit,
         STALL,
         lambda i: f"commits the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}",
     )

@@ -11,7 +11,7 @@ import pandas as pd
 from traitlets import Tuple
 
 from toolkit.model.plurals import counted
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
 from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
 from widgets.live_or_static import LiveOrStatic

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets
 from traitlets import HasTraits
 
-from toolkit.report.display import Role, is_headless, put
+from toolkit.report.display import OutputRole, display_output, is_headless
 from widgets.fragments import error_notice, sheet
 
 # JupyterLab takes the arrow keys, and letters such as x (cut this cell), also from a list or a
@@ -77,5 +77,5 @@ class LiveOrStatic(HasTraits):
         static = {"text/html": self.static_html(), "text/plain": self.text_form()}
         if is_headless():
             return static
-        put({"text/html": OWN_KEYS, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": OWN_KEYS, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
         return {**(self.view._repr_mimebundle_() or {}), **static}

@@ -15,8 +15,8 @@ from traitlets import Any as AnyTrait
 from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
 from toolkit.planning.holds.tiles import LAGGING_FROM, TileState
-from toolkit.planning.selection.scope import scopes_of
-from toolkit.report.names import visible
+from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic

@@ -15,7 +15,7 @@ from toolkit.plan import Action, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
 from toolkit.planning.frames.review_frame import review_frame, summary
 from toolkit.planning.guardrails.registry import blocking
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
 from widgets.fragments import notice

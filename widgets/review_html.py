@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from toolkit.plan import Finding, Outcome, Plan
 from toolkit.planning.frames.review_frame import summary
-from toolkit.report.names import sentence
+from toolkit.report.safe_names import sentence
 from widgets.background import FAILED, RUNNING, BackgroundRun
 from widgets.filter_table import FilterTable
 from widgets.fragments import in_html, sheet

@@ -15,7 +15,7 @@ from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, To
 from toolkit.operate.background import read_background, settings_of
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 from toolkit.storage.operator import Operator
 
 READ = {

@@ -93,7 +93,7 @@ def _how_long(plan: Plan) -> str:
 def _resume(planned: CheckedPlan, asked: CommandTarget) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
     from toolkit.journeys.resume import resume
-    from toolkit.planning.selection.scope import scopes_of
+    from toolkit.planning.selection.partition_selection import scopes_of
 
     (group_id,) = planned.plan.group_ids
     scopes = [str(scope) for scope in scopes_of(c.partition for _, c in planned.plan.changes)]

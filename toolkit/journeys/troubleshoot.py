@@ -21,7 +21,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
-from toolkit.planning.diagnosis.stuck import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import (
     groups_frame,
     members_frame,
@@ -29,7 +29,7 @@ from toolkit.planning.frames.snapshot_frames import (
     problems_frame,
 )
 from toolkit.planning.lag.lag import lag_by_group, with_lag
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.run_command import NotebookCall, run_command

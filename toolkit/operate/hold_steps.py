@@ -35,7 +35,7 @@ from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until
 from toolkit.operate.steps import OnStep, not_tried
 from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import (
     HoldRecord,

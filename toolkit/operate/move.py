@@ -35,7 +35,7 @@ from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.guardrails.registry import blocking, overridable
 from toolkit.planning.holds.continuation import MovedOffset
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 
 if TYPE_CHECKING:
     from toolkit.kafka_io.client.connection import Connection

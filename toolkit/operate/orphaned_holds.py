@@ -21,7 +21,7 @@ from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,

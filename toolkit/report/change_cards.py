@@ -12,9 +12,9 @@ from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from toolkit.planning.frames.review_frame import findings_frame, review_columns, summary
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
-from toolkit.report.names import sentence, visible
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
+from toolkit.report.safe_names import sentence, visible
 from toolkit.report.tables import show_table
 
 TO_APPROVE = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from toolkit.errors import UsageError
 from toolkit.plan import Ending
-from toolkit.report.display import put
-from toolkit.report.names import in_html, visible
+from toolkit.report.display import display_output
+from toolkit.report.safe_names import in_html, visible
 from toolkit.storage.conclusion_file import COUNTS, Conclusion, write_conclusion
 
 
@@ -36,4 +36,4 @@ def show_conclusion(conclusion: Conclusion) -> None:
     """Show what a notebook concluded, and hand it to the runner."""
     write_conclusion(conclusion)
     html = f"<p><strong>{in_html(conclusion.summary)}</strong></p>"
-    put({"text/html": html, "text/plain": visible(conclusion.summary)})
+    display_output({"text/html": html, "text/plain": visible(conclusion.summary)})

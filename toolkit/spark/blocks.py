@@ -93,8 +93,8 @@ def evaluate_blocks(rows: Iterable[Row], judging: EvaluationRules) -> Iterator[R
     """
     Judge rows of `schemas.DECODED`, with the log facts of their positions and cluster facts.
 
-    Yields rows of `schemas.EVALUATED_BLOCKS`. Blocks of a cluster are judged together up to some size: most
-    are small, and the rules take longer to begin than to judge a thousand commits.
+    Yields rows of `schemas.EVALUATED_BLOCKS`. Blocks of a cluster are judged together up to some
+    size: most are small, and the rules take longer to begin than to judge a thousand commits.
     """
     waiting: list[Block] = []
     for row in rows:

@@ -93,7 +93,8 @@ class FleetLag:
     for each group (`schemas.GROUP_SUMMARY`). `activity`: what each group wrote lately
     (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs (`schemas.LEFTOVERS`).
     `problems`: cluster, problem. `read_to`: how far each offsets topic was read
-    (`schemas.READ_TO`). `blocks`: what the first four are unpacked from (`schemas.EVALUATED_BLOCKS`).
+    (`schemas.READ_TO`). `blocks`: what the first four are unpacked from
+    (`schemas.EVALUATED_BLOCKS`).
     """
 
     clusters: tuple[str, ...]

@@ -19,7 +19,7 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
 from toolkit.plan import Action, Outcome, Status, StepOutcome
-from toolkit.report.display import collected
+from toolkit.report.display import capture_outputs
 from toolkit.session import Session
 from toolkit.storage.conclusion_file import FILE_VARIABLE
 from toolkit.storage.plan_files import read_plan
@@ -104,7 +104,7 @@ def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
     now = datetime.now(UTC)
     outcome = ChangeOutcome(change, "approved", outcome=Outcome("run", "f", now, now, (step,)))
 
-    with collected() as shown:
+    with capture_outputs() as shown:
         outcome._ipython_display_()
 
     told = " ".join(str(data["text/plain"]) for data in shown)

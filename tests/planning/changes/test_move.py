@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TimedOffset, TopicPartition
 from toolkit.plan import Action, Intent, Position
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.from_offsets import from_offsets
-from toolkit.planning.changes.modes import parse_target
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
+from toolkit.planning.changes.offsets_target import from_offsets
+from toolkit.planning.changes.target_parser import parse_target
 from toolkit.planning.changes.targets import ShiftBy, Target, ToOffset
 
 FLOWING = group()

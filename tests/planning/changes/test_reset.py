@@ -25,8 +25,8 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
+from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     ShiftBy,

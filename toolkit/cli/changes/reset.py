@@ -13,7 +13,7 @@ from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import topics_option
 from toolkit.errors import UsageError
-from toolkit.planning.changes.modes import MODES, WITHOUT_VALUE
+from toolkit.planning.changes.target_parser import MODES, WITHOUT_VALUE
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange

@@ -13,10 +13,10 @@ from toolkit.cli.consumer_groups.new_offsets import NewOffsets
 from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
 from toolkit.errors import UsageError
 from toolkit.journeys.reset import reset
-from toolkit.planning.changes.from_offsets import FromOffsets, from_offsets
-from toolkit.planning.changes.modes import WITHOUT_VALUE, parse_target
+from toolkit.planning.changes.offsets_target import FromOffsets, from_offsets
+from toolkit.planning.changes.target_parser import WITHOUT_VALUE, parse_target
 from toolkit.planning.changes.targets import Target
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 
 
 def run(given: dict[str, Any]) -> int:

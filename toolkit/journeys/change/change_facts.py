@@ -11,10 +11,10 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import NO_SUCH_GROUP, Snapshot
 from toolkit.plan import Plan
-from toolkit.planning.changes.by_time import ToDatetime
-from toolkit.planning.changes.from_offsets import FromOffsets
+from toolkit.planning.changes.datetime_target import ToDatetime
+from toolkit.planning.changes.offsets_target import FromOffsets
 from toolkit.planning.changes.targets import Target
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 
 
 def read_facts(

@@ -12,8 +12,8 @@ from toolkit.journeys.change.run_notices import RunNotice
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, Ending, Intent, Outcome, Status
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
 if TYPE_CHECKING:

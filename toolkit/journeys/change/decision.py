@@ -23,8 +23,8 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
     check_standing,
 )
-from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
 

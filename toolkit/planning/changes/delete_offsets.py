@@ -21,8 +21,8 @@ from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups
 from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.partition_selection import TopicScope, parse_topics, why_missing
 from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
-from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missing
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 TOPICS_REQUIRED = (

@@ -24,14 +24,14 @@ from toolkit.planning.holds.hold_rules import (
     is_ours,
 )
 from toolkit.planning.selection.group_selection import no_such_group
-from toolkit.planning.selection.index import SnapshotIndex
-from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
-from toolkit.planning.selection.scope import (
+from toolkit.planning.selection.partition_selection import (
     TopicScope,
     missing_partition,
     missing_topic,
     parse_topics,
 )
+from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
 LEFT_BEHIND = "takes over the hold of a crashed keeper"

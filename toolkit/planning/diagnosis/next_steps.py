@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from toolkit.model import Group, TopicPartition
-from toolkit.planning.diagnosis.stuck import Verdict
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.diagnosis.progress_diagnosis import Verdict
+from toolkit.planning.selection.partition_selection import scopes_of
 
 MOST_FIRST_STEPS = 3  # offsets to move one by one; more belong in a table
 

@@ -13,7 +13,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
 GROUP_COLUMNS = (

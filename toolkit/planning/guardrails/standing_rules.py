@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
-from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
+from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
 from toolkit.planning.selection.last_use import last_use_of
 
@@ -46,7 +46,7 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
         elif case.now - unused.since < days * DAY:
             told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
             yield Objection(f"unused for {told}; empty_for_days is {days}", name)
-    CannotTell.where(unknown)
+    FactsMissing.where(unknown)
 
 
 def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
@@ -69,7 +69,7 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
         if runs is not None and sighting.seen < runs:
             why = f"unsubscribed in {counted(sighting.seen, 'run')}; the limit is {runs}"
             yield Objection(why, group_id, topic)
-    CannotTell.where(unknown)
+    FactsMissing.where(unknown)
 
 
 def _confirmed_sighting(case: CheckContext, sighting: Sighting | None) -> Sighting | None:

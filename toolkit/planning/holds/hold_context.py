@@ -13,7 +13,7 @@ from toolkit.errors import UsageError
 from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 COOPERATIVE = "cooperative-sticky"
 STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol

@@ -23,8 +23,8 @@ from toolkit.planning.holds.hold_context import (
 )
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import block, note
-from toolkit.planning.selection.scope import scopes_of
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
 SLOW_HEARTBEAT_S = 10.0

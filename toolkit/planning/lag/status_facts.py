@@ -29,7 +29,7 @@ from toolkit.planning.lag.trend import (
     unseen_by_commits_s,
     whole,
 )
-from toolkit.planning.selection.scope import NO_TOPIC
+from toolkit.planning.selection.partition_selection import NO_TOPIC
 
 Texts = npt.NDArray[np.object_]
 

@@ -16,7 +16,7 @@ from toolkit.storage.formats.atomic_files import write_whole
 _SCHEME = "offsetbook-run:"
 
 
-class Executed:
+class NotebookWriter:
     """
     Where the executed notebook of one run goes, for papermill.
 

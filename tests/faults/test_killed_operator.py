@@ -87,7 +87,7 @@ def test_in_the_middle_and_finished(
 
     outcome = desk.apply(plan)
 
-    assert (True, "4 done") == (outcome.is_done, outcome.in_words)
+    assert (True, "4 done") == (outcome.is_done, outcome.summary)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert before == desk.facts(*groups[:3]).commits
     assert all(commit.committed_at for commit in before)
@@ -108,7 +108,7 @@ def test_in_the_middle_and_undone(
     (cut_off,) = settle(renamed, desk.state).known
     undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
 
-    assert "3 not tried, 1 done" == cut_off.outcome.in_words
+    assert "3 not tried, 1 done" == cut_off.outcome.summary
     assert [] == settle(desk.cluster, desk.state).known
     assert (groups[0],) == undo.group_ids
     assert desk.apply(undo).is_done
@@ -173,5 +173,5 @@ def test_with_its_broker(
 
     (cut_off,) = settle(desk.cluster, desk.state).known
 
-    assert "3 not tried, 1 done" == cut_off.outcome.in_words
+    assert "3 not tried, 1 done" == cut_off.outcome.summary
     assert THERE == desk.held(groups[3])[groups[3]][orders]

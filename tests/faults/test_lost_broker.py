@@ -73,7 +73,7 @@ def test_what_is_said_and_recorded_and_finished(
 
     outcome = desk.apply(plan, "keeps-committing")  # which is what was just done here
 
-    assert (True, "4 done") == (outcome.is_done, outcome.in_words)
+    assert (True, "4 done") == (outcome.is_done, outcome.summary)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert (before,) == desk.facts(groups[0]).commits
     assert before.committed_at

@@ -98,7 +98,7 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
 
     outcome = place.desk.apply(plan, on_step=act)
 
-    assert "12 done" == outcome.in_words
+    assert "12 done" == outcome.summary
     after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
     assert eventually(lambda: after == place.desk.held(*place.groups))
     assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
@@ -112,7 +112,7 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
 
-    assert "12 done" == outcome.in_words
+    assert "12 done" == outcome.summary
     after = {group: {place.orders: BACK} for group in place.groups}
     assert eventually(lambda: after == place.desk.held(*place.groups))
 

@@ -58,7 +58,7 @@ def test_a_commit_between_check_and_write(
 
     outcome = desk.apply(plan, on_step=commit)
 
-    assert "3 done, 1 refused" == outcome.in_words
+    assert "3 done, 1 refused" == outcome.summary
     assert "changed since the check" in outcome.steps[2].results[0].why
     assert {orders: Position(8)} == desk.held(groups[2])[groups[2]]
 
@@ -73,7 +73,7 @@ def test_a_new_commit_before_a_deletion(
 
     outcome = desk.apply(plan, on_step=commit)
 
-    assert "3 done, 1 refused" == outcome.in_words
+    assert "3 done, 1 refused" == outcome.summary
     assert {groups[2]: {orders: THERE, other: Position(0)}} == desk.held(*groups)
 
 
@@ -89,7 +89,7 @@ def test_a_transaction_between_check_and_write(
     outcome = desk.apply(plan, on_step=begin)
     producer.abort_transaction()
 
-    assert "3 done, 1 refused" == outcome.in_words
+    assert "3 done, 1 refused" == outcome.summary
     assert "an open transaction" in outcome.steps[2].results[0].why
     assert {orders: THERE} == desk.held(groups[2])[groups[2]]
 

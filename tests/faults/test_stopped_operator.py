@@ -55,7 +55,7 @@ def test_a_stopped_run_is_finished(
     operator.signal(signal.SIGTERM)
     operator.end()
 
-    assert "4 done" == desk.apply(plan).in_words
+    assert "4 done" == desk.apply(plan).summary
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
 
 
@@ -79,4 +79,4 @@ def test_a_second_signal(desk: Desk, operators: Operators, groups: list[str]) ->
 
     assert -signal.SIGTERM == operator.process.returncode
     (cut_off,) = settle(desk.cluster, desk.state).known
-    assert "3 not tried, 1 done" == cut_off.outcome.in_words
+    assert "3 not tried, 1 done" == cut_off.outcome.summary

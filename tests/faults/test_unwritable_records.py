@@ -79,5 +79,5 @@ def test_the_outcome_fits_no_more(
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent"] == [str(entry.event) for entry in desk.log]
     (cut_off,) = settle(desk.cluster, desk.state).known
-    assert (run_id, "4 done") == (cut_off.outcome.run_id, cut_off.outcome.in_words)
+    assert (run_id, "4 done") == (cut_off.outcome.run_id, cut_off.outcome.summary)
     assert ["intent", "found"] == [str(entry.event) for entry in desk.log]

@@ -82,7 +82,7 @@ def test_one_refused_partition_does_not_hide_the_others(
     outcome = desk.apply(plan)
 
     (told,) = outcome.steps
-    assert (Status.FAILED, "1 done, 1 refused") == (told.status, outcome.in_words)
+    assert (Status.FAILED, "1 done, 1 refused") == (told.status, outcome.summary)
     assert [Status.DONE, Status.REFUSED] == [result.status for result in told.results]
     assert "code 12" in told.results[1].why
     assert {group: {orders[0]: Position(0, 0), orders[1]: Position(7)}} == desk.held(group)
@@ -102,7 +102,7 @@ def test_a_live_group_lets_go_of_what_it_left(
 
     outcome = desk.apply(plan)
 
-    assert (True, "2 done") == (outcome.is_done, outcome.in_words)
+    assert (True, "2 done") == (outcome.is_done, outcome.summary)
     assert {group: {TopicPartition(read, 0): Position(0)}} == desk.held(group)
     assert [GroupState.STABLE] == [found.state for found in desk.facts(group).groups]
 

@@ -12,7 +12,7 @@ from small_notebooks import EndWith, MakeNotebook
 
 from toolkit.cli import cli
 from toolkit.errors import UsageError
-from toolkit.runner.execution import ExecutionResult
+from toolkit.runner.execution import RunEnd
 from toolkit.runner.past_runs import past_runs, refresh_index, remove_old
 from toolkit.runner.result import RunStatus, StepFailed
 from toolkit.runner.result_files import InvalidResultFile, read_result
@@ -155,7 +155,7 @@ def test_every_run_refreshes_the_list(
 ) -> None:
     """After a run the page lists it, also where it failed, with a link to its report."""
     failed = StepFailed("OSError: no answer", step="Look")
-    without_kernel(stop=ExecutionResult(RunStatus.FAILED, 1, failed))
+    without_kernel(stop=RunEnd(RunStatus.FAILED, 1, failed))
     words = [
         "run",
         str(make_notebook("# Look", "1")),

@@ -96,7 +96,7 @@ class Member:
         return self.client_id == HOLDER_CLIENT_ID
 
     @property
-    def in_words(self) -> str:
+    def display_name(self) -> str:
         """Client id and host of the member."""
         return f"{self.client_id} @ {self.host}"
 

@@ -138,7 +138,7 @@ def apply_with_keepers(
             done = "not known, or nothing"
             with suppress(ToolkitError):
                 if known := settle_under_lock(cluster, plan.cluster_id, state).known:
-                    done = known[0].outcome.in_words
+                    done = known[0].outcome.summary
             raise PartlyApplied(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
@@ -254,7 +254,7 @@ def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> N
         audit.append(state, audit.outcome_entry(intent, outcome))
     except RecordFailed as exc:
         raise OutcomeNotRecorded(
-            f"run {outcome.run_id} finished ({outcome.in_words}), but its outcome could not be "
+            f"run {outcome.run_id} finished ({outcome.summary}), but its outcome could not be "
             f"written to the audit log: {exc.problem}",
             hint="free disk space; the next command compares the run with the cluster and logs it",
         ) from exc

@@ -59,7 +59,7 @@ class Outcome:
         return all(step.status is Status.DONE for step in self.steps)
 
     @property
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """How many changes were done, refused, failed and not tried, in one line."""
         counts = Counter(result.status for step in self.steps for result in step.results)
         if not counts:

@@ -89,7 +89,7 @@ def _card(record: Record, place: RecordPlace) -> str:
 
 def _field(name: str, field: Decoded) -> str:
     note = f" · {in_html(field.note)}" if field.note else ""
-    label = f'<dt>{name}<span class="ob-form">{in_html(field.in_words)}{note}</span></dt>'
+    label = f'<dt>{name}<span class="ob-form">{in_html(field.description)}{note}</span></dt>'
     if field.form in {ByteFormat.NULL, ByteFormat.EMPTY}:
         return f"{label}<dd></dd>"
     text = indented(field.text) if field.form is ByteFormat.JSON and not field.note else field.text
@@ -98,7 +98,7 @@ def _field(name: str, field: Decoded) -> str:
 
 def _header(name: str, field: Decoded) -> str:
     note = f" · {in_html(field.note)}" if field.note else ""
-    form = f'<span class="ob-form">{in_html(field.in_words)}{note}</span>'
+    form = f'<span class="ob-form">{in_html(field.description)}{note}</span>'
     label = f"<dt>Header <code>{in_html(name)}</code>{form}</dt>"
     return f"{label}<dd>{f'<pre>{_lines(field.text)}</pre>' if field.text else ''}</dd>"
 
@@ -122,7 +122,7 @@ def _partition_text(partition: TopicPartition, offset: int, records: Placed) -> 
         key, value = decode(record.key), decode(record.value)
         lines.append(f"  offset {record.offset:,}, {_PLACES[place]}, {_when(record)}")
         fields = [("key", key), ("value", value), *_headers(record)]
-        lines += [f"    {visible(name)} ({f.in_words}): {visible(f.text)}" for name, f in fields]
+        lines += [f"    {visible(name)} ({f.description}): {visible(f.text)}" for name, f in fields]
     return "\n".join(lines if records else [*lines, "  no records found"])
 
 

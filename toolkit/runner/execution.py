@@ -30,7 +30,7 @@ class CellStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionResult:
+class RunEnd:
     """Why the cells stopped running: they all ran, unless there is an error."""
 
     status: RunStatus = RunStatus.DONE
@@ -49,7 +49,7 @@ class NotebookJob:
     on_step: Callable[[CellStep], None]
 
 
-def execute(job: NotebookJob, path: Path, log: RunLog) -> ExecutionResult:
+def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
     """Execute a notebook cell by cell, saving it at `path` as it grows."""
     # Half a second of imports that a wrong parameter must not cost.
     import papermill  # noqa: PLC0415
@@ -81,16 +81,12 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> ExecutionResult:
         stop = _after_error(executed.cells, exc.ename, exc.evalue, asked_by=interruption.asked_by)
     except (KeyboardInterrupt, StoppedBetweenCells):
         reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
-        stop = ExecutionResult(
-            RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason)
-        )
+        stop = RunEnd(RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
     except DeadKernelError:
         reason = "the kernel died during this step; its progress is unknown"
         if interruption.timed_out:
             reason = f"{interruption.asked_by} was exceeded, and the kernel was killed: {reason}"
-        stop = ExecutionResult(
-            RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason)
-        )
+        stop = RunEnd(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(
             f"{job.notebook.name} could not be started: {exc}",
@@ -101,7 +97,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> ExecutionResult:
     if stop.status is RunStatus.INTERRUPTED and interruption.timed_out:
         stop = replace(stop, status=RunStatus.TIMED_OUT)
     if executed.why_not_written and stop.error is None:
-        stop = ExecutionResult(RunStatus.FAILED, 1, StepFailed(executed.why_not_written))
+        stop = RunEnd(RunStatus.FAILED, 1, StepFailed(executed.why_not_written))
     return stop
 
 
@@ -152,7 +148,7 @@ def _quiet_papermill() -> Iterator[None]:
 
 def _after_error(
     executed: list[dict[str, Any]], name: str, text: str, *, asked_by: str | None
-) -> ExecutionResult:
+) -> RunEnd:
     """
     Say why a cell failed, from the name and the text of its exception.
 
@@ -170,17 +166,15 @@ def _after_error(
             "" if name == "KeyboardInterrupt" else f", which ended with {reason}"
         )
     index = _failed_index(executed)
-    return ExecutionResult(status, exit_code, _at_cell(executed, index, reason))
+    return RunEnd(status, exit_code, _at_cell(executed, index, reason))
 
 
-def _after_last_cell(executed: list[dict[str, Any]]) -> ExecutionResult:
+def _after_last_cell(executed: list[dict[str, Any]]) -> RunEnd:
     """Papermill calls a notebook complete that left through `sys.exit(0)`; it is not."""
     index = _failed_index(executed)
     if index is None:
-        return ExecutionResult()
-    return ExecutionResult(
-        RunStatus.FAILED, 1, _at_cell(executed, index, "the notebook called sys.exit()")
-    )
+        return RunEnd()
+    return RunEnd(RunStatus.FAILED, 1, _at_cell(executed, index, "the notebook called sys.exit()"))
 
 
 def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:

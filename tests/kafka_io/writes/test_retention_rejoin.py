@@ -14,7 +14,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.group_times import read_group_times
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.kafka_io.writes import reset_classic_retention as rejoin_module
+from toolkit.kafka_io.writes import retention_rejoin
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
 from toolkit.sandbox.raw_connection import RawConnection
@@ -171,7 +171,7 @@ def test_client_that_starts_meanwhile(
     apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins while we are in the group is not refused, and gets its partitions."""
-    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
     topic, group = left
     before = read(apps.cluster, group)
     member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
@@ -193,7 +193,7 @@ def test_client_that_starts_before_we_join(
     apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins just before we do gets its partitions, and we say that it is there."""
-    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
     topic, group = left
     before = read(apps.cluster, group)
     quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}

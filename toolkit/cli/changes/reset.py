@@ -64,13 +64,13 @@ SCOPE = (
 )
 
 
-def make(asked: CommandTarget, **given: Any) -> PlannedChange:
+def make(command: CommandTarget, **given: Any) -> PlannedChange:
     """Plan a reset."""
     from toolkit.journeys.reset import reset
 
-    groups = required_groups(asked)
+    groups = required_groups(command)
     to = target_of(given)
-    with opened(asked) as access:
+    with opened(command) as access:
         return reset(access, groups, to=to, topics=given["topics"], new_topics=given["new_topics"])
 
 

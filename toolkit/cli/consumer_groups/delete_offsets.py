@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.cluster_options import opened
-from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
-from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
+from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.errors import UsageError
 from toolkit.journeys.change.group_choice import GroupChoice
@@ -28,7 +28,7 @@ def run(given: dict[str, Any]) -> int:
     if len(set(given["groups"])) > 1:
         hint = "one call for each; 'offsetbook delete-offsets' takes several"
         raise UsageError("--delete-offsets takes one --group", hint=hint)
-    with opened(asked_of(given), cluster_of(given)) as access:
+    with opened(command_target_of(given), cluster_of(given)) as access:
         choice = GroupChoice(tuple(given["groups"]), exact=True)
         change = delete_offsets(access, choice, OffsetChoice(given["topics"]))
 
@@ -36,7 +36,7 @@ def run(given: dict[str, Any]) -> int:
         click.echo()
         write_table(COLUMNS, _rows(change.plan, outcome))
 
-    return carry(Carrying(change, write, asks=True), given)
+    return apply_tool_change(ToolChange(change, write, asks=True), given)
 
 
 def _rows(plan: Plan, outcome: Outcome | None) -> Iterator[Sequence[Cell]]:

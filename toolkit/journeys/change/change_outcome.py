@@ -115,7 +115,7 @@ class ChangeOutcome:
 
         show_conclusion(self._conclusion)
         if self.outcome and not self.is_done and not self.changed_anything:
-            why = f"nothing was changed: {self.outcome.in_words}"
+            why = f"nothing was changed: {self.outcome.summary}"
             raise BrokerRefused(why, hint="make a new plan")
 
     @property
@@ -136,14 +136,14 @@ class ChangeOutcome:
         done = became.pop(Status.DONE, 0) + became.pop(Status.NOT_CONFIRMED, 0)
         counts |= {"changed": done, "refused": sum(became.values())}
         undo = self.run_id if self.changed_anything else None
-        said = f"{asked}. {self.outcome.in_words}, read back from the cluster; run {self.run_id}"
+        said = f"{asked}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"
         return Conclusion(said, self.ending, counts, undo)
 
     def __repr__(self) -> str:
         """Return what was done in one line."""
         if self.outcome is None:
             return f"Nothing was applied: {self.decided}"
-        return f"{self.outcome.in_words}; run {self.run_id}"
+        return f"{self.outcome.summary}; run {self.run_id}"
 
     def _ipython_display_(self) -> None:
         """Show what became of every change, the audit entry, and how to undo it."""

@@ -54,7 +54,7 @@ def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:
     """Return what interrupted runs turned out to have done."""
     return tuple(
         RunNotice(
-            f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.in_words}",
+            f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.summary}",
             outcome.run_id,
             # The offsets of a live group go on: its plan cannot be applied a second time.
             "" if intent.intent is Intent.MOVE else intent.fingerprint,

@@ -16,7 +16,7 @@ from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
 from toolkit.planning.selection.last_use import LastUse, last_use_of
 from toolkit.planning.selection.member_names import members_of
-from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
+from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 
 
 def plan_delete_groups(
@@ -50,7 +50,7 @@ def plan_delete_groups(
             else:
                 yield from _if_old_enough(facts, group, unused, empty_for)
 
-    request = f"delete groups {in_words(groups)}"
+    request = f"delete groups {list_names(groups)}"
     if empty_for is not None:
         request += f", empty for {format_duration(empty_for)}"
     return plan_of(snapshot, parts(), intent=Intent.DELETE_GROUPS, request=request)

@@ -166,7 +166,7 @@ def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterat
 
 def _why_held(case: HoldContext, partition: TopicPartition) -> str:
     owner, lag = case.owners.get(partition), case.lag(partition)
-    whose = f"owned by {owner.in_words}" if owner else "no owner"
+    whose = f"owned by {owner.display_name}" if owner else "no owner"
     return f"{whose}; no committed offset" if lag is None else f"{whose}; lag {lag:,}"
 
 

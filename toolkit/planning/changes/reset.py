@@ -32,7 +32,7 @@ from toolkit.planning.selection.partition_selection import (
     choose_partitions,
     parse_topics,
 )
-from toolkit.planning.selection.plan_parts import Facts, Part, in_words, pending, plan_of
+from toolkit.planning.selection.plan_parts import Facts, Part, list_names, pending, plan_of
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
@@ -62,7 +62,7 @@ def plan_reset(
         for group in chosen:
             yield from _plan_group(request, group)
 
-    words = f"reset {', '.join([in_words(groups), *map(str, scopes)])} {target.words}"
+    words = f"reset {', '.join([list_names(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
     return plan_of(snapshot, parts(), intent=Intent.RESET, request=words, allows=allows)
 

@@ -265,7 +265,7 @@ def _waited_s(case: _Evidence, looks: _Samples) -> float | None:
 
 def _holder(member: Member) -> str:
     note = member.hold_note
-    return f"{note.who} @ {note.host}" if note and note.who else member.in_words
+    return f"{note.who} @ {note.host}" if note and note.who else member.display_name
 
 
 def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) -> frozenset[str]:

@@ -60,7 +60,7 @@ class Decoded(NamedTuple):
     note: str = ""
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The form, and the size if there is one."""
         if not self.size_bytes:
             return str(self.form)

@@ -38,7 +38,7 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     pending commit), owner ("client-id @ host" of the assigned member, or "").
     """
     owners = {
-        (group.group_id, *partition): member.in_words
+        (group.group_id, *partition): member.display_name
         for group in snapshot.groups
         if group.type is not GroupType.SHARE
         for member in group.members

@@ -215,9 +215,9 @@ def _waiting(facts: StatusFacts, row: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    return _in_words(int(max(0.0, float(seconds)) + 0.5))
+    return _duration_text(int(max(0.0, float(seconds)) + 0.5))
 
 
 @lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second
-def _in_words(seconds: int) -> str:
+def _duration_text(seconds: int) -> str:
     return format_duration(seconds)

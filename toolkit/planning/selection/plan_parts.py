@@ -163,6 +163,6 @@ def shown(position: Position | None) -> str:
     return "nothing" if position is None else str(position.offset)
 
 
-def in_words(names: Sequence[str], what: str = "groups") -> str:
+def list_names(names: Sequence[str], what: str = "groups") -> str:
     """List a few names, or count many."""
     return " ".join(names) if len(names) <= SHOWN_NAMES else f"{len(names):,} {what}"

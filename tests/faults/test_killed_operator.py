@@ -13,7 +13,7 @@ from desks import Desk
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import settle
-from toolkit.plan import Position, Status
+from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs, read_undo_record
@@ -71,7 +71,9 @@ def test_after_its_intent(
 
     assert desk.apply(plan).is_done
     _, found, *_ = desk.log
-    assert {Status.NOT_TRIED} == {change.status for step in found.steps for change in step.changes}
+    assert {ChangeStatus.NOT_TRIED} == {
+        change.status for step in found.steps for change in step.changes
+    }
     assert ["intent", "found", "intent", "outcome"] == events(desk)
 
 
@@ -158,7 +160,7 @@ def test_after_all_was_done(
 
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent", "found"] == events(desk)
-    assert {Status.DONE} == {step.status for step in desk.log[-1].steps}
+    assert {ChangeStatus.DONE} == {step.status for step in desk.log[-1].steps}
 
 
 def test_with_its_broker(

@@ -16,7 +16,7 @@ from desks import Desk
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.model import Cluster, TopicPartition
-from toolkit.plan import Plan, Position, Status, StepOutcome
+from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
 
@@ -124,10 +124,10 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.lose_second))
 
-    assert Status.DONE == outcome.steps[0].status
-    done = [step.group_id for step in outcome.steps if step.status is Status.DONE]
+    assert ChangeStatus.DONE == outcome.steps[0].status
+    done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
     rest = [step for step in outcome.steps if step.group_id not in done]
-    assert {Status.NOT_TRIED} == {step.status for step in rest}, outcome
+    assert {ChangeStatus.NOT_TRIED} == {step.status for step in rest}, outcome
     assert all(result.why for step in rest for result in step.results)
     assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
     for group, held in place.desk.held(*place.groups).items():

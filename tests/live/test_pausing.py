@@ -32,7 +32,7 @@ from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import settle_holds
-from toolkit.plan import Action, Intent, Outcome, Status
+from toolkit.plan import Action, ChangeStatus, Intent, Outcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -334,7 +334,10 @@ def test_a_capture_that_is_interrupted_holds_nothing(
         outcome = one.pause(1, 4)
         pressed.result()
 
-    assert (Status.REFUSED, "stopped by SIGINT") == (outcome.steps[0].status, outcome.steps[0].why)
+    assert (ChangeStatus.REFUSED, "stopped by SIGINT") == (
+        outcome.steps[0].status,
+        outcome.steps[0].why,
+    )
     assert frozenset() == one.paused
     assert not has_live_keeper(one.path)
     group = one.group

@@ -17,7 +17,7 @@ from small_notebooks import EndWith, MakeNotebook
 
 from toolkit import runner
 from toolkit.errors import ParameterError
-from toolkit.plan import Ending
+from toolkit.plan import ConclusionStatus
 from toolkit.runner import execution
 from toolkit.runner.execution import CellStep
 from toolkit.runner.kernel import Interruption
@@ -127,8 +127,8 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("conclusion", "code"),
     [
-        (Conclusion("over the limit", Ending.BLOCKED, {"planned": 9}), 3),
-        (Conclusion("1 cluster is down", Ending.INCOMPLETE, {"problems": 1}), 4),
+        (Conclusion("over the limit", ConclusionStatus.BLOCKED, {"planned": 9}), 3),
+        (Conclusion("1 cluster is down", ConclusionStatus.INCOMPLETE, {"problems": 1}), 4),
     ],
 )
 def test_the_notebook_says_how_it_ended(

@@ -22,7 +22,7 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import BrokerRefused, RecordFailed
+from toolkit.errors import BrokerRefused, StateFileError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
@@ -32,7 +32,7 @@ from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offse
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark import read_state
-from toolkit.spark.history.files import Files
+from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.packed_tables import pack, unpack
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
 from toolkit.spark.read_state import (
@@ -551,7 +551,7 @@ def test_a_run_that_dies_while_it_saves_leaves_the_state_before(
 
     later = [r._replace(point=moved(r.point)) for r in kept.reads]
     with monkeypatch.context() as dying:
-        dying.setattr(Files, "write_once", die)
+        dying.setattr(HistoryFiles, "write_once", die)
         with pytest.raises(KeyboardInterrupt):
             saved(session, tmp_path, Reading(kept.latest, later))
     after = load_state(session, str(tmp_path), [NAME])
@@ -606,7 +606,7 @@ def test_a_reading_that_went_on_from_elsewhere_is_refused(
     state = ReadState({NAME: {read.number: read.point}}, None, {})
     elsewhere = read._replace(why_full="", start=read.point.next_offset + 1)
 
-    with pytest.raises(RecordFailed, match="not where the state ends"):
+    with pytest.raises(StateFileError, match="not where the state ends"):
         merged(state, kept.blocks(session), [elsewhere])
 
 

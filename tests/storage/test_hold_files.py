@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import Blocked, RecordFailed
+from toolkit.errors import Blocked, StateFileError
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import (
     HoldRecord,
@@ -83,7 +83,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "hold.json"
     path.write_text(damage)
 
-    with pytest.raises(RecordFailed, match="paused-partitions") as caught:
+    with pytest.raises(StateFileError, match="paused-partitions") as caught:
         read_hold(path)
     assert str(path) in str(caught.value)
 

@@ -97,7 +97,7 @@ class ClusterAccess:
         """
         Return what became of interrupted runs and orphaned holds on the cluster; each once.
 
-        Raises ClusterUnreachable, and RecordFailed where that cannot be recorded.
+        Raises ClusterUnreachable, and StateFileError where that cannot be recorded.
         """
         # Reads Kafka, which a session that is only opened need not load.
         from toolkit.journeys.change.run_notices import find_run_notices  # noqa: PLC0415

@@ -59,7 +59,7 @@ def delete_offsets(
     Plan to delete committed offsets of groups, by names and shell patterns.
 
     With `unsubscribed`, what is unsubscribed now is recorded in the state directory first. Raises
-    UsageError, ClusterUnreachable, and RecordFailed if nothing can be recorded.
+    UsageError, ClusterUnreachable, and StateFileError if nothing can be recorded.
     """
     which = which or OffsetChoice()
     choice = GroupChoice.of(groups)

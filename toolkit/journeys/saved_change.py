@@ -16,7 +16,7 @@ NOTEBOOKS = {Intent.RESET: "50_reset_offsets", Intent.COPY: "52_copy_offsets"}
 
 
 def saved_change(access: ClusterAccess, plan_file: Path | str) -> PlannedChange:
-    """Read a plan file, to apply it as it is; raises RecordFailed and ClusterUnreachable."""
+    """Read a plan file, to apply it as it is; raises StateFileError and ClusterUnreachable."""
     plan = read_plan(Path(plan_file))
     asked = {"plan_file": str(plan_file)}
     call = NotebookCall(NOTEBOOKS.get(plan.intent, ""), asked, takes_plan_file=True)

@@ -29,7 +29,7 @@ from toolkit.errors import (
     ClusterUnreachable,
     HoldLost,
     Interrupted,
-    RecordFailed,
+    StateFileError,
     ToolkitError,
 )
 from toolkit.kafka_io.membership.channel import GroupChannel
@@ -224,7 +224,7 @@ class Keeper:
         if was_held and words != RESUMED:
             try:
                 record_end(self.path, self.record, words, now())
-            except RecordFailed as exc:
+            except StateFileError as exc:
                 log.warning("%s", exc)
         self.note(held=())
 
@@ -249,7 +249,7 @@ class Keeper:
         try:
             write_hold(self.path, record)
             self.is_unwritten = False
-        except RecordFailed as exc:
+        except StateFileError as exc:
             if was.status is HoldStatus.STARTING and record.status is not HoldStatus.ENDED:
                 raise
             self.is_unwritten = True

@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from toolkit.errors import RecordFailed, RunFailed
+from toolkit.errors import RunFailed, StateFileError
 from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_NAME = "result.json"
@@ -114,7 +114,7 @@ class RunResult:
         try:
             # A lone surrogate in a name from a cluster must not cost the whole result.
             write_whole(path, f"{text}\n", errors="backslashreplace")
-        except RecordFailed as exc:
+        except StateFileError as exc:
             undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
             raise RunFailed(
                 f"the run ended ({self.status}: {self.message}){undo}, but {exc.problem}",

@@ -27,9 +27,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, drop_tombstones, merge_latest
-from toolkit.spark.history.files import SPARK_FAILED, Files
+from toolkit.spark.history.files import SPARK_FAILED, HistoryFiles
 from toolkit.spark.packed_tables import Row, on_rows, pack, unpack
 from toolkit.spark.read_plan import ResumePoint
 from toolkit.spark.schemas import BLOCK, SOURCE_BLOCKS, as_spark, schema
@@ -77,14 +77,14 @@ def load_state(session: SparkSession, root: str, clusters: Collection[str]) -> R
     """
     Return what is known from former runs about some clusters, after it was checked.
 
-    Raises RecordFailed where the folder itself cannot be listed.
+    Raises StateFileError where the folder itself cannot be listed.
     """
-    versions, unreadable = read_versions(Files(session, root), clusters, format_of_state())
+    versions, unreadable = read_versions(HistoryFiles(session, root), clusters, format_of_state())
     not_used = {"": "; ".join(unreadable)} if unreadable else {}
     frames: list[DataFrame] = []
     points: dict[str, Mapping[int, ResumePoint]] = {}
     for version, saved in _chosen(versions, clusters).items():
-        frame = _stored(session, Files(session, root), version)
+        frame = _stored(session, HistoryFiles(session, root), version)
         wrong = _wrong(frame, saved)
         not_used |= wrong
         good = {name: kept for name, kept in saved.items() if name not in wrong}
@@ -126,14 +126,14 @@ def merged(state: ReadState, blocks: DataFrame, reads: Sequence[PartitionReadRes
     Return the blocks with the newest record of each key up to now: kept, or read since.
 
     `blocks` are what was read: `schemas.SOURCE_BLOCKS`, as is the result. Of a partition that was
-    read in full, or not at all, nothing that was kept is used. Raises RecordFailed where a reading
-    went on from another place than where the kept one ended.
+    read in full, or not at all, nothing that was kept is used. Raises StateFileError where a
+    reading went on from another place than where the kept one ended.
     """
     resumed = [read for read in reads if not read.why_full]
     for read in resumed:
         point = state.points.get(read.cluster, {}).get(read.number)
         if point is None or point.next_offset != read.start:
-            raise RecordFailed(
+            raise StateFileError(
                 f"partition {read.number} of the offsets topic of cluster {read.cluster} was read "
                 f"from {read.start}, which is not where the state ends"
             )
@@ -155,9 +155,9 @@ def save_state(
     Keep what was read and merged for the next run, and remove what no run needs any more.
 
     Tombstones that are older than `delete.retention.ms` are left out: nothing that they deleted
-    comes back, because what is read later is newer. Raises RecordFailed where it cannot be kept.
+    comes back, because what is read later is newer. Raises StateFileError where it cannot be kept.
     """
-    files, name = Files(session, root), new_name()
+    files, name = HistoryFiles(session, root), new_name()
     clusters = {read.cluster for read in reads}
     if not clusters:
         return
@@ -204,7 +204,7 @@ def _chosen(
     return chosen
 
 
-def _stored(session: SparkSession, files: Files, version: str) -> DataFrame:
+def _stored(session: SparkSession, files: HistoryFiles, version: str) -> DataFrame:
     return session.read.schema(as_spark(STATE)).parquet(files.url(f"{FOLDER}/{version}"))
 
 

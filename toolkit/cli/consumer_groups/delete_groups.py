@@ -30,13 +30,13 @@ def run(given: dict[str, Any]) -> int:
 
 def _write(plan: Plan, outcome: Outcome | None) -> None:
     """Say what was deleted in the tool's words; why others were not is said on stderr."""
-    from toolkit.plan import Status
+    from toolkit.plan import ChangeStatus
 
     if outcome is None:
         if plan.group_ids:
             click.echo(f"These consumer groups would be deleted: {_listed(plan.group_ids)}")
         return
-    done = [step.group_id for step in outcome.steps if step.status is Status.DONE]
+    done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
     if outcome.is_done:
         click.echo(f"Deletion of requested consumer groups ({_listed(done)}) was successful.")
     elif done:

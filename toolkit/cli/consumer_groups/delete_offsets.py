@@ -14,7 +14,7 @@ from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.errors import UsageError
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
-from toolkit.plan import Plan, Status
+from toolkit.plan import ChangeStatus, Plan
 
 if TYPE_CHECKING:
     from toolkit.plan import Outcome
@@ -44,5 +44,5 @@ def _rows(plan: Plan, outcome: Outcome | None) -> Iterator[Sequence[Cell]]:
         yield from sorted((*change.partition, PLANNED) for _, change in plan.changes)
     for step in outcome.steps if outcome else ():
         for result in sorted(step.results, key=lambda result: result.partition):
-            done = result.status is Status.DONE
+            done = result.status is ChangeStatus.DONE
             yield (*result.partition, DONE if done else f"Error: {result.why}")

@@ -14,7 +14,7 @@ from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.errors import NotFound
-from toolkit.plan import Status
+from toolkit.plan import ChangeStatus
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -100,5 +100,5 @@ def _rows(plan: Plan, outcome: Outcome | None, words: tuple[str, str]) -> Iterat
         yield from sorted((*change.partition, would) for _, change in plan.changes)
     for step in outcome.steps if outcome else ():
         for result in step.results:
-            is_done = result.status is Status.DONE
+            is_done = result.status is ChangeStatus.DONE
             yield (*result.partition, done if is_done else f"Error: {result.why}")

@@ -10,7 +10,7 @@ from toolkit.errors import BrokerRefused
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import RunNotice
 from toolkit.operate.keeper_handle import KeeperHandle
-from toolkit.plan import Action, Ending, Intent, Outcome, Status
+from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import sentence
@@ -34,7 +34,7 @@ class ChangeOutcome:
 
     change: CheckedPlan
     decided: str
-    ending_unapplied: Ending = Ending.DONE
+    ending_unapplied: ConclusionStatus = ConclusionStatus.DONE
     wants_approval: bool = False
     outcome: Outcome | None = None
     holds: tuple[KeeperHandle, ...] = ()
@@ -67,11 +67,11 @@ class ChangeOutcome:
         return self.changed_anything and self.change.plan.intent is Intent.PAUSE
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> ConclusionStatus:
         """How the change ended."""
         if self.outcome is None:
             return self.ending_unapplied
-        return Ending.DONE if self.outcome.is_done else Ending.PARTLY_APPLIED
+        return ConclusionStatus.DONE if self.outcome.is_done else ConclusionStatus.PARTLY_APPLIED
 
     @property
     def audit_row(self) -> pd.DataFrame:
@@ -133,7 +133,7 @@ class ChangeOutcome:
                 said += f" Fingerprint: {plan.fingerprint}"
             return Conclusion(said, self.ending, counts)
         became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
-        done = became.pop(Status.DONE, 0) + became.pop(Status.NOT_CONFIRMED, 0)
+        done = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
         counts |= {"changed": done, "refused": sum(became.values())}
         undo = self.run_id if self.changed_anything else None
         said = f"{asked}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"

@@ -15,7 +15,7 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
 from toolkit.operate.interrupts import stop_requested_by
-from toolkit.plan import Ending, Finding, Outcome, Plan
+from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -68,7 +68,7 @@ class Decision:
     change: CheckedPlan
     message: str
     parameters: ApprovalParameters = field(default_factory=ApprovalParameters)
-    ending: Ending = Ending.DONE
+    ending: ConclusionStatus = ConclusionStatus.DONE
     approval: Approval | None = None
     wants_approval: bool = False
     blocked_by: tuple[str, ...] = ()  # names of rules
@@ -143,7 +143,7 @@ class Decision:
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
             with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
-            self.message, self.ending, self.approval = BY_HAND, Ending.DONE, approval
+            self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
             self.wants_approval = False
             return self._outcome()
 
@@ -219,7 +219,7 @@ class Decision:
         elif self.approval:
             cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
-            refused = self.ending is Ending.BLOCKED
+            refused = self.ending is ConclusionStatus.BLOCKED
             cards.show_wanted(self.message, self.plan, self.command, is_refused=refused)
         else:
             cards.show_nothing_to_do(self.message)
@@ -258,14 +258,16 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     if stopping := blocking(change.findings, parameters.overrides):
         rules = tuple(sorted({finding.rule for finding in stopping}))
         message = f"blocked by {', '.join(rules)}: nothing was changed"
-        return replace(decision, message=message, ending=Ending.BLOCKED, blocked_by=rules)
+        return replace(decision, message=message, ending=ConclusionStatus.BLOCKED, blocked_by=rules)
     if not plan.steps:
         return replace(decision, message="nothing to do")
     if parameters.dry_run:
         return replace(decision, message="dry run: nothing was changed", wants_approval=True)
     if refusal := _refusal(parameters, plan):
         message = f"{refusal}: nothing was changed"
-        return replace(decision, message=message, ending=Ending.BLOCKED, wants_approval=True)
+        return replace(
+            decision, message=message, ending=ConclusionStatus.BLOCKED, wants_approval=True
+        )
     return replace(decision, approval=_approval(parameters, plan))
 
 

@@ -36,7 +36,7 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
     """
     Compare interrupted runs and orphaned holds with the cluster, record the result, and return it.
 
-    What is recorded is returned only once. Raises ClusterUnreachable and RecordFailed.
+    What is recorded is returned only once. Raises ClusterUnreachable and StateFileError.
     """
     holds = tuple(RunNotice(hold.in_words) for hold in settle_holds(cluster, state))
     runs = settle(cluster, state)

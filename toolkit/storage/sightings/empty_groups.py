@@ -31,7 +31,7 @@ def record(state: Path, snapshot: Snapshot) -> None:
     Add a reading of a whole cluster; one that is not newer than the last one changes nothing.
 
     A group that is gone, live or moved loses its series. One that could not be read keeps it as it
-    was: not to have looked is no evidence. Raises RecordFailed where it cannot be kept.
+    was: not to have looked is no evidence. Raises StateFileError where it cannot be kept.
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
@@ -44,7 +44,7 @@ def record(state: Path, snapshot: Snapshot) -> None:
 
 
 def empty_since(state: Path, cluster_id: str) -> dict[str, Sighting]:
-    """Return the series of each group that was Empty when it was last seen; RecordFailed."""
+    """Return the series of each group that was Empty when it was last seen; StateFileError."""
     streaks = _file(state, cluster_id).read().streaks
     return {group_id: streak.sighting for (group_id,), streak in streaks.items()}
 

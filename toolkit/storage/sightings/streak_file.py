@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from toolkit.errors import RecordFailed, UsageError
+from toolkit.errors import StateFileError, UsageError
 from toolkit.model import Commit
 from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import file_name, write_whole
@@ -49,17 +49,17 @@ class StreakFile:
     key: tuple[str, ...]
 
     def read(self) -> ClusterStreaks:
-        """Return the streaks, none if there is no file; raises RecordFailed if it is damaged."""
+        """Return the streaks, none if there is no file; raises StateFileError if it is damaged."""
         if not self.path.exists():
             return ClusterStreaks(None, {})
         try:
             return self._parsed()
         except UsageError as exc:
             hint = "delete that file; observations then start again"
-            raise RecordFailed(exc.problem, hint=hint) from exc
+            raise StateFileError(exc.problem, hint=hint) from exc
 
     def write(self, taken_at: datetime, streaks: Mapping[tuple[str, ...], Streak]) -> None:
-        """Replace the file; raises RecordFailed."""
+        """Replace the file; raises StateFileError."""
         document = {
             "format": self.format,
             "cluster_id": self.cluster_id,

@@ -27,7 +27,7 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
 
     `left` has the topics that each group was found to have left behind, none where there are none.
     Groups that are not in it keep their series: not to have looked is no evidence, and neither is
-    a group without members. Raises RecordFailed where it cannot be kept.
+    a group without members. Raises StateFileError where it cannot be kept.
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
@@ -48,7 +48,7 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
 
 
 def since(state: Path, cluster_id: str) -> dict[tuple[str, str], Sighting]:
-    """Return the series of each group and topic that it left behind; raises RecordFailed."""
+    """Return the series of each group and topic that it left behind; raises StateFileError."""
     streaks = _file(state, cluster_id).read().streaks
     return {(group_id, topic): one.sighting for (group_id, topic), one in streaks.items()}
 

@@ -47,7 +47,7 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     assert ("service-00017-reader",) == picker.picked
     picker.search.value = ""
     assert picker.shown.index("service-00017-reader") == picker.listing.index
-    picker.clear.click()
+    picker.clear_button.click()
     assert ((), None) == (picker.picked, picker.listing.index)
 
 
@@ -91,7 +91,7 @@ def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
     assert ("service-00017-reader",) == picker.picked
     picker.search.value = "00017"
     assert (0,) == tuple(picker.listing.index)
-    picker.clear.click()
+    picker.clear_button.click()
     assert ((), ()) == (picker.picked, tuple(picker.listing.index))
 
 

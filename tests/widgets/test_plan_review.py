@@ -97,7 +97,7 @@ def test_clicks_at_the_same_moment(plan: Plan) -> None:
 
     def click() -> None:
         together.wait(10)
-        review.click()
+        review.approve()
 
     threads = [threading.Thread(target=click) for _ in range(10)]
     for thread in threads:
@@ -130,7 +130,7 @@ def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:
     review, hand = reviewed(plan, SKIPS)
     fill(review, "why", "payments")
 
-    review.click()
+    review.approve()
 
     assert [] == hand.reasons
     assert review.button not in review.view.children

@@ -37,7 +37,12 @@ from toolkit.report.tables import show_problems, show_table
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
 MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence
-VERDICTS_WITH_RECORDS = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUT_OF_RANGE, Verdict.TRANSACTION)
+VERDICTS_WITH_RECORDS = (
+    Verdict.STUCK,
+    Verdict.POSSIBLY_STUCK,
+    Verdict.OUT_OF_RANGE,
+    Verdict.TRANSACTION,
+)
 VERDICTS_IN_SUMMARY = (*VERDICTS_WITH_RECORDS, Verdict.PAUSED, Verdict.UNSUBSCRIBED)
 
 

@@ -190,7 +190,7 @@ class ClassicHold:
                 yield from self._check_leads(joined)
                 member.generation = joined.generation
                 member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
-                assignments = yield from self._share_out(joined)
+                assignments = yield from self._assign_partitions(joined)
                 code = (yield member.sync(assignments)).error
             joined = None
         if code == UNKNOWN_MEMBER_ID:
@@ -208,7 +208,7 @@ class ClassicHold:
         yield Leave((joined.member_id,))
         raise HoldLost("another member is the group leader, and assigns all partitions")
 
-    def _share_out(self, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
+    def _assign_partitions(self, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
         """Compute the assignment of all members without the held partitions."""
         member = self._leading()
         subscribers = list(self._subscribers(joined.members))

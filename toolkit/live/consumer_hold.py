@@ -87,7 +87,7 @@ class ConsumerHold:
         new = frozenset(wanted) - self.held
         if not new:
             return
-        pool = MemberPool(holding=list(self._holders.values()))
+        pool = MemberPool(holders=list(self._holders.values()))
         try:
             holders = yield from self._capture(new, pool)
         except GeneratorExit:
@@ -119,7 +119,7 @@ class ConsumerHold:
         self, wanted: frozenset[TopicPartition], pool: MemberPool
     ) -> RecipeGenerator[GroupView]:
         yield from pool.heartbeat(())
-        view = yield from observe(wanted, frozenset(one.member_id for one in pool.holding))
+        view = yield from observe(wanted, frozenset(one.member_id for one in pool.holders))
         yield from pool.heartbeat(())
         return view
 
@@ -138,7 +138,7 @@ class ConsumerHold:
         lost: dict[TopicPartition, str] = {}
         refused = ""
         for holder, answer in zip(holders, answers, strict=True):
-            if answer.error in GONE or holder.is_given_more(answer):
+            if answer.error in GONE or holder.has_extra_partitions(answer):
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
             refused = refused or (answer.why if holder.place in self._holders else "")

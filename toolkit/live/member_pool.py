@@ -85,7 +85,7 @@ class Holder:
     def _id(self) -> IdPartition:
         return IdPartition(self.topic_id, self.place.partition)
 
-    def is_given_more(self, answer: ConsumerHeartbeatResult) -> bool:
+    def has_extra_partitions(self, answer: ConsumerHeartbeatResult) -> bool:
         """Return whether the coordinator assigned it partitions that it must not hold."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
@@ -101,7 +101,7 @@ class MemberPool:
 
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
-    holding: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
+    holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
 
     def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
@@ -122,11 +122,11 @@ class MemberPool:
     def heartbeat(self, some: Iterable[Sentinel]) -> RecipeGenerator[None]:
         """Have members say that they are there, and those that hold already."""
         some = list(some)
-        held = [holder.heartbeat() for holder in self.holding]
+        held = [holder.heartbeat() for holder in self.holders]
         answers = yield from together([*(one.heartbeat() for one in some), *held])
         for one, answer in zip(some, answers, strict=False):
             one.update(answer)
-        for holder, answer in zip(self.holding, answers[len(some) :], strict=True):
+        for holder, answer in zip(self.holders, answers[len(some) :], strict=True):
             holder.update(answer)
 
     def subscribe(
@@ -166,7 +166,7 @@ class MemberPool:
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].update(answer)
             holder.update(answer)
-        return not any(map(Holder.is_given_more, holders, answers))
+        return not any(map(Holder.has_extra_partitions, holders, answers))
 
     def leave(self) -> RecipeGenerator[None]:
         """Have everybody leave."""

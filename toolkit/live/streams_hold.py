@@ -215,7 +215,7 @@ class StreamsHold:
         """Say who gets what, and return the broker's code."""
         self._generation = joined.generation
         try:
-            shares = self._share_out(joined)
+            shares = self._assign_partitions(joined)
         except CannotLead as exc:
             yield Leave((self._member_id,))
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
@@ -224,7 +224,7 @@ class StreamsHold:
         synced = yield Sync(self._member_id, self._generation, PROTOCOL, shares)
         return int(synced.error)
 
-    def _share_out(self, joined: JoinResult) -> dict[str, bytes]:
+    def _assign_partitions(self, joined: JoinResult) -> dict[str, bytes]:
         if not joined.leads:
             raise CannotLead("another member is the group leader, and assigns all tasks")
         others = {one: data for one, data in joined.members.items() if one != self._member_id}

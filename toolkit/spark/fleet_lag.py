@@ -180,10 +180,10 @@ def fleet_lag(
             step("querying brokers")
             blocks = keep(merged.transform(add_decoded_commits(TASKS_A_CLUSTER * len(by_name))))
             facts = keep(cluster_facts(session, by_name))
-            asked = keep(job.asked(blocks))
-            asked.count()
+            log_facts = keep(job.log_facts(blocks))
+            log_facts.count()
             step("judging")
-            told = keep(job.judged(blocks, asked, facts))
+            told = keep(job.evaluated(blocks, log_facts, facts))
             told.count()
             result = job.result(
                 told, read, all_problems(session, past.problems, [read, facts], told)
@@ -211,7 +211,7 @@ class _Job:
         """Return what is in the offsets topics: `schemas.SOURCE_BLOCKS`."""
         return read_offsets(self.session, self.clusters.values(), self.past.state.points)
 
-    def asked(self, blocks: DataFrame) -> DataFrame:
+    def log_facts(self, blocks: DataFrame) -> DataFrame:
         """Return what brokers tell of the positions in blocks: `schemas.BLOCKS_WITH_LOG_FACTS`."""
         return ask_brokers(
             blocks,
@@ -220,7 +220,7 @@ class _Job:
             past_ends=self.past.past_ends(self.taken_at),
         )
 
-    def judged(self, blocks: DataFrame, asked: DataFrame, facts: DataFrame) -> DataFrame:
+    def evaluated(self, blocks: DataFrame, log_facts: DataFrame, facts: DataFrame) -> DataFrame:
         """Judge what is in blocks: `schemas.EVALUATED_BLOCKS`."""
         since = self.taken_at - timedelta(seconds=self.options.activity_s)
         judging = EvaluationRules(
@@ -230,7 +230,7 @@ class _Job:
             _hour(since),
             self.past.read_on,
         )
-        return blocks.transform(add_evaluation(judging, asked=asked, cluster_facts=facts))
+        return blocks.transform(add_evaluation(judging, log_facts=log_facts, cluster_facts=facts))
 
     def result(self, told: DataFrame, read: DataFrame, problems: DataFrame) -> FleetLag:
         """Return what is found out about blocks, by what it is about."""

@@ -43,7 +43,9 @@ def add_decoded_commits(tasks: int) -> Step:
     return step
 
 
-def add_evaluation(judging: EvaluationRules, *, asked: DataFrame, cluster_facts: DataFrame) -> Step:
+def add_evaluation(
+    judging: EvaluationRules, *, log_facts: DataFrame, cluster_facts: DataFrame
+) -> Step:
     """
     Return the step that adds lag, status and expiry, and sums up: `schemas.EVALUATED_BLOCKS`.
 
@@ -52,7 +54,7 @@ def add_evaluation(judging: EvaluationRules, *, asked: DataFrame, cluster_facts:
     facts = cluster_facts.where("listed is not null").drop("problem")
 
     def step(blocks: DataFrame) -> DataFrame:
-        known = blocks.drop("positions").join(F.broadcast(asked), BLOCK_KEY)
+        known = blocks.drop("positions").join(F.broadcast(log_facts), BLOCK_KEY)
         known = known.join(F.broadcast(facts), "cluster", "left")
         return on_rows(known, lambda rows: evaluate_blocks(rows, judging), EVALUATED_BLOCKS)
 

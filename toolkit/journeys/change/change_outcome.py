@@ -99,7 +99,7 @@ class ChangeOutcome:
             self.change.access.where,
         )
 
-    def hand_over(self) -> None:
+    def write_conclusion(self) -> None:
         """Tell the runner now, so that a run that is stopped next still names its undo record."""
         if run_folder():
             write_conclusion(self._conclusion)

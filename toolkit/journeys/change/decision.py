@@ -192,7 +192,7 @@ class Decision:
             # Only now: had this process been killed before, nothing would be held any more.
             for tie in self._applied.ties:
                 tie.let_go()
-        self._outcome().hand_over()
+        self._outcome().write_conclusion()
 
     def _outcome(self) -> ChangeOutcome:
         if self._applied is None:

@@ -40,7 +40,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
         *_left_over(found[Verdict.UNSUBSCRIBED], group.group_id),
         *_unread(group, cluster),
     ]
-    if found[Verdict.PERHAPS]:
+    if found[Verdict.POSSIBLY_STUCK]:
         why = "It distinguishes a slow commit from a stuck partition."
         values = {"group": group.group_id, "sample_interval": "2m"}
         steps.append(

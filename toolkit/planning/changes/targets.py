@@ -1,8 +1,8 @@
 """
 Reset targets: one class per reset mode.
 
-The target by time is in `by_time`, the one from given offsets in `from_offsets`. A target returns
-the wanted offset; the plan clamps it to the log, and says so.
+The target by time is in `datetime_target`, the one from given offsets in `offsets_target`. A target
+returns the wanted offset; the plan clamps it to the log, and says so.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ShiftBy
 from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.hold_costs import costs
-from toolkit.planning.selection.index import SnapshotIndex
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 from toolkit.session import Session
 from toolkit.storage.hold_files import hold_path, read_hold
 from toolkit.storage.undo_records import read_undo_record

@@ -4,7 +4,7 @@ Lag in time of every commit: time look-ups beside reading one record each, on on
 Starts its own broker and fills it with records whose times are spread over days. Groups have
 committed at places of all ages. Every way runs in a fresh process, in turns:
 
-    look-ups  toolkit.kafka_io.logs.log_times, and the rule of toolkit.planning.lag.time_lag
+    look-ups  kafka_io.logs.offset_time_lookup, and the rule of planning.lag.time_lag
     records   the same, and the record itself where look-ups tell too little (at most 5,000)
     reading   one record for each of a sample of commits, as other tools read it for each commit
 
@@ -37,7 +37,7 @@ from snapshot import say
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.log_times import LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.offset_time_lookup import TimeLookup, points_around, read_log_times
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.lag.time_lag import with_time_lag
@@ -162,7 +162,7 @@ def looking_up(
     """Find them by time look-ups, and by reading a record where that tells too little."""
     with Connection(cluster) as connection:
         logs, problems = read_log_offsets(connection, wanted)
-        times = read_log_times(connection, wanted, logs, LookUp(plan.now))
+        times = read_log_times(connection, wanted, logs, TimeLookup(plan.now))
     if problems or times.problems:
         sys.exit(f"not everything could be asked: {(*problems, *times.problems)[:3]}")
     read = read_first_records(cluster, times.unsettled, most=most) if most else {}

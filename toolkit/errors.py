@@ -14,7 +14,7 @@ Exception hierarchy.
     ├── NotCaptured              partitions of a live group could not be held; nothing is held
     ├── HoldLost                 a hold ended unexpectedly
     ├── Interrupted              the operation was interrupted
-    ├── RecordFailed             an undo record or the audit log could not be written or read
+    ├── StateFileError           an undo record or the audit log could not be written or read
     │   └── OutcomeNotRecorded   exit 4: the change is done, but its result is not in the log
     ├── PrerequisiteMissing      a required program or file is missing
     ├── SandboxFailed            a sandbox broker did not start or stop
@@ -92,7 +92,7 @@ class Interrupted(ToolkitError):
     """The operation was interrupted and has cleaned up."""
 
 
-class RecordFailed(ToolkitError):
+class StateFileError(ToolkitError):
     """An undo record or the audit log could not be written or read."""
 
 
@@ -102,7 +102,7 @@ class PartlyApplied(ToolkitError):
     exit_code: ClassVar[int] = 4
 
 
-class OutcomeNotRecorded(RecordFailed):
+class OutcomeNotRecorded(StateFileError):
     """A change was made and verified, but its result could not be logged."""
 
     exit_code: ClassVar[int] = 4

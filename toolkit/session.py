@@ -72,11 +72,11 @@ class Session(ClusterAccess):
     def _ipython_display_(self) -> None:
         """Show the same, and what became of interrupted runs and holds."""
         from toolkit.report.change_cards import show_notices  # noqa: PLC0415 - loads pandas
-        from toolkit.report.display import put  # noqa: PLC0415 - only notebooks come here
-        from toolkit.report.names import in_html, sentence  # noqa: PLC0415
+        from toolkit.report.display import display_output  # noqa: PLC0415 - only notebooks come here
+        from toolkit.report.safe_names import in_html, sentence  # noqa: PLC0415
 
         text = sentence(repr(self))
-        put({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
+        display_output({"text/html": f"<p>{in_html(text)}</p>", "text/plain": text})
         show_notices((notice.words, notice.undo_command(self.where)) for notice in self.look_back())
 
 

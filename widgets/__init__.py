@@ -9,12 +9,12 @@ from widgets.background import BackgroundRun
 from widgets.charts import expiry_timeline, lag_chart
 from widgets.group_picker import group_picker
 from widgets.pause_board import BoardSelection, pause_board
-from widgets.plan_review import Asked, plan_review
+from widgets.plan_review import ReviewDefaults, plan_review
 
 __all__ = [
-    "Asked",
     "BackgroundRun",
     "BoardSelection",
+    "ReviewDefaults",
     "expiry_timeline",
     "group_picker",
     "lag_chart",

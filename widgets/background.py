@@ -22,17 +22,17 @@ class RunningJob:
 
     def __init__(self) -> None:
         """Begin without progress and without anybody who wants it to stop."""
-        self.asked_to_stop = threading.Event()
-        self.said = ""
+        self.stop_requested = threading.Event()
+        self.message = ""
         self.done, self.total = 0, 0
 
-    def say(self, words: str = "", *, done: int = 0, total: int = 0) -> None:
-        """Tell what is going on, and how much of it is done."""
-        self.said, self.done, self.total = words, done, total
+    def report(self, message: str = "", *, done: int = 0, total: int = 0) -> None:
+        """Report what is going on, and how much of it is done."""
+        self.message, self.done, self.total = message, done, total
 
     def stopped(self) -> str:
         """Return why to stop; "" while nobody asked for that."""
-        return "cancelled by the user" if self.asked_to_stop.is_set() else ""
+        return "cancelled by the user" if self.stop_requested.is_set() else ""
 
 
 Work = Callable[[RunningJob], Any]
@@ -72,17 +72,17 @@ class BackgroundRun(LiveOrStatic):
                 return False
             self._ended.clear()
         self.job, self.result, self._begun = RunningJob(), None, time.monotonic()
-        self.say_error(None)
+        self.show_error(None)
         self.set_trait("state", RUNNING)
-        self._paint()
+        self._render()
         threading.Thread(target=self._run, args=(work, then), daemon=not self.lasting).start()
         threading.Thread(target=self._tick, daemon=True).start()
         return True
 
     def cancel(self) -> None:
         """Ask the action to stop; what is begun is ended and recorded first."""
-        self.job.asked_to_stop.set()
-        self._paint()
+        self.job.stop_requested.set()
+        self._render()
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the end; False where it did not come in time."""
@@ -94,21 +94,21 @@ class BackgroundRun(LiveOrStatic):
             self.result = work(self.job)
         except Exception as exc:  # noqa: BLE001 - nobody else would see it
             ended_as = FAILED
-            self.say_error(exc)
+            self.show_error(exc)
         self.set_trait("state", ended_as)
-        self._paint()
+        self._render()
         try:
             then()
         except Exception as exc:  # noqa: BLE001 - as above
-            self.say_error(exc)
+            self.show_error(exc)
         finally:
             self._ended.set()
 
     def _tick(self) -> None:
         while not self._ended.wait(TICK_S):
-            self._paint()
+            self._render()
 
-    def _paint(self) -> None:
+    def _render(self) -> None:
         is_running = self.state == RUNNING
         self.line.value = self.static_html() if is_running else ""
         self.bar.max, self.bar.value = max(self.job.total, 1), self.job.done
@@ -124,13 +124,13 @@ class BackgroundRun(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return how it goes."""
-        return f'<span role="status">{in_html(self.in_words())}</span>'
+        return f'<span role="status">{in_html(self.text_form())}</span>'
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return what is going on, since when and how much of it is done."""
         if self.state != RUNNING:
             return f"{self.doing}: {self.state}"
         of = f" · {self.job.done:,} of {self.job.total:,}" if self.job.total > 1 else ""
         stopping = " · stopping after the current step" if self.job.stopped() else ""
-        more = f" · {self.job.said}" if self.job.said else ""
+        more = f" · {self.job.message}" if self.job.message else ""
         return f"{self.doing}… {time.monotonic() - self._begun:.0f} s{of}{more}{stopping}"

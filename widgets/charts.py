@@ -11,10 +11,10 @@ import ipywidgets
 import pandas as pd
 
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
-from toolkit.report.display import collected
+from toolkit.report.display import capture_outputs
 from toolkit.report.expiry_chart import show_expiry_timeline
 from toolkit.report.lag_charts import show_lag_chart, show_partition_lag_chart
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic
 
@@ -101,7 +101,7 @@ class Chart(LiveOrStatic):
 
     def figure(self, rows: pd.DataFrame) -> Figure | None:
         """Return the figure of some rows in the formats of a page; None where there is none."""
-        with collected() as taken:
+        with capture_outputs() as taken:
             self.show(rows)
         return taken[0] if taken else None
 
@@ -111,9 +111,9 @@ class Chart(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return what the figure shows, for where it cannot be drawn."""
-        return f'{sheet()}<p class="ow-static">{in_html(self.in_words())}</p>'
+        return f'{sheet()}<p class="ow-static">{in_html(self.text_form())}</p>'
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return what the figure shows."""
         return str(self.whole["text/plain"]) if self.whole else self.nothing
 

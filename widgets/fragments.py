@@ -10,9 +10,9 @@ import pandas as pd
 
 from toolkit.errors import ToolkitError
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import collected
-from toolkit.report.names import in_html, sentence
+from toolkit.report.display import capture_outputs
 from toolkit.report.notices import NoticeTone, show_notice
+from toolkit.report.safe_names import in_html, sentence
 from toolkit.report.tables import show_table
 
 __all__ = ["NoticeTone", "error_notice", "in_html", "notice", "sheet", "table"]
@@ -28,7 +28,7 @@ def sheet() -> str:
 
 def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "", is_live: bool = False) -> str:
     """Return a frame as a table, as the reports have it; the rows of a live one stay in order."""
-    with collected() as taken:
+    with capture_outputs() as taken:
         show_table(frame, caption_text=caption, empty_text=empty)
     html = str(taken[0]["text/html"])
     # The page would sort what is painted, where a widget sorts all there is.
@@ -37,7 +37,7 @@ def table(frame: pd.DataFrame, *, caption: str = "", empty: str = "", is_live: b
 
 def notice(title: str, lines: Sequence[str] = (), *, tone: NoticeTone = NoticeTone.NOTE) -> str:
     """Return a notice, as the notebooks have it."""
-    with collected() as taken:
+    with capture_outputs() as taken:
         show_notice(title, lines, tone=tone)
     return str(taken[0]["text/html"])
 

@@ -1,4 +1,4 @@
-"""Find groups among very many: words, a state and a type looked for in all, the first painted."""
+"""Find groups among very many: words, a state and a type looked for in all, the first shown."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pandas as pd
 from traitlets import Tuple
 
 from toolkit.model.plurals import counted
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
+from widgets.filter_table import matching, texts
 from widgets.fragments import in_html, sheet, table
 from widgets.live_or_static import LiveOrStatic
-from widgets.rows import matching, texts
 
 MOST = 200
 ANY = ""
 NAME_WIDTH = 48
 NEXT = "Now run the cells below."
-# What is told of a group besides its name, as far as the frame has it.
-TOLD = ("state", "type", "members", "lag")
+# What the list shows of a group besides its name, as far as the frame has it.
+LISTED_COLUMNS = ("state", "type", "members", "lag")
 
 
 OnPick = Callable[[tuple[str, ...]], object]
@@ -52,7 +52,7 @@ class GroupPicker(LiveOrStatic):
         self.searched = texts(self.groups, ["group"])
         self.shown: list[str] = []
         self.found = len(self.groups)
-        self._is_painting = False
+        self._is_rendering = False
 
     @cached_property
     def search(self) -> ipywidgets.Text:
@@ -97,14 +97,14 @@ class GroupPicker(LiveOrStatic):
         return ipywidgets.HTML()
 
     @cached_property
-    def use(self) -> ipywidgets.Button:
+    def use_button(self) -> ipywidgets.Button:
         """Hands the chosen names over."""
         button = ipywidgets.Button(button_style="primary")
-        button.on_click(self.guarded(self.hand_over))
+        button.on_click(self.guarded(self.confirm))
         return button
 
     @cached_property
-    def clear(self) -> ipywidgets.Button:
+    def clear_button(self) -> ipywidgets.Button:
         """Chooses nothing any more."""
         button = ipywidgets.Button(description="Choose none")
         button.on_click(self.guarded(lambda: self.choose(())))
@@ -114,14 +114,14 @@ class GroupPicker(LiveOrStatic):
         """Return what to look for, the list, and what is done with it."""
         filters = (self.search, self.state, self.kind, self.order)
         for control in filters:
-            control.observe(self.guarded(self.paint), "value")
-        self.listing.observe(self.guarded(self._take), "index")
-        self.paint()
-        told = [self.use, self.clear] if self.on_pick else [self.clear]
-        bar, buttons = ipywidgets.HBox(filters), ipywidgets.HBox(told)
-        for box in (bar, buttons):
+            control.observe(self.guarded(self.render), "value")
+        self.listing.observe(self.guarded(self._take_selection), "index")
+        self.render()
+        buttons = [self.use_button, self.clear_button] if self.on_pick else [self.clear_button]
+        bar, actions = ipywidgets.HBox(filters), ipywidgets.HBox(buttons)
+        for box in (bar, actions):
             box.add_class("ow-bar")
-        return (bar, self.listing, self.count, buttons)
+        return (bar, self.listing, self.count, actions)
 
     def matches(self) -> pd.DataFrame:
         """Return all groups that match, in the order that is wanted."""
@@ -133,43 +133,43 @@ class GroupPicker(LiveOrStatic):
         by = self.order.value
         return rows if by == "group" else rows.sort_values(by, ascending=False, kind="stable")
 
-    def paint(self) -> None:
+    def render(self) -> None:
         """Show the first of the groups that match; what is chosen stays chosen."""
         rows = self.matches()
         self.found, first = len(rows), rows.head(MOST)
         self.shown = [*first["group"]]
-        self._is_painting = True
+        self._is_rendering = True
         try:
             self.listing.options = [(line, n) for n, line in enumerate(_lines(first))]
             chosen = [n for n, name in enumerate(self.shown) if name in self.picked]
             self.listing.index = next(iter(chosen), None) if self.only_one else chosen
         finally:
-            self._is_painting = False
-        self._tell()
+            self._is_rendering = False
+        self._show_counts()
 
-    def _take(self) -> None:
+    def _take_selection(self) -> None:
         """Take over what was chosen in the list; what it does not show stays as it was."""
-        if self._is_painting:
+        if self._is_rendering:
             return
         index = self.listing.index
         if self.only_one:
-            self.choose([] if index is None else [self.shown[index]], paint=False)
+            self.choose([] if index is None else [self.shown[index]], render=False)
             return
         here = [self.shown[n] for n in index]
         shown = set(self.shown)
-        self.choose((*(name for name in self.picked if name not in shown), *here), paint=False)
+        self.choose((*(name for name in self.picked if name not in shown), *here), render=False)
 
-    def choose(self, names: Iterable[str], *, paint: bool = True) -> None:
+    def choose(self, names: Iterable[str], *, render: bool = True) -> None:
         """Choose exactly these groups."""
         self.set_trait("picked", tuple(names))
-        self.paint() if paint else self._tell()
+        self.render() if render else self._show_counts()
 
-    def hand_over(self) -> None:
-        """Tell whoever wants to know what is chosen."""
+    def confirm(self) -> None:
+        """Call `on_pick` with the chosen names."""
         if self.picked and self.on_pick:
             self.on_pick(self.picked)
 
-    def _tell(self) -> None:
+    def _show_counts(self) -> None:
         cut = f"; the first {MOST:,} are listed" if self.found > MOST else ""
         names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.picked[:10])
         more = f" and {len(self.picked) - 10:,} more" if len(self.picked) > 10 else ""
@@ -181,32 +181,34 @@ class GroupPicker(LiveOrStatic):
         )
         one = len(self.picked) == 1
         count = f"{len(self.picked):,} group{'' if one else 's'}" if self.picked else "…"
-        self.use.description = f"Use {count}"
-        self.use.disabled = self.clear.disabled = not self.picked
+        self.use_button.description = f"Use {count}"
+        self.use_button.disabled = self.clear_button.disabled = not self.picked
 
     def static_html(self) -> str:
         """Return the first groups as a table, and how many there are."""
         cut = f", of which the first {MOST:,} are shown" if len(self.groups) > MOST else ""
         caption = f"{len(self.groups):,} groups{cut}"
-        shown = self.groups[["group", *(c for c in TOLD if c in self.groups)]].head(MOST)
+        shown = self.groups[["group", *(c for c in LISTED_COLUMNS if c in self.groups)]].head(MOST)
         return f'{sheet()}<div class="ow-static">{table(shown, caption=caption)}</div>'
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return how many groups there are."""
         return f"{len(self.groups):,} groups"
 
 
 def _lines(rows: pd.DataFrame) -> Iterable[str]:
     """Yield one line a group, its columns below each other in letters of one width."""
-    told = [column for column in TOLD if column in rows]
-    for row in rows[["group", *told]].itertuples(index=False):
+    listed = [column for column in LISTED_COLUMNS if column in rows]
+    for row in rows[["group", *listed]].itertuples(index=False):
         name, *values = row
-        known = zip(told, values, strict=True)
-        words = [_told(column, value).ljust(16) for column, value in known if not pd.isna(value)]
+        known = zip(listed, values, strict=True)
+        words = [
+            _value_text(column, value).ljust(16) for column, value in known if not pd.isna(value)
+        ]
         yield f"{visible(name).ljust(NAME_WIDTH)}  {' '.join(words)}".rstrip()
 
 
-def _told(column: str, value: Any) -> str:
+def _value_text(column: str, value: Any) -> str:
     if column == "members":
         return counted(int(value), "member")
     return f"lag {value:,}" if column == "lag" else visible(value)

@@ -10,7 +10,7 @@ from typing import Any
 import ipywidgets
 from traitlets import HasTraits
 
-from toolkit.report.display import Role, is_headless, put
+from toolkit.report.display import OutputRole, display_output, is_headless
 from widgets.fragments import error_notice, sheet
 
 # JupyterLab takes the arrow keys, and letters such as x (cut this cell), also from a list or a
@@ -41,11 +41,11 @@ class LiveOrStatic(HasTraits):
         """Return the same for a report: complete, escaped, without scripts."""
 
     @abstractmethod
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return the same in a line of text."""
 
     @cached_property
-    def trouble(self) -> ipywidgets.HTML:
+    def error_box(self) -> ipywidgets.HTML:
         """Where an error of a callback is shown, in place."""
         return ipywidgets.HTML()
 
@@ -53,7 +53,7 @@ class LiveOrStatic(HasTraits):
     def view(self) -> ipywidgets.VBox:
         """The live form, styled for light and dark."""
         style = ipywidgets.HTML(sheet(), layout={"display": "none"})
-        card = ipywidgets.VBox([style, *self.live_form(), self.trouble])
+        card = ipywidgets.VBox([style, *self.live_form(), self.error_box])
         card.add_class("ow-card")
         return card
 
@@ -64,18 +64,18 @@ class LiveOrStatic(HasTraits):
             try:
                 handler()
             except Exception as exc:  # noqa: BLE001 - whatever it is, somebody must see it
-                self.say_error(exc)
+                self.show_error(exc)
 
         return callback
 
-    def say_error(self, error: Exception | None) -> None:
+    def show_error(self, error: Exception | None) -> None:
         """Show an error in place, or that there is none any more."""
         self.error = error
-        self.trouble.value = error_notice(error) if error else ""
+        self.error_box.value = error_notice(error) if error else ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        static = {"text/html": self.static_html(), "text/plain": self.in_words()}
+        static = {"text/html": self.static_html(), "text/plain": self.text_form()}
         if is_headless():
             return static
-        put({"text/html": OWN_KEYS, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": OWN_KEYS, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
         return {**(self.view._repr_mimebundle_() or {}), **static}

@@ -15,8 +15,8 @@ from traitlets import Any as AnyTrait
 from toolkit.model import TopicPartition
 from toolkit.model.plurals import counted
 from toolkit.planning.holds.tiles import LAGGING_FROM, TileState
-from toolkit.planning.selection.scope import scopes_of
-from toolkit.report.names import visible
+from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
 from widgets.fragments import in_html, sheet
 from widgets.live_or_static import LiveOrStatic
@@ -35,7 +35,7 @@ class BoardSelection(NamedTuple):
 
 
 def pause_board(
-    look: Callable[[], pd.DataFrame],
+    read_tiles: Callable[[], pd.DataFrame],
     *,
     title: str,
     on_plan: Callable[[BoardSelection], object] = lambda _: None,
@@ -43,41 +43,41 @@ def pause_board(
     """
     Return a board of the partitions of one group.
 
-    `look` returns a `tiles_frame` each time; it is called at once, and in the background for every
-    later look. `on_plan` is told what was chosen.
+    `read_tiles` returns a `tiles_frame`; it is called at once, and in the background for every
+    later read. `on_plan` gets the selection.
     """
-    return PauseBoard(look, title, on_plan)
+    return PauseBoard(read_tiles, title, on_plan)
 
 
 class PauseBoard(LiveOrStatic):
-    """Tiles to choose partitions by; `wish` is what to do with them, None until that was said."""
+    """Tiles to choose partitions by; `selection` is what to do with them, None until planned."""
 
-    wish = AnyTrait(None, allow_none=True, read_only=True)
+    selection = AnyTrait(None, allow_none=True, read_only=True)
 
     def __init__(
         self,
-        look: Callable[[], pd.DataFrame],
+        read_tiles: Callable[[], pd.DataFrame],
         title: str,
         on_plan: Callable[[BoardSelection], object],
     ) -> None:
         """Look for the first time."""
         super().__init__()
-        self.look, self.title, self.on_plan = look, title, on_plan
-        self.frame = look()
+        self.read_tiles, self.title, self.on_plan = read_tiles, title, on_plan
+        self.frame = read_tiles()
         self.tiles: dict[TopicPartition, ipywidgets.ToggleButton] = {}
         self.background = BackgroundRun("Looking", cancellable=False, lasting=False)
-        self._end_live = threading.Event()
+        self._stop_refresh = threading.Event()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
         """Return the tiles and what can be done with them."""
-        self.paint()
+        self.render()
         for control in (self.pause, self.resume):
             control.add_class("ow-apply")
         bar = ipywidgets.HBox(
-            [self.pause, self.resume, self.again, self.live, self.background.view]
+            [self.pause, self.resume, self.refresh_button, self.auto_refresh, self.background.view]
         )
         bar.add_class("ow-bar")
-        return (self.head, self.board, bar, self.said)
+        return (self.head, self.board, bar, self.message)
 
     @cached_property
     def head(self) -> ipywidgets.HTML:
@@ -90,7 +90,7 @@ class PauseBoard(LiveOrStatic):
         return ipywidgets.VBox(layout={"overflow": "visible"})
 
     @cached_property
-    def said(self) -> ipywidgets.HTML:
+    def message(self) -> ipywidgets.HTML:
         """What was chosen, and what comes next."""
         return ipywidgets.HTML()
 
@@ -105,14 +105,14 @@ class PauseBoard(LiveOrStatic):
         return self._button(lambda: self.plan(RESUME))
 
     @cached_property
-    def again(self) -> ipywidgets.Button:
+    def refresh_button(self) -> ipywidgets.Button:
         """Looks once more."""
         button = self._button(self.refresh)
         button.description = "Refresh"
         return button
 
     @cached_property
-    def live(self) -> ipywidgets.ToggleButton:
+    def auto_refresh(self) -> ipywidgets.ToggleButton:
         """Looks again and again."""
         button = ipywidgets.ToggleButton(description=f"Look every {EVERY_S} s")
         button.observe(self.guarded(self.follow), "value")
@@ -137,40 +137,40 @@ class PauseBoard(LiveOrStatic):
         """Tell what was chosen to be paused or resumed."""
         topics = [str(scope) for scope in scopes_of(self.scope(action))]
         if not topics:
-            self.said.value = f"<p>No partition is chosen that could be {action}d.</p>"
+            self.message.value = f"<p>No partition is chosen that could be {action}d.</p>"
             return
-        self.set_trait("wish", BoardSelection(action, topics))
-        self.on_plan(self.wish)
+        self.set_trait("selection", BoardSelection(action, topics))
+        self.on_plan(self.selection)
         words = in_html(", ".join(topics))
-        self.said.value = f"<p><b>To be {action}d: {words}.</b> {NEXT}</p>"
+        self.message.value = f"<p><b>To be {action}d: {words}.</b> {NEXT}</p>"
 
     def refresh(self) -> bool:
         """Look once more in the background; False while a look is under way."""
-        return self.background.start(lambda _: self.look(), then=self._take)
+        return self.background.start(lambda _: self.read_tiles(), then=self._show_result)
 
-    def _take(self) -> None:
+    def _show_result(self) -> None:
         self.error = self.background.error
         if self.background.result is not None:
             self.frame = self.background.result
-            self.paint()
-            if self.wish and not self.scope(self.wish.action):
-                self.said.value = ""  # that is so by now
+            self.render()
+            if self.selection and not self.scope(self.selection.action):
+                self.message.value = ""  # that is so by now
 
     def follow(self) -> None:
         """Refresh now and then until told otherwise, or for ten minutes."""
-        self._end_live.set()
-        if self.live.value:
-            self._end_live = threading.Event()
-            threading.Thread(target=self._follow, args=(self._end_live,), daemon=True).start()
+        self._stop_refresh.set()
+        if self.auto_refresh.value:
+            self._stop_refresh = threading.Event()
+            threading.Thread(target=self._follow, args=(self._stop_refresh,), daemon=True).start()
 
     def _follow(self, end: threading.Event) -> None:
         for _ in range(LIVE_FOR_S // EVERY_S):
             self.refresh()
             if end.wait(EVERY_S):
                 return
-        self.live.value = False
+        self.auto_refresh.value = False
 
-    def paint(self) -> None:
+    def render(self) -> None:
         """Show what the last look saw; what is chosen stays chosen."""
         shown = self.frame.head(MOST)
         rows = dict(zip(_partitions(shown), shown.itertuples(index=False), strict=True))
@@ -178,7 +178,7 @@ class PauseBoard(LiveOrStatic):
             self._lay_out(rows)
         for partition, row in rows.items():
             tile = self.tiles[partition]
-            tile.description = tile.tooltip = "\n".join(_words(row))
+            tile.description = tile.tooltip = "\n".join(_tile_lines(row))
             for state in TileState:
                 tile.remove_class(f"ow-{state}")
             tile.add_class(f"ow-{row.state}")
@@ -232,13 +232,13 @@ class PauseBoard(LiveOrStatic):
         boards = []
         for topic, rows in self.frame.head(MOST).groupby("topic", sort=False):
             tiles = "".join(
-                f'<li class="ow-{row.state}">' + "\n".join(map(in_html, _words(row))) + "</li>"
+                f'<li class="ow-{row.state}">' + "\n".join(map(in_html, _tile_lines(row))) + "</li>"
                 for row in rows.itertuples(index=False)
             )
             boards.append(f'<b>{in_html(topic)}</b><ul class="ow-tiles">{tiles}</ul>')
         return f'{sheet()}<div class="ow-static">{self._head_html()}{"".join(boards)}</div>'
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return how many partitions are how."""
         counts = Counter(self.frame["state"])
         told = ", ".join(f"{count:,} {state}" for state, count in counts.items())
@@ -250,7 +250,7 @@ def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
     return [TopicPartition(topic, int(partition)) for topic, partition in pairs]
 
 
-def _words(row: Any) -> list[str]:
+def _tile_lines(row: Any) -> list[str]:
     """Return what a tile says, the number and the word first."""
     lines = [f"{row.partition} · {row.state}"]
     stuck = row.no_progress and row.state != TileState.HELD

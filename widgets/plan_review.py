@@ -15,20 +15,20 @@ from toolkit.plan import Action, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
 from toolkit.planning.frames.review_frame import review_frame, summary
 from toolkit.planning.guardrails.registry import blocking
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun, RunningJob
+from widgets.filter_table import FilterTable
 from widgets.fragments import notice
 from widgets.live_or_static import LiveOrStatic
-from widgets.outcome import outcome_html
-from widgets.review_html import findings_html, head_html, static_review, wanted_html
-from widgets.rows import Rows
+from widgets.outcome_notice import outcome_html
+from widgets.review_html import confirmation_html, findings_html, head_html, static_review
 
-TAKING_AWAY = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
+DELETING_ACTIONS = frozenset({Action.DELETE_OFFSETS, Action.DELETE_GROUP})
 USED = "This plan was already applied. Run the notebook from the top to create a new plan."
 
 
-class Apply(Protocol):
-    """Applies the plan that is looked at, for a reason; it can be stopped between two steps."""
+class ApplyAction(Protocol):
+    """Applies the reviewed plan, for a reason; it can be stopped between two steps."""
 
     @property
     def cancellable(self) -> bool:
@@ -40,8 +40,8 @@ class Apply(Protocol):
         """Return what became of it."""
 
 
-class Asked(NamedTuple):
-    """What the parameters say already: why, and past which rules."""
+class ReviewDefaults(NamedTuple):
+    """The reason and the overrides that the parameters already give."""
 
     reason: str = ""
     overrides: Sequence[str] = ()
@@ -51,8 +51,8 @@ def plan_review(
     plan: Plan,
     findings: Sequence[Finding],
     *,
-    apply: Apply | None = None,
-    asked: Asked = Asked(),  # noqa: B008 - it is frozen
+    apply: ApplyAction | None = None,
+    defaults: ReviewDefaults = ReviewDefaults(),  # noqa: B008 - it is frozen
     changes: pd.DataFrame | None = None,
 ) -> PlanReview:
     """
@@ -62,7 +62,7 @@ def plan_review(
     `apply` there is nothing to approve here: the parameters have decided.
     """
     shown = review_frame(plan) if changes is None else changes
-    return PlanReview(plan, tuple(findings), apply, asked, shown)
+    return PlanReview(plan, tuple(findings), apply, defaults, shown)
 
 
 class PlanReview(LiveOrStatic):
@@ -79,21 +79,21 @@ class PlanReview(LiveOrStatic):
         self,
         plan: Plan,
         findings: tuple[Finding, ...],
-        apply: Apply | None,
-        asked: Asked,
+        apply: ApplyAction | None,
+        defaults: ReviewDefaults,
         changes: pd.DataFrame,
     ) -> None:
         """Take the plan, what was found about it, and what applies it."""
         super().__init__()
-        self.plan, self.findings, self.apply, self.asked = plan, findings, apply, asked
-        self.blocked_by = blocking(findings, asked.overrides)
-        self.rows = Rows(_telling(changes), caption="Every change")
+        self.plan, self.findings, self.apply, self.defaults = plan, findings, apply, defaults
+        self.blocked_by = blocking(findings, defaults.overrides)
+        self.rows = FilterTable(_informative_columns(changes), caption="Every change")
         # One approval, one run: taken in Python, because a button that looks disabled still fires.
         self._token = threading.Semaphore(1)
         self.background = BackgroundRun("Applying", cancellable=bool(apply and apply.cancellable))
 
     @property
-    def wanted(self) -> str:
+    def expected_confirmation(self) -> str:
         """What has to be typed: the name of the group, or the number of groups."""
         groups = self.plan.group_ids
         return groups[0] if len(groups) == 1 else str(len(groups))
@@ -106,29 +106,29 @@ class PlanReview(LiveOrStatic):
     @cached_property
     def reason(self) -> ipywidgets.Text:
         """Why; for the audit log."""
-        return _line("Reason", "why, for the audit log", self.asked.reason)
+        return _line("Reason", "why, for the audit log", self.defaults.reason)
 
     @cached_property
-    def typed(self) -> ipywidgets.Text:
-        """What was typed in place of a signature."""
+    def confirmation_input(self) -> ipywidgets.Text:
+        """What is typed to confirm: the name of the group, or the number of groups."""
         one = len(self.plan.group_ids) == 1
         return _line("Name of the group" if one else "Number of groups", "type it to approve")
 
     @cached_property
     def button(self) -> ipywidgets.Button:
         """Applies the plan."""
-        away = any(step.action in TAKING_AWAY for step in self.plan.steps)
+        away = any(step.action in DELETING_ACTIONS for step in self.plan.steps)
         button = ipywidgets.Button(
             description=f"Apply on {visible(self.plan.cluster)}",
             button_style="danger" if away else "primary",
             disabled=True,
         )
         button.add_class("ow-apply")
-        button.on_click(self.guarded(self.click))
+        button.on_click(self.guarded(self.approve))
         return button
 
     @cached_property
-    def said(self) -> ipywidgets.HTML:
+    def message(self) -> ipywidgets.HTML:
         """What is still missing, and afterwards what became of it."""
         return ipywidgets.HTML()
 
@@ -144,14 +144,14 @@ class PlanReview(LiveOrStatic):
         seen = (self.head, *changes, findings)
         if not self.is_open:
             return seen
-        wanted = ipywidgets.HTML(wanted_html(self))
-        wanted.add_class("ow-line")
-        for box in (self.reason, self.typed):
-            box.observe(self.guarded(self.look), "value")
-        self.look()
+        confirmation = ipywidgets.HTML(confirmation_html(self))
+        confirmation.add_class("ow-line")
+        for box in (self.reason, self.confirmation_input):
+            box.observe(self.guarded(self.show_missing), "value")
+        self.show_missing()
         act = ipywidgets.HBox([self.button, self.background.view])
         act.add_class("ow-bar")
-        return (*seen, wanted, self.reason, self.typed, act, self.said)
+        return (*seen, confirmation, self.reason, self.confirmation_input, act, self.message)
 
     def missing(self) -> str:
         """Return what keeps the plan from being applied now; "" where nothing does."""
@@ -160,29 +160,32 @@ class PlanReview(LiveOrStatic):
         if not is_reason(self.reason.value):
             return "Enter a reason."
         one = len(self.plan.group_ids) == 1
-        if not self.typed.value:
+        if not self.confirmation_input.value:
             return f"Type the {'name of the group' if one else 'number of groups'}."
         # Nobody can type what is invisible.
-        if self.typed.value not in {self.wanted, visible(self.wanted)}:
+        if self.confirmation_input.value not in {
+            self.expected_confirmation,
+            visible(self.expected_confirmation),
+        }:
             return f"This is not the {'name of the group' if one else 'number of groups'}."
         return ""
 
-    def look(self) -> None:
-        """Say what is still missing."""
+    def show_missing(self) -> None:
+        """Show what is still missing."""
         missing = self.missing()
         self.button.disabled = bool(missing)
-        self.said.value = f'<p class="ow-soft" role="status">{missing}</p>' if missing else ""
+        self.message.value = f'<p class="ow-soft" role="status">{missing}</p>' if missing else ""
 
-    def click(self) -> None:
+    def approve(self) -> None:
         """Apply the plan in the background, if everything is there and nobody has before."""
         if missing := self.missing():
-            self.said.value = notice(f"Not applied. {missing}")
+            self.message.value = notice(f"Not applied. {missing}")
             return
         if not self._token.acquire(blocking=False):
             return  # a second click of the same hand: what the first one began goes on
-        for control in (self.button, self.reason, self.typed):
+        for control in (self.button, self.reason, self.confirmation_input):
             control.disabled = True
-        self.background.start(self._work, then=self._tell)
+        self.background.start(self._work, then=self._show_outcome)
         self.head.value = head_html(self)
 
     def _work(self, job: RunningJob) -> Outcome | None:
@@ -193,25 +196,25 @@ class PlanReview(LiveOrStatic):
 
         def count(step: object) -> None:
             done.append(step)
-            job.say(done=len(done), total=len(self.plan.steps))
+            job.report(done=len(done), total=len(self.plan.steps))
 
         return self.apply(self.reason.value.strip(), on_step=count, stopped=job.stopped)
 
-    def _tell(self) -> None:
+    def _show_outcome(self) -> None:
         """Show what became of it."""
         self.error = self.background.error
         self.set_trait("outcome", self.background.result)
         self.head.value = head_html(self)
         if self.outcome is not None:
-            self.said.value = outcome_html(self.outcome)
+            self.message.value = outcome_html(self.outcome)
         else:
-            self.said.value = f'<p class="ow-soft">{USED}</p>'
+            self.message.value = f'<p class="ow-soft">{USED}</p>'
 
     def static_html(self) -> str:
         """Return the review folded away: in a report its parts stand above already."""
         return static_review(self)
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return what it is about."""
         return f"Review of {visible(self.plan.request)}: {summary(self.plan)}"
 
@@ -226,8 +229,8 @@ def _line(description: str, placeholder: str, value: str = "") -> ipywidgets.Tex
     )
 
 
-def _telling(changes: pd.DataFrame) -> pd.DataFrame:
-    """Return the changes without columns that say nothing, or the same in every row."""
+def _informative_columns(changes: pd.DataFrame) -> pd.DataFrame:
+    """Return the changes without columns that are empty or the same in every row."""
     wanted = ("group", "topic", "partition", "before", "after", "distance", "time_distance", "why")
     shown = changes[[column for column in wanted if column in changes]]
     empty = [c for c in shown if shown[c].isna().all() or (shown[c].astype("str") == "").all()]

@@ -6,22 +6,22 @@ from typing import Any, Protocol
 
 from toolkit.plan import Finding, Outcome, Plan
 from toolkit.planning.frames.review_frame import summary
-from toolkit.report.names import sentence
+from toolkit.report.safe_names import sentence
 from widgets.background import FAILED, RUNNING, BackgroundRun
+from widgets.filter_table import FilterTable
 from widgets.fragments import in_html, sheet
-from widgets.rows import Rows
 
 SHOWN_FINDINGS = 12
 AT_WORK = {RUNNING: ("note", "applying"), FAILED: ("block", "not applied")}
 
 
-class Reviewed(Protocol):
+class ReviewedPlan(Protocol):
     """A plan that is reviewed, and how it stands."""
 
     plan: Plan
     findings: tuple[Finding, ...]
     blocked_by: tuple[Finding, ...]
-    rows: Rows
+    rows: FilterTable
     background: BackgroundRun
     apply: Any  # None: the parameters have decided
 
@@ -30,20 +30,20 @@ class Reviewed(Protocol):
         """What became of it."""
 
     @property
-    def wanted(self) -> str:
+    def expected_confirmation(self) -> str:
         """What has to be typed."""
 
 
-def head_html(review: Reviewed) -> str:
+def head_html(review: ReviewedPlan) -> str:
     """Return what the plan is for, where, how much it changes, and how it stands."""
-    tone, word = _standing(review)
+    tone, word = _status_badge(review)
     return (
         f'<div class="ow-head"><span class="ow-title">{in_html(sentence(review.plan.request))}'
-        f'</span><span class="ow-badge ow-{tone}">{word}</span></div>{_told_html(review)}'
+        f'</span><span class="ow-badge ow-{tone}">{word}</span></div>{_summary_html(review)}'
     )
 
 
-def _told_html(review: Reviewed) -> str:
+def _summary_html(review: ReviewedPlan) -> str:
     """Return how much the plan changes, where, and its fingerprint."""
     plan = review.plan
     return (
@@ -52,7 +52,7 @@ def _told_html(review: Reviewed) -> str:
     )
 
 
-def findings_html(review: Reviewed) -> str:
+def findings_html(review: ReviewedPlan) -> str:
     """Return the findings, those that block first."""
     blocking = set(review.blocked_by)
     ordered = sorted(review.findings, key=lambda f: (f not in blocking, not f.blocks))
@@ -68,30 +68,30 @@ def findings_html(review: Reviewed) -> str:
     return f'<ul class="ow-findings">{"".join(items)}{rest}</ul>'
 
 
-def wanted_html(review: Reviewed) -> str:
+def confirmation_html(review: ReviewedPlan) -> str:
     """Return what has to be typed."""
     groups = review.plan.group_ids
     if len(groups) == 1:
         what = "type the name of the group exactly"
     else:
         what = f"type the number of groups to change ({len(groups):,})"
-    shown = f' <span class="ow-key">{in_html(review.wanted)}</span>'
+    shown = f' <span class="ow-key">{in_html(review.expected_confirmation)}</span>'
     return f"<p><b>To approve</b>, give a reason and {what}:{shown}</p>"
 
 
-def static_review(review: Reviewed) -> str:
+def static_review(review: ReviewedPlan) -> str:
     """Return the whole review, folded away."""
-    tone, word = _standing(review)
+    tone, word = _status_badge(review)
     title = f"Review: {in_html(review.plan.request)}"
     rows = review.rows.static_html() if len(review.rows.frame) else ""
     return (
         f'{sheet()}<details class="ow-static"><summary>{title} '
         f'<span class="ow-badge ow-{tone}">{word}</span></summary>'
-        f"{_told_html(review)}{findings_html(review)}{rows}</details>"
+        f"{_summary_html(review)}{findings_html(review)}{rows}</details>"
     )
 
 
-def _standing(review: Reviewed) -> tuple[str, str]:
+def _status_badge(review: ReviewedPlan) -> tuple[str, str]:
     """Return how the plan stands: a tone and a few words."""
     if review.outcome is not None:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")

@@ -18,7 +18,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, Policy, TopicPartition
 from toolkit.operate.reconcile_runs import settle
-from toolkit.plan import Position, Status
+from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
@@ -95,16 +95,16 @@ class Screen:
         """What the log tells last."""
         return list(audit.read(self.desk.state))[-1]
 
-    def told(self) -> Counter[Status]:
+    def told(self) -> Counter[ChangeStatus]:
         """Count what the log tells last of all changes, which is what the cluster shows."""
         last, held = self.desk.log[-1], self.desk.held(self.bulk.pattern)
         assert COUNT == len(last.steps)
         changes = [(step.group_id, change) for step in last.steps for change in step.changes]
         for group, change in changes:
             now = held[group][change.partition].offset
-            is_there = {Status.DONE: 0, Status.NOT_TRIED: THERE}
-            assert is_there[change.status or Status.FAILED] == now, group
-        return Counter(change.status or Status.FAILED for _, change in changes)
+            is_there = {ChangeStatus.DONE: 0, ChangeStatus.NOT_TRIED: THERE}
+            assert is_there[change.status or ChangeStatus.FAILED] == now, group
+        return Counter(change.status or ChangeStatus.FAILED for _, change in changes)
 
     def undo(self) -> None:
         """Undo the last run, after which every offset is where it was."""
@@ -160,7 +160,7 @@ def is_cancelled(screen: Screen, notebook: Open) -> None:
     expect(ended).to_contain_text(f"{left} groups: not tried: cancelled by the user")
     expect(notebook.review).to_contain_text("partly applied")
     notebook.screenshot("cancelled", of=notebook.review)
-    assert {Status.DONE: BEFORE_THE_GATE + 1, Status.NOT_TRIED: left} == screen.told()
+    assert {ChangeStatus.DONE: BEFORE_THE_GATE + 1, ChangeStatus.NOT_TRIED: left} == screen.told()
     assert "cancelled by the user" == screen.last.interrupted
     notebook.run_from("decision.apply()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")
@@ -175,7 +175,7 @@ def is_cut_off_with_its_kernel(screen: Screen, notebook: Open) -> None:
     (found,) = settle(screen.desk.cluster, screen.desk.state).known
     assert "the run was interrupted" == found.outcome.interrupted
     left = COUNT - BEFORE_THE_GATE
-    assert {Status.DONE: BEFORE_THE_GATE, Status.NOT_TRIED: left} == screen.told()
+    assert {ChangeStatus.DONE: BEFORE_THE_GATE, ChangeStatus.NOT_TRIED: left} == screen.told()
 
 
 def goes_on_without_its_page(screen: Screen, notebook: Open) -> None:
@@ -185,4 +185,4 @@ def goes_on_without_its_page(screen: Screen, notebook: Open) -> None:
         notebook.page.close()
 
     eventually(lambda: screen.last.event is audit.Event.OUTCOME)
-    assert {Status.DONE: COUNT} == screen.told()
+    assert {ChangeStatus.DONE: COUNT} == screen.told()

@@ -162,7 +162,7 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     expect(pause.board).to_contain_text(f"To be paused: {scope}")
     assert {} == desk.group(group).paused
 
-    pause.run_from("if board.wish")
+    pause.run_from("if board.selection")
     pause.approve("a poison record", group)
     pause.applied("1 change made")
     assert {POISON} == {*desk.group(group).paused}
@@ -185,7 +185,7 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     pause.board.get_by_role("button", name="Refresh").click()
     expect(stuck).to_contain_text("held")
     pause.board.get_by_role("button", name="Plan to resume 1 partition").click()
-    pause.run_from("if board.wish")
+    pause.run_from("if board.selection")
     pause.approve("it is past it", group)
     pause.applied("1 change made")
     assert {} == desk.group(group).paused
@@ -261,12 +261,12 @@ import sys
 sys.path.insert(0, {facts!r})
 from datetime import timedelta
 from expiry_facts import CLASSIC, EMPTY, T0, frame
-from toolkit.planning.expiry.expiry_forecast import expiring
+from toolkit.planning.expiry.expiry_forecast import select_expiring
 from toolkit.planning.expiry.with_expiry import with_expiry
 import widgets
 names, now = ["nightly-export", {name!r}], T0 + timedelta(hours=1)
 rows = [dict(CLASSIC | EMPTY, group=name, empty_since=3600) for name in names]
-found = expiring(with_expiry(frame(*rows), now=now), now=now, within_s=864_000)
+found = select_expiring(with_expiry(frame(*rows), now=now), now=now, within_s=864_000)
 widgets.expiry_timeline(found, now=now)"""
 
 
@@ -313,7 +313,7 @@ def test_hostile_names_are_text_everywhere(desk: Desk, request: pytest.FixtureRe
     assert 0 == board.page.locator(".jp-OutputArea img").count()
     board.board.locator(".ow-tile").first.click()
     board.board.get_by_role("button", name="Plan to pause").click()
-    board.run_from("if board.wish")
+    board.run_from("if board.selection")
     board.approve("nothing will come of it", group)
     expect(board.apply).to_be_enabled()
     board.screenshot("hostile_dark", of=board.review)

@@ -24,7 +24,7 @@ from toolkit.errors import HoldLost, UsageError
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.flow import run
+from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition
 from toolkit.storage.hold_files import keeper_lock, read_hold
 from toolkit.storage.operator import Operator
@@ -140,10 +140,10 @@ def held_by_bob(desk: Desk, *numbers: int) -> Iterator[None]:
     def keep() -> None:
         with suppress(HoldLost):  # somebody resumed it
             while not ended.wait(1):
-                run(hold.keep(), channel)
+                run_recipe(hold.keep(), channel)
 
     with GroupChannel(desk.live.cluster, desk.live.group) as channel, ThreadPoolExecutor() as pool:
-        run(hold.capture(desk.live.places_of(*numbers)), channel)
+        run_recipe(hold.capture(desk.live.places_of(*numbers)), channel)
         keeping_it = pool.submit(keep)
         try:
             desk.live.applications.until(lambda _: desk.paused == sorted(numbers))

@@ -38,7 +38,7 @@ def main(servers: str, plan_file: str, state: str) -> int:
     except ToolkitError as exc:
         sys.stdout.write(f"{type(exc).__name__}: {exc}\n")
         return exc.exit_code
-    sys.stdout.write(f"{outcome.in_words}; {outcome.interrupted}\n")
+    sys.stdout.write(f"{outcome.summary}; {outcome.interrupted}\n")
     return 0 if outcome.is_done else 4
 
 

@@ -13,7 +13,7 @@ from desks import Desk
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import settle
-from toolkit.plan import Position, Status
+from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs, read_undo_record
@@ -71,7 +71,9 @@ def test_after_its_intent(
 
     assert desk.apply(plan).is_done
     _, found, *_ = desk.log
-    assert {Status.NOT_TRIED} == {change.status for step in found.steps for change in step.changes}
+    assert {ChangeStatus.NOT_TRIED} == {
+        change.status for step in found.steps for change in step.changes
+    }
     assert ["intent", "found", "intent", "outcome"] == events(desk)
 
 
@@ -87,7 +89,7 @@ def test_in_the_middle_and_finished(
 
     outcome = desk.apply(plan)
 
-    assert (True, "4 done") == (outcome.is_done, outcome.in_words)
+    assert (True, "4 done") == (outcome.is_done, outcome.summary)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert before == desk.facts(*groups[:3]).commits
     assert all(commit.committed_at for commit in before)
@@ -108,7 +110,7 @@ def test_in_the_middle_and_undone(
     (cut_off,) = settle(renamed, desk.state).known
     undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
 
-    assert "3 not tried, 1 done" == cut_off.outcome.in_words
+    assert "3 not tried, 1 done" == cut_off.outcome.summary
     assert [] == settle(desk.cluster, desk.state).known
     assert (groups[0],) == undo.group_ids
     assert desk.apply(undo).is_done
@@ -158,7 +160,7 @@ def test_after_all_was_done(
 
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent", "found"] == events(desk)
-    assert {Status.DONE} == {step.status for step in desk.log[-1].steps}
+    assert {ChangeStatus.DONE} == {step.status for step in desk.log[-1].steps}
 
 
 def test_with_its_broker(
@@ -173,5 +175,5 @@ def test_with_its_broker(
 
     (cut_off,) = settle(desk.cluster, desk.state).known
 
-    assert "3 not tried, 1 done" == cut_off.outcome.in_words
+    assert "3 not tried, 1 done" == cut_off.outcome.summary
     assert THERE == desk.held(groups[3])[groups[3]][orders]

@@ -9,7 +9,7 @@ from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.plan import Action, Outcome, Plan, Position, Status
+from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Position
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
@@ -51,8 +51,8 @@ def test_what_is_said_and_recorded_and_finished(
     outcome = cut(desk, breakable, plan)
 
     done, *rest = outcome.steps
-    assert (Status.DONE, "") == (done.status, done.why)
-    assert [Status.NOT_TRIED] * 3 == [step.status for step in rest]
+    assert (ChangeStatus.DONE, "") == (done.status, done.why)
+    assert [ChangeStatus.NOT_TRIED] * 3 == [step.status for step in rest]
     assert {outcome.interrupted} == {result.why for step in rest for result in step.results}
     assert "no answer" in outcome.interrupted
     assert (False, True) == (outcome.is_done, outcome.changed_anything)
@@ -73,7 +73,7 @@ def test_what_is_said_and_recorded_and_finished(
 
     outcome = desk.apply(plan, "keeps-committing")  # which is what was just done here
 
-    assert (True, "4 done") == (outcome.is_done, outcome.in_words)
+    assert (True, "4 done") == (outcome.is_done, outcome.summary)
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert (before,) == desk.facts(groups[0]).commits
     assert before.committed_at

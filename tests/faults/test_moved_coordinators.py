@@ -16,7 +16,7 @@ from desks import Desk
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.model import Cluster, TopicPartition
-from toolkit.plan import Plan, Position, Status, StepOutcome
+from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
 
@@ -98,7 +98,7 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
 
     outcome = place.desk.apply(plan, on_step=act)
 
-    assert "12 done" == outcome.in_words
+    assert "12 done" == outcome.summary
     after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
     assert eventually(lambda: after == place.desk.held(*place.groups))
     assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
@@ -112,7 +112,7 @@ def test_a_broker_that_is_shut_down(place: Place) -> None:
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.shut_second_down))
 
-    assert "12 done" == outcome.in_words
+    assert "12 done" == outcome.summary
     after = {group: {place.orders: BACK} for group in place.groups}
     assert eventually(lambda: after == place.desk.held(*place.groups))
 
@@ -124,10 +124,10 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
 
     outcome = place.desk.apply(plan, on_step=place.after_first(plan, place.lose_second))
 
-    assert Status.DONE == outcome.steps[0].status
-    done = [step.group_id for step in outcome.steps if step.status is Status.DONE]
+    assert ChangeStatus.DONE == outcome.steps[0].status
+    done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
     rest = [step for step in outcome.steps if step.group_id not in done]
-    assert {Status.NOT_TRIED} == {step.status for step in rest}, outcome
+    assert {ChangeStatus.NOT_TRIED} == {step.status for step in rest}, outcome
     assert all(result.why for step in rest for result in step.results)
     assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
     for group, held in place.desk.held(*place.groups).items():

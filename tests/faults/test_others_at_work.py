@@ -11,7 +11,7 @@ from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.model import TopicPartition
-from toolkit.plan import Plan, Position, Status, StepOutcome
+from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
@@ -40,7 +40,7 @@ def test_a_member_joins_between_check_and_write(
 
     outcome = desk.apply(plan, on_step=join)
 
-    assert [Status.DONE, Status.DONE, Status.REFUSED, Status.DONE] == [
+    assert [ChangeStatus.DONE, ChangeStatus.DONE, ChangeStatus.REFUSED, ChangeStatus.DONE] == [
         step.status for step in outcome.steps
     ]
     assert "the group has members" in outcome.steps[2].results[0].why
@@ -58,7 +58,7 @@ def test_a_commit_between_check_and_write(
 
     outcome = desk.apply(plan, on_step=commit)
 
-    assert "3 done, 1 refused" == outcome.in_words
+    assert "3 done, 1 refused" == outcome.summary
     assert "changed since the check" in outcome.steps[2].results[0].why
     assert {orders: Position(8)} == desk.held(groups[2])[groups[2]]
 
@@ -73,7 +73,7 @@ def test_a_new_commit_before_a_deletion(
 
     outcome = desk.apply(plan, on_step=commit)
 
-    assert "3 done, 1 refused" == outcome.in_words
+    assert "3 done, 1 refused" == outcome.summary
     assert {groups[2]: {orders: THERE, other: Position(0)}} == desk.held(*groups)
 
 
@@ -89,7 +89,7 @@ def test_a_transaction_between_check_and_write(
     outcome = desk.apply(plan, on_step=begin)
     producer.abort_transaction()
 
-    assert "3 done, 1 refused" == outcome.in_words
+    assert "3 done, 1 refused" == outcome.summary
     assert "an open transaction" in outcome.steps[2].results[0].why
     assert {orders: THERE} == desk.held(groups[2])[groups[2]]
 
@@ -152,5 +152,5 @@ def test_two_operators_with_records_of_their_own(
     assert (4, "4 refused; ") == (code, said)
     assert before == desk.facts(*groups).commits
     assert all(commit.committed_at and commit.offset == offset for commit in before)
-    assert {Status.REFUSED} == {step.status for step in desk.log[-1].steps}
+    assert {ChangeStatus.REFUSED} == {step.status for step in desk.log[-1].steps}
     assert [2, 2] == [len(desk.log), len(other.log)]

@@ -28,7 +28,7 @@ from runbook_places import Place
 
 from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import settle
-from toolkit.plan import Position, Status
+from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
@@ -118,7 +118,7 @@ class Scene:
             step.group_id
             for entry in self.desk.log
             for step in entry.steps
-            if entry.event != "intent" and step.status is Status.DONE
+            if entry.event != "intent" and step.status is ChangeStatus.DONE
         }
         places = {group: {self.orders: BACK if group in done else THERE} for group in self.groups}
         eventually(lambda: self.desk.held(*self.groups) == places)  # a new coordinator loads first

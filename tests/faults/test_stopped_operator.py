@@ -12,7 +12,7 @@ from desks import Desk
 
 from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import settle
-from toolkit.plan import Position, Status
+from toolkit.plan import ChangeStatus, Position
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
 THERE, BACK = Position(7), Position(0, 0)
@@ -37,7 +37,9 @@ def test_one_signal(
     assert (4, f"3 not tried, 1 done; stopped by {number.name}") == (code, said)
     _, ended = desk.log
     assert f"stopped by {number.name}" == ended.interrupted
-    assert [Status.DONE, *[Status.NOT_TRIED] * 3] == [step.status for step in ended.steps]
+    assert [ChangeStatus.DONE, *[ChangeStatus.NOT_TRIED] * 3] == [
+        step.status for step in ended.steps
+    ]
     held = desk.held(*groups)
     assert [BACK, THERE, THERE, THERE] == [held[group][orders] for group in groups]
     (run_id,) = list_runs(desk.state)
@@ -55,7 +57,7 @@ def test_a_stopped_run_is_finished(
     operator.signal(signal.SIGTERM)
     operator.end()
 
-    assert "4 done" == desk.apply(plan).in_words
+    assert "4 done" == desk.apply(plan).summary
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
 
 
@@ -79,4 +81,4 @@ def test_a_second_signal(desk: Desk, operators: Operators, groups: list[str]) ->
 
     assert -signal.SIGTERM == operator.process.returncode
     (cut_off,) = settle(desk.cluster, desk.state).known
-    assert "3 not tried, 1 done" == cut_off.outcome.in_words
+    assert "3 not tried, 1 done" == cut_off.outcome.summary

@@ -10,7 +10,7 @@ import pytest
 from applications import eventually
 from desks import Desk
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.model import TopicPartition
 from toolkit.operate.reconcile_runs import settle
 from toolkit.plan import Position
@@ -38,7 +38,7 @@ def test_nothing_is_changed_without_records(
     else:
         path.touch()
 
-    with pytest.raises(RecordFailed, match=str(path)):
+    with pytest.raises(StateFileError, match=str(path)):
         desk.apply(desk.reset(*groups))
 
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
@@ -57,7 +57,7 @@ def test_the_intent_fits_no_more(
     code, said = operator.end()
 
     assert 1 == code
-    assert said.startswith(f"RecordFailed: {desk.state}")
+    assert said.startswith(f"StateFileError: {desk.state}")
     assert before == desk.log
     assert {group: {orders: THERE} for group in groups[1:]} == desk.held(*groups[1:])
     assert [] == settle(desk.cluster, desk.state).known
@@ -79,5 +79,5 @@ def test_the_outcome_fits_no_more(
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent"] == [str(entry.event) for entry in desk.log]
     (cut_off,) = settle(desk.cluster, desk.state).known
-    assert (run_id, "4 done") == (cut_off.outcome.run_id, cut_off.outcome.in_words)
+    assert (run_id, "4 done") == (cut_off.outcome.run_id, cut_off.outcome.summary)
     assert ["intent", "found"] == [str(entry.event) for entry in desk.log]

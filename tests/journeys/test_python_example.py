@@ -9,7 +9,7 @@ from pathlib import Path
 from desks import Held
 from rooms import Room
 
-from toolkit.report.display import collected
+from toolkit.report.display import capture_outputs
 
 PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
@@ -20,7 +20,7 @@ def shown_by(code: str, names: dict[str, object]) -> list[str]:
     for statement in ast.parse(code).body:
         if isinstance(statement, ast.Expr):
             value = eval(compile(ast.Expression(statement.value), PAGE, "eval"), names)  # noqa: S307 - our own page
-            with collected() as shown:
+            with capture_outputs() as shown:
                 getattr(value, "_ipython_display_", lambda: None)()
             told.append(" ".join(str(data.get("text/plain")) for data in shown))
         else:

@@ -23,4 +23,4 @@ def test_a_saved_move_of_nothing_has_nothing_to_do(
 
     saved = desk.session.saved_change(change.save(tmp_path / "plan.json"))
 
-    assert "nothing to do" == saved.decide(dry_run=False).said
+    assert "nothing to do" == saved.decide(dry_run=False).message

@@ -26,7 +26,7 @@ TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 Row = tuple[str, str, int]
 
 
-class Told(NamedTuple):
+class ToolRow(NamedTuple):
     """What the tool prints about one partition; None where it prints a dash."""
 
     committed: int | None
@@ -52,13 +52,13 @@ def number(text: str) -> int | None:
     return None if text == "-" else int(text)
 
 
-def described(cluster: Cluster) -> dict[Row, Told]:
+def described(cluster: Cluster) -> dict[Row, ToolRow]:
     """Return the rows of `--describe --all-groups`."""
     rows = {}
     for line in run_tool(cluster, "--describe", "--all-groups").splitlines():
         cells = line.split()
         if len(cells) >= 6 and cells[0] != "GROUP":
-            rows[cells[0], cells[1], int(cells[2])] = Told(*map(number, cells[3:6]))
+            rows[cells[0], cells[1], int(cells[2])] = ToolRow(*map(number, cells[3:6]))
     return rows
 
 
@@ -110,7 +110,7 @@ def test_the_tool_and_we_say_the_same(quiet: Cluster, snapshot: Snapshot) -> Non
     told = described(quiet)
 
     ours = {
-        (row.group, row.topic, row.partition): Told(
+        (row.group, row.topic, row.partition): ToolRow(
             *(None if pd.isna(n) else int(n) for n in (row.committed, row.log_end, row.lag))
         )
         for row in frame.itertuples()

@@ -17,11 +17,16 @@ from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.classic import ClassicFacts, ClassicMember, DescribeClassic, Leave
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribeClassic,
+    DescribedClassicMember,
+    Leave,
+)
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_hold import ClassicHold
-from toolkit.live.flow import run
-from toolkit.model import HOLDER, Cluster, GroupState, HoldNote, TopicPartition
+from toolkit.live.recipe_steps import run_recipe
+from toolkit.model import HOLDER_CLIENT_ID, Cluster, GroupState, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "librdkafka-range", "librdkafka-cooperative-sticky"
 MORE = 20  # records: two seconds
@@ -37,13 +42,13 @@ class Held:
 
     def capture(self, *wanted: TopicPartition) -> float:
         """Capture partitions, and return when that was done."""
-        once_at_rest(lambda: run(self.hold.capture(frozenset(wanted)), self.channel))
+        once_at_rest(lambda: run_recipe(self.hold.capture(frozenset(wanted)), self.channel))
         return time.time()
 
     def release(self, *some: TopicPartition) -> float:
         """Release partitions, wait until they are delivered, and return when they were released."""
         released = time.time()
-        run(self.hold.release(frozenset(some)), self.channel)
+        run_recipe(self.hold.release(frozenset(some)), self.channel)
         self.until_delivered(*some, since=released)
         return released
 
@@ -52,7 +57,7 @@ class Held:
 
         def is_so(deliveries: list[Delivery]) -> object:
             if self.hold.held:
-                run(self.hold.keep(), self.channel)
+                run_recipe(self.hold.keep(), self.channel)
             return condition(deliveries)
 
         self.live.applications.until(is_so)
@@ -71,9 +76,9 @@ class Held:
         found: ClassicFacts = self.channel.ask(DescribeClassic())
         return found
 
-    def holders(self) -> list[ClassicMember]:
+    def holders(self) -> list[DescribedClassicMember]:
         """Return the members of ours."""
-        return [one for one in self.facts().members if one.client_id == HOLDER]
+        return [one for one in self.facts().members if one.client_id == HOLDER_CLIENT_ID]
 
     def until_stable(self) -> None:
         """Go on holding until the group is Stable."""
@@ -196,7 +201,7 @@ def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held
                 has.add(tuple(assignment_from_bytes(ours.assignment)))
 
     since = time.time()
-    run(group.hold.capture(frozenset({wanted})), group.channel, check=check)
+    run_recipe(group.hold.capture(frozenset({wanted})), group.channel, check=check)
     captured = time.time()
     group.until_delivered(*others, since=captured)
     released = group.release(wanted)
@@ -261,12 +266,12 @@ def test_what_somebody_else_resumed_is_not_captured_again(
     wanted = group.live.places_of(1, 4)
     group.capture(*wanted)
     with pytest.raises(NotCaptured, match="another hold exists"):
-        run(ClassicHold(note=HoldNote()).capture(wanted), group.channel)
+        run_recipe(ClassicHold(note=HoldNote()).capture(wanted), group.channel)
 
     (holder,) = group.holders()
     group.channel.ask(Leave((holder.member_id,)))
     with pytest.raises(HoldLost):
-        run(group.hold.keep(), group.channel)
+        run_recipe(group.hold.keep(), group.channel)
 
     group.live.applications.until_delivered(group.live.places)
     assert [] == group.holders()
@@ -284,7 +289,7 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
             raise Interrupted("stop")
 
     with pytest.raises(Interrupted):
-        run(group.hold.capture(group.live.places_of(1, 4)), group.channel, check=check)
+        run_recipe(group.hold.capture(group.live.places_of(1, 4)), group.channel, check=check)
 
     assert [] == group.holders()
     group.live.until_at_rest()

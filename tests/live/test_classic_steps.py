@@ -22,14 +22,14 @@ from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_da
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
-    ClassicMember,
     DescribeClassic,
+    DescribedClassicMember,
     Join,
-    Joined,
+    JoinResult,
     Leave,
-    Left,
+    LeaveResult,
     Sync,
-    Synced,
+    SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, read_subscription
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
@@ -38,18 +38,18 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
     partitions,
     strings,
 )
-from toolkit.kafka_io.membership.request import Failed
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.membership.topics_and_commits import (
     CommitsFound,
     FetchCommits,
+    FetchTopics,
     Topic,
-    TopicFacts,
     TopicsFound,
 )
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
-from toolkit.live.flow import Aside, Flow, Together, Wait
-from toolkit.model import HOLDER, HoldNote, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
 both = pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
@@ -95,12 +95,12 @@ class Coordinator:
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
         match step:
-            case Wait(seconds):
+            case Sleep(seconds):
                 self.clock += seconds
                 return self.clock
-            case Together(requests):
+            case SendBatch(requests):
                 return tuple(self.take(request) for request in requests)
-            case Aside(request):
+            case SendWithoutReply(request):
                 self.state = "PreparingRebalance"
                 self.joined.add(request.member_id)
                 return None
@@ -115,7 +115,7 @@ class Coordinator:
                 answer = ClassicFacts(
                     0, "", self.state, "consumer", self.protocol, tuple(map(self.told, self.ids))
                 )
-            case TopicFacts(names):
+            case FetchTopics(names):
                 topic = Topic(uuid.UUID(int=1), self.counts)
                 answer = TopicsFound(0, dict.fromkeys(names, topic))
             case FetchCommits():
@@ -128,7 +128,7 @@ class Coordinator:
                 answer = self.leave(ids)
             case ClassicHeartbeat(member_id):
                 known = self.beats.pop(0) if self.beats else 0
-                answer = Failed(known if member_id in self.ours else 25)
+                answer = ErrorCodeResult(known if member_id in self.ours else 25)
             case _:
                 raise AssertionError(request)
         return answer
@@ -141,21 +141,23 @@ class Coordinator:
         first = [one for one in self.shares if one == self.listed_first]
         return [*first, *ours, *(one for one in self.shares if one not in first)]
 
-    def told(self, member_id: str) -> ClassicMember:
+    def told(self, member_id: str) -> DescribedClassicMember:
         """Return what is told about a member."""
         share = self.shares.get(member_id, frozenset())
-        client = HOLDER if self.holder_there or member_id == self.intruder else member_id[:-2]
+        client = (
+            HOLDER_CLIENT_ID if self.holder_there or member_id == self.intruder else member_id[:-2]
+        )
         given = PROTOCOLS["range"].assignment(share, generation=4)
         subscription = owning(self.protocol, share)
-        return ClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
+        return DescribedClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
 
-    def join(self, join: Join) -> Joined:
+    def join(self, join: Join) -> JoinResult:
         """Give an id out, or end a rebalance at once: all others have joined."""
         if not join.member_id:
-            self.ours.append(f"{HOLDER}-{uuid.uuid4()}")
-            return Joined(79, self.ours[-1])
+            self.ours.append(f"{HOLDER_CLIENT_ID}-{uuid.uuid4()}")
+            return JoinResult(79, self.ours[-1])
         if join.member_id not in self.ours:
-            return Joined(25)
+            return JoinResult(25)
         self.joined.add(join.member_id)
         self.state = "Stable"
         self.generation += 1
@@ -163,12 +165,12 @@ class Coordinator:
         members = {one: owning(self.protocol, share) for one, share in self.shares.items()}
         members |= {join.member_id: dict(join.protocols)[self.protocol]}
         told = members if leader == join.member_id else {}
-        return Joined(0, join.member_id, self.generation, leader, self.protocol, told)
+        return JoinResult(0, join.member_id, self.generation, leader, self.protocol, told)
 
-    def sync(self, sync: Sync) -> Synced:
+    def sync(self, sync: Sync) -> SyncResult:
         """Hand out what a leader says; who has to let go of something joins again."""
         if not sync.assignments:
-            return Synced(0)
+            return SyncResult(0)
         self.given = dict(sync.assignments)
         shares = {one: frozenset(assignment_from_bytes(self.given[one])) for one in self.shares}
         heard = [one for one in shares if not (self.claims and one.endswith("-2"))]
@@ -176,16 +178,16 @@ class Coordinator:
             self.beats.append(27)
         if self.taken:
             self.shares = shares
-        return Synced(0)
+        return SyncResult(0)
 
-    def leave(self, ids: tuple[str, ...]) -> Left:
+    def leave(self, ids: tuple[str, ...]) -> LeaveResult:
         """Let ours go; members of the application come back under new ids, and own nothing."""
         for one in ids:
             if one in self.ours:
                 self.ours.remove(one)
             elif (share := self.shares.pop(one, None)) is not None:
                 self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
-        return Left(0, dict.fromkeys(ids, 0))
+        return LeaveResult(0, dict.fromkeys(ids, 0))
 
     @property
     def assigned(self) -> dict[str, tuple[TopicPartition, ...]]:
@@ -194,14 +196,17 @@ class Coordinator:
 
 
 def carry_out(
-    flow: Flow[None], answers: Coordinator, stop_at: int = -1, error: Exception | None = None
+    recipe: RecipeGenerator[None],
+    answers: Coordinator,
+    stop_at: int = -1,
+    error: Exception | None = None,
 ) -> int:
     """Carry a recipe out, with an error instead of one of its answers; return how many it got."""
     answer, steps = None, 0
     with suppress(StopIteration):
         while True:
             stops = error and steps - 1 == stop_at
-            step = flow.throw(error) if error and stops else flow.send(answer)
+            step = recipe.throw(error) if error and stops else recipe.send(answer)
             answer = answers.take(step)
             steps += 1
             answers.last = step if steps - 1 == stop_at else answers.last
@@ -245,7 +250,7 @@ def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(protocol: str) 
             carry_out(hold.capture(orders(1)), answers, stop_at, error)
         # Ids that were just given out when the answer got lost are only ids yet.
         assert not set(answers.ours) & answers.joined, stop_at
-        assert isinstance(answers.last, Together) or [] == answers.ours, stop_at
+        assert isinstance(answers.last, SendBatch) or [] == answers.ours, stop_at
         assert frozenset() == hold.held
         with pytest.raises(HoldLost):
             hold.state()
@@ -341,7 +346,7 @@ def test_nobody_is_removed_while_the_group_does_not_wait() -> None:
         """A coordinator that does not get what is sent aside."""
 
         def take(self, step: Any) -> Any:
-            return None if isinstance(step, Aside) else super().take(step)
+            return None if isinstance(step, SendWithoutReply) else super().take(step)
 
     for protocol in (EAGER, COOPERATIVE):
         answers = Deaf(protocol)

@@ -18,12 +18,16 @@ from live_groups import LiveGroup
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.consumer import ConsumerFacts, ConsumerMember, DescribeConsumer
-from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, GroupConfig
+from toolkit.kafka_io.membership.consumer import (
+    ConsumerFacts,
+    DescribeConsumer,
+    DescribedConsumerMember,
+)
+from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.flow import run
 from toolkit.live.member_pool import leave
-from toolkit.model import HOLDER, Cluster, HoldNote, Prefer, TopicPartition
+from toolkit.live.recipe_steps import run_recipe
+from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, Cluster, HoldNote, TopicPartition
 
 Places = frozenset[TopicPartition]
 KIND = "librdkafka-consumer"
@@ -38,16 +42,16 @@ class Held:
         self.live, self.channel = live, channel
         self.hold = ConsumerHold(patience_s=PATIENCE_S)
 
-    def capture(self, *wanted: TopicPartition, prefer: Prefer = Prefer.LOSSLESS) -> float:
+    def capture(self, *wanted: TopicPartition, prefer: CaptureMode = CaptureMode.LOSSLESS) -> float:
         """Capture partitions, and return when that was done."""
         self.hold.prefer = prefer
-        once_at_rest(lambda: run(self.hold.capture(frozenset(wanted)), self.channel))
+        once_at_rest(lambda: run_recipe(self.hold.capture(frozenset(wanted)), self.channel))
         return time.time()
 
     def release(self, *some: TopicPartition) -> float:
         """Release partitions, wait until they are delivered, and return when they were released."""
         released = time.time()
-        run(self.hold.release(frozenset(some)), self.channel)
+        run_recipe(self.hold.release(frozenset(some)), self.channel)
         self.until_delivered(*some, since=released)
         return released
 
@@ -55,7 +59,7 @@ class Held:
         """Go on holding until something is true of the deliveries."""
 
         def is_so(deliveries: list[Delivery]) -> object:
-            run(self.hold.keep(), self.channel)
+            run_recipe(self.hold.keep(), self.channel)
             return condition(deliveries)
 
         self.live.applications.until(is_so)
@@ -74,9 +78,9 @@ class Held:
         found: ConsumerFacts = self.channel.ask(DescribeConsumer())
         return found
 
-    def holders(self) -> list[ConsumerMember]:
+    def holders(self) -> list[DescribedConsumerMember]:
         """Return the members of ours that are in the group now."""
-        return [member for member in self.facts().members if member.client_id == HOLDER]
+        return [member for member in self.facts().members if member.client_id == HOLDER_CLIENT_ID]
 
     def others(self, *held: TopicPartition) -> list[TopicPartition]:
         """Return the partitions that are not held."""
@@ -158,7 +162,9 @@ def test_members_come_and_go_while_partitions_are_held(held: Callable[..., Held]
     for place in wanted:
         assert_resumed_in_place(log, place, released)
     assert "uniform" == facts.assignor
-    notes = [read_note(one.rack_id).note for one in facts.members if one.client_id == HOLDER]
+    notes = [
+        read_note(one.rack_id).note for one in facts.members if one.client_id == HOLDER_CLIENT_ID
+    ]
     assert [HoldNote(who="ann", reason="repair", survives_s=45.0)] * 2 == notes
 
 
@@ -225,8 +231,10 @@ def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., Held]) -> No
 
 
 @pytest.mark.usefixtures("spare")
-@pytest.mark.parametrize("prefer", [Prefer.QUIET, Prefer.FAST])
-def test_an_owner_that_is_evicted_repeats_only_its_own(shared_hold: Held, prefer: Prefer) -> None:
+@pytest.mark.parametrize("prefer", [CaptureMode.QUIET, CaptureMode.FAST])
+def test_an_owner_that_is_evicted_repeats_only_its_own(
+    shared_hold: Held, prefer: CaptureMode
+) -> None:
     """Late deliveries end with the owner's next heartbeat; nothing is left out, nor set."""
     group, began = shared_hold, time.time()
     (wanted,) = group.live.places_of(1)
@@ -236,7 +244,7 @@ def test_an_owner_that_is_evicted_repeats_only_its_own(shared_hold: Held, prefer
     group.until(lambda _: owner.client_id in {one.client_id for one in group.facts().members})
     quiet_from = time.time()  # the owner is back, so it knows
     group.until_delivered(*group.others(wanted), since=quiet_from, records=MORE)
-    config = group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,)))
+    config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
     released = group.release(wanted)
 
     group.live.applications.until_nothing_is_missing(group.live.places)
@@ -252,23 +260,25 @@ def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: Held) -> 
     wanted = sorted(group.live.places_of(1, 4))
     group.capture(*wanted)
     with pytest.raises(NotCaptured, match="is already held"):
-        run(ConsumerHold().capture(frozenset(wanted[:1])), group.channel)
+        run_recipe(ConsumerHold().capture(frozenset(wanted[:1])), group.channel)
 
     members = {entry["partition"]: entry["member_id"] for entry in group.hold.state()["holders"]}
     group.channel.ask(leave(members[4]))
     with pytest.raises(HoldLost, match=f"^{wanted[1].topic}-4 is no longer held"):
-        run(group.hold.keep(), group.channel)
+        run_recipe(group.hold.keep(), group.channel)
 
     assert {wanted[0]} == group.hold.held
     group.until_delivered(wanted[1], since=time.time())
     before = group.facts()
     group.hold.note = HoldNote(who="ann", reason="longer")
-    run(group.hold.keep(), group.channel)
+    run_recipe(group.hold.keep(), group.channel)
     after = group.facts()
 
     assert before.epoch == after.epoch  # a note that changes has nobody change partitions
     assert ["longer"] == [
-        read_note(one.rack_id).note.reason for one in after.members if one.client_id == HOLDER
+        read_note(one.rack_id).note.reason
+        for one in after.members
+        if one.client_id == HOLDER_CLIENT_ID
     ]
     group.release(wanted[0])
 
@@ -283,7 +293,7 @@ def test_of_two_captures_at_once_one_holds(shared_hold: Held) -> None:
     def capture(hold: ConsumerHold) -> None:
         with GroupChannel(group.live.cluster, group.live.group) as channel:
             try:
-                run(hold.capture(wanted), channel)
+                run_recipe(hold.capture(wanted), channel)
             except NotCaptured as exc:
                 refused.append(str(exc))
 
@@ -301,9 +311,9 @@ def test_of_two_captures_at_once_one_holds(shared_hold: Held) -> None:
 
 
 @pytest.mark.usefixtures("spare")
-@pytest.mark.parametrize("prefer", Prefer)
+@pytest.mark.parametrize("prefer", CaptureMode)
 def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
-    shared_hold: Held, prefer: Prefer
+    shared_hold: Held, prefer: CaptureMode
 ) -> None:
     """While members of ours are in the group, Ctrl-C has them leave, and everything is read."""
     group, began = shared_hold, time.time()
@@ -311,11 +321,11 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
     def check() -> None:
         ours = group.holders()
         # In the fast way they subscribe in the same go in which the owners are evicted.
-        if ours and (prefer is Prefer.FAST or any(one.topics for one in ours)):
+        if ours and (prefer is CaptureMode.FAST or any(one.topics for one in ours)):
             raise Interrupted("stop")
 
     with pytest.raises(Interrupted):
-        run(
+        run_recipe(
             ConsumerHold(prefer, patience_s=PATIENCE_S).capture(group.live.places_of(1, 4)),
             group.channel,
             check=check,
@@ -325,7 +335,7 @@ def test_a_capture_that_is_interrupted_leaves_the_group_as_it_was(
     group.live.until_at_rest()
     assert [] == repeats(group.live.applications.deliveries(), start=began)
     # A broker shows a setting that was removed a moment longer than the controller has it.
-    eventually(lambda: not group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
+    eventually(lambda: not group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
 
 
 def test_a_fast_capture_that_is_interrupted_after_the_eviction(shared_hold: Held) -> None:
@@ -338,11 +348,11 @@ def test_a_fast_capture_that_is_interrupted_after_the_eviction(shared_hold: Held
             raise Interrupted("stop")
 
     with pytest.raises(Interrupted):
-        run(ConsumerHold(Prefer.FAST).capture(wanted), group.channel, check=check)
+        run_recipe(ConsumerHold(CaptureMode.FAST).capture(wanted), group.channel, check=check)
 
     assert [] == group.holders()
     # A broker shows a setting that was removed a moment longer than the controller has it.
-    eventually(lambda: not group.channel.ask(GroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
+    eventually(lambda: not group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,))).own)
     eventually(lambda: {"a", "b"} == {one.client_id for one in group.facts().members})
     group.live.until_at_rest()
     group.live.applications.until_nothing_is_missing(group.live.places)

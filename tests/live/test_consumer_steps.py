@@ -18,24 +18,24 @@ from toolkit.kafka_io.membership.consumer import (
     LEAVE_EPOCH,
     ConsumerFacts,
     ConsumerHeartbeat,
-    ConsumerMember,
+    ConsumerHeartbeatResult,
     DescribeConsumer,
-    HeartbeatResult,
+    DescribedConsumerMember,
     IdPartition,
 )
 from toolkit.kafka_io.membership.group_config import (
     ASSIGNMENT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
-    AllTopics,
     ChangeConfig,
     ConfigChanged,
     ConfigFound,
-    GroupConfig,
+    FetchAllTopics,
+    FetchGroupConfig,
 )
-from toolkit.kafka_io.membership.topics_and_commits import Topic, TopicFacts, TopicsFound
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic, TopicsFound
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.flow import Flow, Together, Wait
-from toolkit.model import HOLDER, HoldNote, Prefer, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 TOPICS = {"orders": Topic(UUID(int=1), 6), "spare": Topic(UUID(int=2), 6)}
 
@@ -45,9 +45,9 @@ def orders(*numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition("orders", number) for number in numbers)
 
 
-def reader(name: str, *numbers: int, **other: Any) -> ConsumerMember:
+def reader(name: str, *numbers: int, **other: Any) -> DescribedConsumerMember:
     """Return a member of the application."""
-    return ConsumerMember(
+    return DescribedConsumerMember(
         **{
             "member_id": name,
             "client_id": name,
@@ -68,7 +68,7 @@ def reader(name: str, *numbers: int, **other: Any) -> ConsumerMember:
 class Answers:
     """What a coordinator answers to one capture after another, as far as the recipes look at it."""
 
-    readers: list[ConsumerMember] = field(
+    readers: list[DescribedConsumerMember] = field(
         default_factory=lambda: [reader("a", 0, 1, 2), reader("b", 3, 4, 5)]
     )
     state: str = "Stable"
@@ -87,10 +87,10 @@ class Answers:
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
         match step:
-            case Wait(seconds):
+            case Sleep(seconds):
                 self.clock += seconds
                 return self.clock
-            case Together(requests):
+            case SendBatch(requests):
                 return tuple(self.take(request) for request in requests)
         self.asked.append(step)
         return self.answer(step)
@@ -101,16 +101,16 @@ class Answers:
         match request:
             case DescribeConsumer():
                 held = [
-                    reader(name, client_id=HOLDER, topics=frozenset(topics))
+                    reader(name, client_id=HOLDER_CLIENT_ID, topics=frozenset(topics))
                     for name, topics in self.ours.items()
                 ]
                 members = (*self.readers, *held)
                 answer = ConsumerFacts(self.error, "no", self.state, 7, self.assignor, members)
-            case TopicFacts(names):
+            case FetchTopics(names):
                 answer = TopicsFound(0, {n: TOPICS[n] for n in names if n in TOPICS})
-            case AllTopics():
+            case FetchAllTopics():
                 answer = TopicsFound(0, TOPICS)
-            case GroupConfig():
+            case FetchGroupConfig():
                 defaults = {ASSIGNMENT_INTERVAL_MS: "1000", SESSION_TIMEOUT_MS: "45000"}
                 answer = ConfigFound(0, values=defaults | self.own, own=dict(self.own))
             case ChangeConfig(name, value):
@@ -118,27 +118,31 @@ class Answers:
                 self.own |= {} if value is None else {name: value}
                 answer = ConfigChanged(0)
             case ConsumerHeartbeat():
-                answer = self.beat(request)
+                answer = self.heartbeat(request)
             case _:
                 raise AssertionError(request)
         return answer
 
-    def beat(self, beat: ConsumerHeartbeat) -> HeartbeatResult:
+    def heartbeat(self, beat: ConsumerHeartbeat) -> ConsumerHeartbeatResult:
         """Let a member join, stay or leave."""
         if beat.epoch == LEAVE_EPOCH:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
-            return HeartbeatResult(0 if self.ours.pop(beat.member_id, None) is not None else 25)
+            return ConsumerHeartbeatResult(
+                0 if self.ours.pop(beat.member_id, None) is not None else 25
+            )
         if beat.epoch == JOIN_EPOCH:
             if self.full:
-                return HeartbeatResult(81, "full")
+                return ConsumerHeartbeatResult(81, "full")
             self.ours[beat.member_id] = ()
         if self.refusing:
-            return HeartbeatResult(self.refusing, "not allowed")
+            return ConsumerHeartbeatResult(self.refusing, "not allowed")
         if beat.member_id not in self.ours:
-            return HeartbeatResult(25, "unknown")
+            return ConsumerHeartbeatResult(25, "unknown")
         if beat.topics is not None:
             self.ours[beat.member_id] = beat.topics
-        return HeartbeatResult(0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000)
+        return ConsumerHeartbeatResult(
+            0, epoch=8, assigned=self.assigned(beat.member_id), interval_ms=5000
+        )
 
     def assigned(self, member_id: str) -> frozenset[IdPartition]:
         """Return what the assignors give to ours, which sort first."""
@@ -167,7 +171,7 @@ class Answers:
 
 
 def carry_out(
-    flow: Flow[None],
+    recipe: RecipeGenerator[None],
     answers: Answers,
     *,
     interrupted_at: int = -1,
@@ -176,31 +180,31 @@ def carry_out(
 ) -> None:
     """Answer every step of a recipe, but raise an error at one, perhaps after it was heard."""
     with suppress(StopIteration):
-        step = next(flow)
+        step = next(recipe)
         for number in count():
             if number == interrupted_at:
                 if heard:
                     answers.take(step)
-                step = flow.throw(by or Interrupted("stop"))
+                step = recipe.throw(by or Interrupted("stop"))
             else:
-                step = flow.send(answers.take(step))
+                step = recipe.send(answers.take(step))
 
 
-def go_on(flow: Flow[None], step: Any, answers: Answers) -> None:
+def go_on(recipe: RecipeGenerator[None], step: Any, answers: Answers) -> None:
     """Answer every step from this one on."""
     with suppress(StopIteration):
         while True:
-            step = flow.send(answers.take(step))
+            step = recipe.send(answers.take(step))
 
 
 @pytest.mark.parametrize("heard", [False, True], ids=["unsent", "sent"])
-@pytest.mark.parametrize("prefer", Prefer)
+@pytest.mark.parametrize("prefer", CaptureMode)
 @pytest.mark.parametrize("own", [{}, {ASSIGNMENT_INTERVAL_MS: "2000"}], ids=["default", "set"])
 @pytest.mark.parametrize(
     "error", [Interrupted("stop"), ClusterUnreachable("gone"), KeyboardInterrupt()], ids=type
 )
 def test_an_interruption_at_any_step_leaves_nobody_behind(
-    prefer: Prefer, own: dict[str, str], error: BaseException, *, heard: bool
+    prefer: CaptureMode, own: dict[str, str], error: BaseException, *, heard: bool
 ) -> None:
     """Wherever a capture ends early, all of ours have left and what was set is set back."""
     for at in count():
@@ -237,7 +241,7 @@ def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:
 def test_what_could_not_be_undone_is_said() -> None:
     """Where nobody answers any more, it is said what is left in the group, and for how long."""
     answers = Answers()
-    capture = ConsumerHold(Prefer.FAST).capture(orders(1))
+    capture = ConsumerHold(CaptureMode.FAST).capture(orders(1))
     step = next(capture)
     while not answers.ours:
         step = capture.send(answers.take(step))
@@ -290,14 +294,18 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
     )
 
 
-def held_elsewhere(*numbers: int) -> ConsumerMember:
+def held_elsewhere(*numbers: int) -> DescribedConsumerMember:
     """Return a member of somebody else's hold."""
     return reader(
-        "!theirs", client_id=HOLDER, topics=frozenset(), assigned=orders(*numbers), target=orders()
+        "!theirs",
+        client_id=HOLDER_CLIENT_ID,
+        topics=frozenset(),
+        assigned=orders(*numbers),
+        target=orders(),
     )
 
 
-CAPTURING = reader("!00", client_id=HOLDER, assigned=orders(), target=orders(1))
+CAPTURING = reader("!00", client_id=HOLDER_CLIENT_ID, assigned=orders(), target=orders(1))
 MOVING = reader("c", assigned=orders(), target=orders(5))
 
 
@@ -353,7 +361,7 @@ def test_quiet_says_what_it_lacks(
 ) -> None:
     """Without a topic to load members of ours with, or on another assignor, nobody joins."""
     with pytest.raises(NotCaptured, match=words):
-        carry_out(ConsumerHold(Prefer.QUIET).capture(wanted), answers)
+        carry_out(ConsumerHold(CaptureMode.QUIET).capture(wanted), answers)
 
     assert not answers.joined
 

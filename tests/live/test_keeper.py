@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from toolkit.errors import ClusterUnreachable, Interrupted
-from toolkit.live.flow import Flow, Wait
 from toolkit.live.keeper import Keeper
-from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
 
 ONE, TWO = TopicPartition("orders", 1), TopicPartition("orders", 2)
@@ -29,16 +29,16 @@ class Recipes:
     survives_s: float | None = 45.0
     beat_every_s: float = 0.0
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold more."""
         yield from self._step("capture")
         self.held |= wanted
 
-    def keep(self) -> Flow[None]:
+    def keep(self) -> RecipeGenerator[None]:
         """Go on."""
         yield from self._step("keep")
 
-    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold less."""
         yield from self._step("release")
         self.held -= some
@@ -47,8 +47,8 @@ class Recipes:
         """Return nothing of interest."""
         return {"held": sorted(self.held)}
 
-    def _step(self, name: str) -> Flow[None]:
-        yield Wait(0)
+    def _step(self, name: str) -> RecipeGenerator[None]:
+        yield Sleep(0)
         if name in self.fails:
             self.fails.remove(name)
             raise ClusterUnreachable("nobody is there")
@@ -60,7 +60,7 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
     path = hold_path(tmp_path, "cluster", "group")
     path.parent.mkdir(parents=True)
     note = HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC))
-    kind = (GroupType.CLASSIC, "range", (ONE, TWO), Prefer.LOSSLESS)
+    kind = (GroupType.CLASSIC, "range", (ONE, TWO), CaptureMode.LOSSLESS)
     record = HoldRecord("run", Cluster("eu", "127.0.0.1:1"), "cluster", "group", *kind, note)
     keeper = Keeper(path, record, starter=None)
     keeper.hold = Recipes()

@@ -19,7 +19,7 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.operate import watch_move
 from toolkit.operate.move import move
 from toolkit.operate.watch_move import MoveWatch
-from toolkit.plan import Action, Outcome, Result, Status
+from toolkit.plan import Action, ChangeStatus, Outcome, Result
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ShiftBy, Target, ToLatest, ToOffset
@@ -146,7 +146,7 @@ def told(outcome: Outcome) -> list[tuple[str, str, str]]:
     return [(step.action, step.status, step.why) for step in outcome.steps]
 
 
-def logged(desk: Desk, outcome: Outcome) -> list[Status | None]:
+def logged(desk: Desk, outcome: Outcome) -> list[ChangeStatus | None]:
     """Return what the audit log says of the move, first to last."""
     entries = [entry for entry in desk.log if entry.run.run_id == outcome.run_id]
     return [step.status for entry in entries for step in entry.steps]
@@ -163,7 +163,7 @@ def test_a_late_commit_after_the_release_is_moved_again(desk: Desk, late: LateCo
     target = move_of(outcome).found
     assert target
     assert 2 == late.read.count((MOVED, target.offset))
-    assert [None, Status.NOT_CONFIRMED, Status.FAILED] == logged(desk, outcome)
+    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(desk, outcome)
 
 
 def test_a_late_commit_while_it_is_held_is_moved_over(
@@ -183,7 +183,7 @@ def test_a_late_commit_while_it_is_held_is_moved_over(
     assert 1 == len(late.overwritten_with)
     assert outcome.is_done, told(outcome)
     assert 2 == late.read.count((MOVED, 5))
-    assert Status.DONE is logged(desk, outcome)[-1]
+    assert ChangeStatus.DONE is logged(desk, outcome)[-1]
 
 
 def test_who_always_commits_late_is_never_said_to_be_moved(desk: Desk, late: LateCommitter) -> None:
@@ -193,7 +193,7 @@ def test_who_always_commits_late_is_never_said_to_be_moved(desk: Desk, late: Lat
 
     assert 2 == len(late.overwritten_with)
     result = move_of(outcome)
-    assert Status.FAILED is result.status
+    assert ChangeStatus.FAILED is result.status
     assert "by a client that continued from its old position" in result.why
     assert outcome.changed_anything
 
@@ -207,6 +207,6 @@ def test_what_nobody_commits_is_not_confirmed(
     outcome = moved(desk, late, ToLatest())
 
     result = move_of(outcome)
-    assert (Status.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
+    assert (ChangeStatus.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
     assert "within 2 s: it committed nothing" in result.why
-    assert [None, Status.NOT_CONFIRMED, Status.NOT_CONFIRMED] == logged(desk, outcome)
+    assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(desk, outcome)

@@ -28,11 +28,11 @@ from toolkit.journeys.reset import target
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
 from toolkit.live.keeper_socket import ask_keeper
-from toolkit.model import HOLDER, Cluster, Group, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import settle_holds
-from toolkit.plan import Action, Intent, Outcome, Status
+from toolkit.plan import Action, ChangeStatus, Intent, Outcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -334,7 +334,10 @@ def test_a_capture_that_is_interrupted_holds_nothing(
         outcome = one.pause(1, 4)
         pressed.result()
 
-    assert (Status.REFUSED, "stopped by SIGINT") == (outcome.steps[0].status, outcome.steps[0].why)
+    assert (ChangeStatus.REFUSED, "stopped by SIGINT") == (
+        outcome.steps[0].status,
+        outcome.steps[0].why,
+    )
     assert frozenset() == one.paused
     assert not has_live_keeper(one.path)
     group = one.group
@@ -346,7 +349,9 @@ def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) ->
     """Press Ctrl-C when members of ours are in the group; their keeper stands still meanwhile."""
 
     def has_joined() -> bool:
-        return HOLDER in {member.client_id for member in channel.ask(DescribeClassic()).members}
+        return HOLDER_CLIENT_ID in {
+            member.client_id for member in channel.ask(DescribeClassic()).members
+        }
 
     eventually(has_joined)
     keeper = one.record.pid

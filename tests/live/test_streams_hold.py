@@ -26,9 +26,9 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Leave
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
-from toolkit.live.flow import Flow, Together, Wait, Yielded, run
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep, Yielded, run_recipe
 from toolkit.live.streams_hold import StreamsHold
-from toolkit.model import HOLDER, Cluster, Group, HoldNote, Snapshot, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, HoldNote, Snapshot, TopicPartition
 from toolkit.operate.move import move
 from toolkit.plan import Position
 from toolkit.plan.approvals import Approval
@@ -55,20 +55,20 @@ class Holder:
     def capture(self, *numbers: int) -> float:
         """Hold partitions, and return when that was confirmed."""
         wanted = self.app.places_of(*numbers)
-        once_at_rest(lambda: run(self.hold.capture(wanted), self.channel))
+        once_at_rest(lambda: run_recipe(self.hold.capture(wanted), self.channel))
         return time.time()
 
     def release(self, *numbers: int) -> float:
         """Give partitions back, and return from when on they may be read."""
         at = time.time()
-        run(self.hold.release(self.app.places_of(*numbers)), self.channel)
+        run_recipe(self.hold.release(self.app.places_of(*numbers)), self.channel)
         return at
 
     def keep(self, *, until: Callable[[], Any]) -> None:
         """Keep the hold until something is so."""
 
         def is_so() -> bool:
-            run(self.hold.keep(), self.channel)
+            run_recipe(self.hold.keep(), self.channel)
             time.sleep(BEAT_S)
             return bool(until())
 
@@ -228,7 +228,7 @@ def test_somebody_else_resumes(shared_hold: Holder) -> None:
     """Who finds that it was made to leave says so, and does not come back."""
     holder = shared_hold
     holder.capture(*PAUSED)
-    (ours,) = (m.member_id for m in holder.facts().members if m.client_id == HOLDER)
+    (ours,) = (m.member_id for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID)
     holder.channel.ask(Leave((ours,)))
 
     with pytest.raises(HoldLost, match="hold lost"):
@@ -236,20 +236,20 @@ def test_somebody_else_resumes(shared_hold: Holder) -> None:
 
     assert frozenset() == holder.hold.held
     holder.app.until_delivered(holder.app.places)
-    assert not [m for m in holder.facts().members if m.client_id == HOLDER]
+    assert not [m for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID]
 
 
 @dataclass
 class Watched:
     """A recipe, and how often it has begun to ask for something else than before."""
 
-    flow: Flow[None]
+    recipe: RecipeGenerator[None]
     changes: int = 0
     asks: list[str] = field(default_factory=list)
 
-    def __iter__(self) -> Flow[None]:
+    def __iter__(self) -> RecipeGenerator[None]:
         """Yield what the recipe yields."""
-        go_on = partial(next, self.flow)
+        go_on = partial(next, self.recipe)
         while True:
             try:
                 step = go_on()
@@ -257,14 +257,14 @@ class Watched:
                 return
             self._note(step)
             try:
-                go_on = partial(self.flow.send, (yield step))
+                go_on = partial(self.recipe.send, (yield step))
             except BaseException as exc:  # noqa: BLE001  # the recipe is to hear of it
-                go_on = partial(self.flow.throw, exc)
+                go_on = partial(self.recipe.throw, exc)
 
     def _note(self, step: Yielded) -> None:
-        requests = step.requests if isinstance(step, Together) else (step,)
+        requests = step.requests if isinstance(step, SendBatch) else (step,)
         asks = [type(one).__name__ for one in requests]
-        if not isinstance(step, Wait) and asks != self.asks:
+        if not isinstance(step, Sleep) and asks != self.asks:
             self.asks, self.changes = asks, self.changes + 1
 
 
@@ -273,7 +273,7 @@ def test_interrupted_at_every_step(shared_hold: Holder) -> None:
     holder, step = shared_hold, 1
     while interrupted(holder, step):
         assert frozenset() == holder.hold.held
-        left = [m for m in holder.facts().members if m.client_id == HOLDER]
+        left = [m for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID]
         assert (step, []) == (step, left)
         holder.app.until_at_rest()
         step += 1
@@ -293,7 +293,7 @@ def interrupted(holder: Holder, step: int) -> bool:
                 raise Interrupted("enough")
 
         try:
-            run(iter(watched), holder.channel, check=check)
+            run_recipe(iter(watched), holder.channel, check=check)
         except Interrupted:
             return True
         return False
@@ -308,9 +308,9 @@ def test_tasks_of_several_partitions(held: Callable[..., Any]) -> None:
         pair = app.places_of(1) | app.places_of(1, topic=1)
         with pytest.raises(NotCaptured, match="belongs to the same task"):
             holder.capture(1)
-        assert not [m for m in holder.facts().members if m.client_id == HOLDER]
+        assert not [m for m in holder.facts().members if m.client_id == HOLDER_CLIENT_ID]
 
-        run(hold.capture(pair), holder.channel)
+        run_recipe(hold.capture(pair), holder.channel)
         confirmed = time.time()
         others = set(app.places) - pair
         holder.keep(until=lambda: others <= {d.place for d in app.deliveries() if d.at > confirmed})
@@ -318,7 +318,7 @@ def test_tasks_of_several_partitions(held: Callable[..., Any]) -> None:
             holder.release(1)
         assert pair == hold.held
         resumed = time.time()
-        run(hold.release(pair), holder.channel)
+        run_recipe(hold.release(pair), holder.channel)
         app.until_delivered(app.places)
 
         assert [] == delivered_during(app.deliveries(), pair, confirmed, resumed)
@@ -350,7 +350,7 @@ def test_what_is_not_held(shared_hold: Holder) -> None:
     """What nobody reads, and what somebody else holds, is refused, and nothing is done."""
     holder, other = shared_hold, Holder(shared_hold.app, shared_hold.channel)
     with pytest.raises(NotCaptured, match="no thread is assigned"):
-        run(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
+        run_recipe(holder.hold.capture(frozenset({TopicPartition("no", 0)})), holder.channel)
     holder.capture(1)
     with pytest.raises(NotCaptured, match="another hold"):
         other.capture(4)

@@ -27,7 +27,7 @@ from toolkit.kafka_io.wire.messages import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.operate.move import move
 from toolkit.operate.move_unheld import LOOK_EVERY_S, is_written_over, move_unheld
-from toolkit.plan import Action, Change, Outcome, Position, Status, Step
+from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause
@@ -266,7 +266,7 @@ def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
     with Connection(one.cluster) as connection:
         outcome = move_unheld(connection, step_to(one, 5), stopped=lambda: "")
 
-    assert Status.REFUSED is outcome.status
+    assert ChangeStatus.REFUSED is outcome.status
     assert "instead of fetching the new offset" in outcome.why
     assert "nothing was moved" in outcome.why
     with GroupChannel(one.cluster, one.group) as channel:
@@ -304,7 +304,7 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
             one.position = 5000  # which it is told when it is back
             one.may_be_back.set()
 
-        assert Status.DONE is moving.result().status
+        assert ChangeStatus.DONE is moving.result().status
 
 
 def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
@@ -313,9 +313,9 @@ def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
     with Connection(one.cluster) as connection:
         outcome = move_unheld(connection, step_to(one, 5000), stopped=lambda: "")
 
-    assert Status.FAILED is outcome.status
+    assert ChangeStatus.FAILED is outcome.status
     assert "moved to 5000, then overwritten with" in outcome.why
-    assert [Status.FAILED] == [row.status for row in outcome.results]
+    assert [ChangeStatus.FAILED] == [row.status for row in outcome.results]
 
 
 @pytest.mark.parametrize("when", [0, 1])
@@ -330,7 +330,7 @@ def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn])
             stopped=lambda: "" if next(looked, None) is not None else "stopped by SIGINT",
         )
 
-    assert (Status.REFUSED, True) == (outcome.status, "stopped by SIGINT" in outcome.why)
+    assert (ChangeStatus.REFUSED, True) == (outcome.status, "stopped by SIGINT" in outcome.why)
     facts = Desk(one.cluster, Path()).facts(one.group)
     assert [False] == [commit.pending for commit in facts.commits]
     assert 5000 > facts.commits[0].offset
@@ -342,7 +342,7 @@ def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
     with Connection(one.cluster) as connection:
         outcome = move_unheld(connection, step_to(one, 50), stopped=lambda: "", watch_s=1)
 
-    assert Status.NOT_CONFIRMED is outcome.status
+    assert ChangeStatus.NOT_CONFIRMED is outcome.status
     assert "within 1 s: it committed nothing" in outcome.why
 
 

@@ -10,11 +10,11 @@ import pytest
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.classic import (
     ClassicHeartbeat,
-    ClassicMember,
+    DescribedClassicMember,
     Join,
-    Joined,
+    JoinResult,
     Sync,
-    Synced,
+    SyncResult,
 )
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
     int16,
@@ -25,13 +25,13 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
 )
 from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
     NEVER,
-    Paired,
     StreamsAssignment,
+    TaskPartition,
 )
-from toolkit.kafka_io.membership.request import Failed
-from toolkit.live.flow import Wait
+from toolkit.kafka_io.membership.request import ErrorCodeResult
+from toolkit.live.recipe_steps import Sleep
 from toolkit.live.streams_hold import StreamsHold
-from toolkit.live.streams_tasks import CannotLead, StreamsTasks, Thread
+from toolkit.live.streams_tasks import CannotLead, StreamsTasks, StreamsThread
 from toolkit.model import HoldNote, TopicPartition
 
 TOPICS = ("bills", "orders")
@@ -61,17 +61,17 @@ def subscription(
 def assignment(*numbers: int, topics: Iterable[str] = ("orders",)) -> StreamsAssignment:
     """Return what a thread has: partitions of topics that one task reads together."""
     pairs = (
-        Paired(TopicPartition(topic, n), int32(0) + int32(n) + int32(0))
+        TaskPartition(TopicPartition(topic, n), int32(0) + int32(n) + int32(0))
         for topic in topics
         for n in numbers
     )
     return StreamsAssignment(3, 11, 11, tuple(pairs), TAIL)
 
 
-def thread(name: str, process: int, has: StreamsAssignment) -> ClassicMember:
+def thread(name: str, process: int, has: StreamsAssignment) -> DescribedClassicMember:
     """Return a thread as the broker describes it."""
     one = member_id(name)
-    return ClassicMember(one, name, "", None, subscription(process), has.write())
+    return DescribedClassicMember(one, name, "", None, subscription(process), has.write())
 
 
 def two_threads() -> StreamsTasks:
@@ -115,7 +115,7 @@ def test_who_is_about_to_be_back_keeps_its_tasks() -> None:
     alone = {only_a: BOTH[only_a]}
 
     assert {"a": [0, 2, 4]} == shares(tasks, alone, keep_absent=True)
-    assert {Thread("b", f"{2:032x}")} == tasks.absent
+    assert {StreamsThread("b", f"{2:032x}")} == tasks.absent
     assert {TopicPartition("orders", n) for n in (1, 3, 5)} == tasks.has(tasks.absent)
     assert {"a": [0, 2, 3, 4, 5]} == shares(tasks, alone, 1)
     assert {"a": [0, 1, 2, 3, 4, 5]} == shares(tasks, alone)
@@ -228,21 +228,21 @@ def test_what_is_added_is_waited_for() -> None:
     held = frozenset(TopicPartition("orders", number) for number in (0, 1))
     steps = hold.capture(held)
 
-    def joined(*still: int) -> Joined:
+    def joined(*still: int) -> JoinResult:
         here = {member_id("a"): subscription(1, 2, 4), member_id("b"): subscription(2, *still)}
-        return Joined(0, "ours", 2, "ours", "stream", {**here, "ours": b""})
+        return JoinResult(0, "ours", 2, "ours", "stream", {**here, "ours": b""})
 
     assert isinstance(next(steps), Join)
     assert isinstance(steps.send(joined(1, 3, 5)), Sync)
-    assert Wait(0) == steps.send(Synced(0))
-    assert isinstance(steps.send(0.0), Wait)
+    assert Sleep(0) == steps.send(SyncResult(0))
+    assert isinstance(steps.send(0.0), Sleep)
     assert isinstance(steps.send(0.1), ClassicHeartbeat)
-    assert isinstance(steps.send(Failed(27)), Join)
+    assert isinstance(steps.send(ErrorCodeResult(27)), Join)
     sync = steps.send(joined(3, 5))
     given = {one: data for one, data in sync.assignments.items() if one != "ours"}
     assert {member_id("a"): assignment(2, 4).write(), member_id("b"): assignment(3, 5).write()} == (
         given
     )
     with pytest.raises(StopIteration):
-        steps.send(Synced(0))
+        steps.send(SyncResult(0))
     assert held == hold.held

@@ -10,7 +10,7 @@ import pytest
 from applications import Applications
 from confluent_kafka import Producer
 from desks import Desk, Held
-from rooms import Room, Told, shown_command
+from rooms import NotebookOutcome, Room, shown_command
 
 from toolkit.errors import ParameterError
 from toolkit.model import Cluster, TopicPartition
@@ -45,7 +45,7 @@ class Mirrored:
         self.before: Held = {self.group: {TopicPartition(self.topic, 0): Position(4, 0, "a note")}}
         room.desk.commit(self.group, self.before[self.group])
 
-    def cells(self, **parameters: Any) -> Told:
+    def cells(self, **parameters: Any) -> NotebookOutcome:
         """Run the cells of the notebook on the group."""
         return self.room.cells("52_copy_offsets", **{"group": self.group, **parameters})
 

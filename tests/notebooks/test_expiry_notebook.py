@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from applications import Applications
 from desks import Desk
-from rooms import Room, Told, shown_command
+from rooms import NotebookOutcome, Room, shown_command
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
@@ -20,7 +20,7 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 LONGER_THAN_RETENTION = "8d"  # brokers keep offsets for seven days
 DONE = ("done", 0)
 
-Cells = Callable[..., Told]
+Cells = Callable[..., NotebookOutcome]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rooms import Room, Told
+from rooms import NotebookOutcome, Room
 
 from toolkit.model import GroupState, TopicPartition
 from toolkit.storage.sightings import unsubscribed_topics
@@ -54,11 +54,11 @@ class Leftover:
         found = series.get((self.name, self.left))
         return found.seen if found else 0
 
-    def run(self, **parameters: Any) -> Told:
+    def run(self, **parameters: Any) -> NotebookOutcome:
         """Run the cells of the notebook on the group."""
         return self.room.cells("60_delete_offsets", groups=[self.name], **parameters)
 
-    def clean_up(self, *limits: str, **parameters: Any) -> Told:
+    def clean_up(self, *limits: str, **parameters: Any) -> NotebookOutcome:
         """Run it as a schedule does, under a standing approval."""
         given = {"unsubscribed": True, **parameters}
         return self.run(**given, **STANDING, limits=[*LIMITS, *limits])
@@ -70,7 +70,7 @@ def leftover(room: Room) -> Leftover:
     return Leftover(room)
 
 
-def why(told: Told) -> str:
+def why(told: NotebookOutcome) -> str:
     """Return why a run was blocked with exit code 3, and not otherwise."""
     assert BLOCKED == told.ended
     return told.why

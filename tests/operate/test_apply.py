@@ -11,7 +11,7 @@ from applications import Applications
 from desks import Desk
 
 from toolkit.model import Cluster, GroupState, TopicPartition
-from toolkit.plan import Action, Plan, Position, Result, Status, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Plan, Position, Result, StepOutcome
 from toolkit.planning.changes.copy import plan_copy, plan_rename
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
@@ -44,8 +44,8 @@ def test_a_reset_arrives_whole(
 
     expected = {first: Position(3, 0, "a note"), second: Position(3, 0)}
     assert {group: expected} == desk.held(group)
-    results = tuple(Result(p, Status.DONE, "", position) for p, position in expected.items())
-    assert (StepOutcome(group, Action.COMMIT, Status.DONE, "", results),) == outcome.steps
+    results = tuple(Result(p, ChangeStatus.DONE, "", position) for p, position in expected.items())
+    assert (StepOutcome(group, Action.COMMIT, ChangeStatus.DONE, "", results),) == outcome.steps
     assert outcome.is_done
 
 
@@ -65,7 +65,7 @@ def test_what_a_run_leaves_behind(desk: Desk, apps: Applications, orders: Orders
     assert plan.fingerprint == intent.fingerprint
     (change,) = ended.steps[0].changes
     assert (Position(7), Position(0, 0)) == (change.before, change.after)
-    assert (Status.DONE, Position(0, 0)) == (change.status, change.found)
+    assert (ChangeStatus.DONE, Position(0, 0)) == (change.status, change.found)
 
 
 def test_one_refused_partition_does_not_hide_the_others(
@@ -82,11 +82,13 @@ def test_one_refused_partition_does_not_hide_the_others(
     outcome = desk.apply(plan)
 
     (told,) = outcome.steps
-    assert (Status.FAILED, "1 done, 1 refused") == (told.status, outcome.in_words)
-    assert [Status.DONE, Status.REFUSED] == [result.status for result in told.results]
+    assert (ChangeStatus.FAILED, "1 done, 1 refused") == (told.status, outcome.summary)
+    assert [ChangeStatus.DONE, ChangeStatus.REFUSED] == [result.status for result in told.results]
     assert "code 12" in told.results[1].why
     assert {group: {orders[0]: Position(0, 0), orders[1]: Position(7)}} == desk.held(group)
-    assert {Status.DONE, Status.REFUSED} == {c.status for c in desk.log[-1].steps[0].changes}
+    assert {ChangeStatus.DONE, ChangeStatus.REFUSED} == {
+        c.status for c in desk.log[-1].steps[0].changes
+    }
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -102,7 +104,7 @@ def test_a_live_group_lets_go_of_what_it_left(
 
     outcome = desk.apply(plan)
 
-    assert (True, "2 done") == (outcome.is_done, outcome.in_words)
+    assert (True, "2 done") == (outcome.is_done, outcome.summary)
     assert {group: {TopicPartition(read, 0): Position(0)}} == desk.held(group)
     assert [GroupState.STABLE] == [found.state for found in desk.facts(group).groups]
 
@@ -118,7 +120,7 @@ def test_groups_are_deleted_one_by_one(desk: Desk, apps: Applications, orders: O
     outcome = desk.apply(plan)
 
     told = {step.group_id: (step.action, step.status) for step in outcome.steps}
-    assert dict.fromkeys([full, bare], (Action.DELETE_GROUP, Status.DONE)) == told
+    assert dict.fromkeys([full, bare], (Action.DELETE_GROUP, ChangeStatus.DONE)) == told
     assert {} == desk.held(full, bare)
 
 
@@ -162,7 +164,7 @@ def test_a_copy_that_failed_keeps_the_original(
 
     outcome = desk.apply(replace(plan, steps=(copied, deleted)))
 
-    assert [Status.FAILED, Status.NOT_TRIED] == [step.status for step in outcome.steps]
+    assert [ChangeStatus.FAILED, ChangeStatus.NOT_TRIED] == [step.status for step in outcome.steps]
     assert (
         f"skipped, because the step for group {target} was not done"
         == outcome.steps[1].results[0].why

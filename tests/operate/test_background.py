@@ -11,11 +11,11 @@ from live_groups import LiveGroup
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read_group_settings
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, Group, GroupState, GroupType, Prefer, TopicPartition
+from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, TopicPartition
 from toolkit.operate.background import read_background, settings_of
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 from toolkit.storage.operator import Operator
 
 READ = {
@@ -55,11 +55,13 @@ def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any)
     live: LiveGroup = live_group(bare_cluster, "librdkafka-consumer", per_second=20)
     assert read_background(bare_cluster, live.group).earlier is None
 
-    beside = read_background(bare_cluster, live.group, prefer=Prefer.QUIET)
+    beside = read_background(bare_cluster, live.group, prefer=CaptureMode.QUIET)
     facts = read_plan_facts(bare_cluster, groups=[live.group])
     (group,) = facts.groups
     place = TopicPartition(live.topics[0], 1)
-    case = HoldContext(SnapshotIndex.of(facts), group, (place,), HoldTerms(Prefer.QUIET), beside)
+    case = HoldContext(
+        SnapshotIndex.of(facts), group, (place,), HoldTerms(CaptureMode.QUIET), beside
+    )
 
     assert Operator.here() == beside.by
     assert case.recipe

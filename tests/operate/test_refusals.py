@@ -226,7 +226,7 @@ def test_an_override_is_recorded(desk: Desk, payments: str, orders: Orders) -> N
 
     outcome = desk.apply(plan, "skips-unread-records")
 
-    assert "1 done" == outcome.in_words
+    assert "1 done" == outcome.summary
     assert {payments: {orders[0]: Position(10, 0)}} == desk.held(payments)
     assert [("skips-unread-records",)] * 2 == [entry.run.overrides for entry in desk.log]
 

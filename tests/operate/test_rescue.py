@@ -9,7 +9,7 @@ from applications import Applications
 from desks import Desk
 
 from toolkit.model import GroupState, TopicPartition
-from toolkit.plan import Action, Position, Status
+from toolkit.plan import Action, ChangeStatus, Position
 from toolkit.planning.changes.rescue import plan_rescue
 
 Orders = tuple[TopicPartition, TopicPartition]
@@ -58,7 +58,7 @@ def test_a_classic_group_is_joined_and_left(desk: Desk, apps: Applications, orde
 
     outcome = desk.apply(plan)
 
-    assert [(Action.REJOIN, Status.DONE)] == [(s.action, s.status) for s in outcome.steps]
+    assert [(Action.REJOIN, ChangeStatus.DONE)] == [(s.action, s.status) for s in outcome.steps]
     assert held == desk.held(group)
     emptied, *committed = clocks(desk, group)
     assert before[1:] == tuple(committed)

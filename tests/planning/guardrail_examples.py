@@ -21,11 +21,11 @@ from guardrail_cases import (
 )
 
 from toolkit.model import (
+    CaptureMode,
     Group,
     GroupState,
     GroupType,
     Policy,
-    Prefer,
     Problem,
     Snapshot,
 )
@@ -301,11 +301,15 @@ EXAMPLES = {
         ("g", None, None),
     ),
     "no-committed-offset": Example(
-        hold(held.group(), replace(held.facts(held.group()), commits=()), prefer=Prefer.QUIET),
+        hold(held.group(), replace(held.facts(held.group()), commits=()), prefer=CaptureMode.QUIET),
         "no committed offset for orders:0-1: the next owner starts according to "
         "auto.offset.reset; with `latest` it skips what is produced meanwhile. Set commit-missing "
         "to commit a position first",
-        hold(held.group(), held.without_commits(held.facts(held.group()), 3), prefer=Prefer.QUIET),
+        hold(
+            held.group(),
+            held.without_commits(held.facts(held.group()), 3),
+            prefer=CaptureMode.QUIET,
+        ),
         ("g", None, None),
     ),
     "hold-too-long": Example(

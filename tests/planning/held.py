@@ -8,7 +8,7 @@ from datetime import timedelta
 from facts import NOON, live, snapshot
 
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
     Commit,
     Group,
     GroupType,
@@ -34,7 +34,9 @@ def reader(name: str, *owns: int, topics: tuple[str, ...] = ("orders",)) -> Memb
 def holder(*holds: int, note: HoldNote | None = NOTE, name: str = "!h") -> Member:
     """Return a member of ours that holds some of the partitions."""
     held = tuple(PARTITIONS[n] for n in holds)
-    return Member(name, HOLDER, "/10.0.0.9", Subscription(), held, holds=held, hold_note=note)
+    return Member(
+        name, HOLDER_CLIENT_ID, "/10.0.0.9", Subscription(), held, holds=held, hold_note=note
+    )
 
 
 def group(*members: Member, assignor: str = "uniform", **fields: object) -> Group:

@@ -31,8 +31,8 @@ from toolkit.model import (
 )
 from toolkit.model.times import parse_duration, parse_time
 from toolkit.plan import Plan, Severity
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
+from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     ShiftBy,
@@ -42,7 +42,7 @@ from toolkit.planning.changes.targets import (
     ToLatest,
     ToOffset,
 )
-from toolkit.planning.selection.scope import parse_topic
+from toolkit.planning.selection.partition_selection import parse_topic
 
 T0 = datetime(2025, 11, 20, tzinfo=UTC)
 EMPTY = Group("g", GroupType.CLASSIC, GroupState.EMPTY, "consumer")

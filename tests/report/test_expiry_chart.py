@@ -7,7 +7,7 @@ from typing import Any
 
 from expiry_facts import CLASSIC, EMPTY, KIP848, READS, T0, frame
 
-from toolkit.planning.expiry.expiry_forecast import expiring
+from toolkit.planning.expiry.expiry_forecast import select_expiring
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.report.expiry_chart import show_expiry_timeline
 
@@ -29,7 +29,7 @@ def draw(*rows: dict[str, Any], within_s: float = 48 * HOUR_S, top_n: int = 30) 
     """Show the timeline of some offsets, as of an hour after the first instant."""
     now = T0 + timedelta(hours=1)
     numbered = [{"partition": number, **LONG, **row} for number, row in enumerate(rows)]
-    found = expiring(with_expiry(frame(*numbered), now=now), now=now, within_s=within_s)
+    found = select_expiring(with_expiry(frame(*numbered), now=now), now=now, within_s=within_s)
     show_expiry_timeline(found, now=now, top_n=top_n)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.model import Problem
 from toolkit.report import show_problems, show_table
-from toolkit.report.names import in_html
+from toolkit.report.safe_names import in_html
 from toolkit.report.tables import ROW_CAP
 
 Shown = list[dict[str, Any]]

@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from toolkit.runbooks.fan_out import Ended, exit_code
 from toolkit.runbooks.notify import notify
+from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code
 from toolkit.runbooks.runbook_page import NotifyRule, Runbook
 
 PAGE = Runbook(Path("try.md"), "Try", "Now", "Not", Path("20.ipynb"), (), may_change=False)
 HOSTILE = "<!channel> & <http://x|y>"
 
 
-def ended(status: str = "done", code: int = 0, *, changed: int = 0, summary: str = "fine") -> Ended:
+def ended(
+    status: str = "done", code: int = 0, *, changed: int = 0, summary: str = "fine"
+) -> ClusterRunResult:
     """Return how a run on one cluster ended."""
     undo = "20261122T1" if changed else None
     counts = {"changed": changed}
@@ -32,12 +34,12 @@ def ended(status: str = "done", code: int = 0, *, changed: int = 0, summary: str
         "summary": summary,
         "error": None,
     }
-    return Ended(("eu",), code, result)
+    return ClusterRunResult(("eu",), code, result)
 
 
 LOOKED = ended()
 CHANGED = ended(changed=2)
-FAILED = Ended(("us",), 3, why="runbook try is being run")
+FAILED = ClusterRunResult(("us",), 3, why="runbook try is being run")
 
 
 class Inbox:
@@ -75,7 +77,7 @@ def inbox(monkeypatch: pytest.MonkeyPatch) -> Iterator[Inbox]:
     inbox.server.server_close()
 
 
-def told(*notices: NotifyRule, runs: tuple[Ended, ...] = (LOOKED,)) -> list[str]:
+def told(*notices: NotifyRule, runs: tuple[ClusterRunResult, ...] = (LOOKED,)) -> list[str]:
     """Give notices of some runs, and return what went wrong."""
     return notify(replace(PAGE, notify=notices), runs)
 
@@ -176,4 +178,4 @@ def test_a_command_that_fails() -> None:
 )
 def test_the_worst_of_all_is_the_exit_code(codes: list[int], worst: int) -> None:
     """What failed matters more than what was done in part, and that more than what was blocked."""
-    assert worst == exit_code([Ended((), code) for code in codes])
+    assert worst == exit_code([ClusterRunResult((), code) for code in codes])

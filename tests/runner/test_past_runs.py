@@ -12,10 +12,10 @@ from small_notebooks import EndWith, MakeNotebook
 
 from toolkit.cli import cli
 from toolkit.errors import UsageError
-from toolkit.runner.execution import Stop
+from toolkit.runner.execution import RunEnd
 from toolkit.runner.past_runs import past_runs, refresh_index, remove_old
 from toolkit.runner.result import RunStatus, StepFailed
-from toolkit.runner.result_files import NotAResult, read_result
+from toolkit.runner.result_files import InvalidResultFile, read_result
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -115,7 +115,7 @@ def test_a_field_that_is_missing_is_named(tmp_path: Path, name: str) -> None:
     made = keep(tmp_path, "a")
     (made / "result.json").write_text(json.dumps({k: v for k, v in RESULT.items() if k != name}))
 
-    with pytest.raises(NotAResult, match=f"{name} is missing"):
+    with pytest.raises(InvalidResultFile, match=f"{name} is missing"):
         read_result(made)
 
 
@@ -155,7 +155,7 @@ def test_every_run_refreshes_the_list(
 ) -> None:
     """After a run the page lists it, also where it failed, with a link to its report."""
     failed = StepFailed("OSError: no answer", step="Look")
-    without_kernel(stop=Stop(RunStatus.FAILED, 1, failed))
+    without_kernel(stop=RunEnd(RunStatus.FAILED, 1, failed))
     words = [
         "run",
         str(make_notebook("# Look", "1")),

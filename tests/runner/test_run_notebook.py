@@ -17,11 +17,11 @@ from small_notebooks import EndWith, MakeNotebook
 
 from toolkit import runner
 from toolkit.errors import ParameterError
-from toolkit.plan import Ending
+from toolkit.plan import ConclusionStatus
 from toolkit.runner import execution
-from toolkit.runner.executed import Executed
 from toolkit.runner.execution import CellStep
 from toolkit.runner.kernel import Interruption
+from toolkit.runner.notebook_writer import NotebookWriter
 from toolkit.runner.result import RunResult, RunStatus
 from toolkit.runner.run_notebook import RunTerms, _new_folder, run_notebook
 from toolkit.runner.time_limits import TimeLimits
@@ -127,8 +127,8 @@ def test_done(make_notebook: MakeNotebook, run: Run, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("conclusion", "code"),
     [
-        (Conclusion("over the limit", Ending.BLOCKED, {"planned": 9}), 3),
-        (Conclusion("1 cluster is down", Ending.INCOMPLETE, {"problems": 1}), 4),
+        (Conclusion("over the limit", ConclusionStatus.BLOCKED, {"planned": 9}), 3),
+        (Conclusion("1 cluster is down", ConclusionStatus.INCOMPLETE, {"problems": 1}), 4),
     ],
 )
 def test_the_notebook_says_how_it_ended(
@@ -439,14 +439,14 @@ def test_a_disk_that_is_full_does_not_stop_a_step(
 ) -> None:
     """A cell that is changing something goes on; what could not be written is told at the end."""
     monkeypatch.setattr(execution, "_AUTOSAVE_S", 0.1)
-    write = Executed.write
+    write = NotebookWriter.write
 
-    def write_and_tell(self: Executed, text: str, name: str) -> None:
+    def write_and_tell(self: NotebookWriter, text: str, name: str) -> None:
         write(self, text, name)
         if self.why_not_written and (tmp_path / "began").exists():
             (tmp_path / "not written").touch()
 
-    monkeypatch.setattr(Executed, "write", write_and_tell)
+    monkeypatch.setattr(NotebookWriter, "write", write_and_tell)
 
     def lock(step: CellStep) -> None:
         if step.number == 1:

@@ -22,7 +22,7 @@ from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.log_times import LookUp, read_log_times
+from toolkit.kafka_io.logs.offset_time_lookup import TimeLookup, read_log_times
 from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import GROUPS, decode_groups
 from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
@@ -149,7 +149,7 @@ def judged(cluster: Cluster) -> pd.DataFrame:
         wanted: dict[TopicPartition, set[int]] = defaultdict(set)
         for place, offset in zip(places, told.commits["committed"], strict=True):
             wanted[place].add(int(offset))
-        times = read_log_times(connection, wanted, logs, LookUp(now, at=tuple(back)))
+        times = read_log_times(connection, wanted, logs, TimeLookup(now, at=tuple(back)))
     known = [logs[place] for place in places]
     facts = with_groups(told, listed).assign(
         cluster=cluster.name,

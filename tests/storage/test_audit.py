@@ -13,17 +13,17 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import (
     Action,
     Change,
+    ChangeStatus,
     Intent,
     Outcome,
     Plan,
     Position,
     Result,
-    Status,
     Step,
     StepOutcome,
 )
@@ -66,11 +66,11 @@ OUTCOME = audit.outcome_entry(
             StepOutcome(
                 "payments",
                 Action.COMMIT,
-                Status.FAILED,
+                ChangeStatus.FAILED,
                 "",
                 (
-                    Result(ORDERS_0, Status.DONE, "", Position(40)),
-                    Result(ORDERS_1, Status.FAILED, "it is 7", Position(7)),
+                    Result(ORDERS_0, ChangeStatus.DONE, "", Position(40)),
+                    Result(ORDERS_1, ChangeStatus.FAILED, "it is 7", Position(7)),
                 ),
             ),
         ),
@@ -143,14 +143,16 @@ def test_an_outcome_tells_what_became_of_every_change() -> None:
                     Position(50, 3, "m"),
                     Position(40),
                     "",
-                    Status.DONE,
+                    ChangeStatus.DONE,
                     Position(40),
                 ),
-                AuditChange(ORDERS_1, None, Position(0), "it is 7", Status.FAILED, Position(7)),
+                AuditChange(
+                    ORDERS_1, None, Position(0), "it is 7", ChangeStatus.FAILED, Position(7)
+                ),
             ),
-            Status.FAILED,
+            ChangeStatus.FAILED,
         ),
-        AuditStep("bills", Action.DELETE_GROUP, (), Status.NOT_TRIED),
+        AuditStep("bills", Action.DELETE_GROUP, (), ChangeStatus.NOT_TRIED),
     ) == OUTCOME.steps
     assert (Event.OUTCOME, NOON + timedelta(seconds=1)) == (OUTCOME.event, OUTCOME.at)
     assert (RUN, "SIGTERM") == (OUTCOME.run, OUTCOME.interrupted)
@@ -158,14 +160,16 @@ def test_an_outcome_tells_what_became_of_every_change() -> None:
 
 def test_a_step_refused_whole_goes_for_its_changes() -> None:
     """Where a step has no results per partition, its status is that of each of its changes."""
-    refused = StepOutcome("payments", Action.COMMIT, Status.REFUSED, "the group is live")
+    refused = StepOutcome("payments", Action.COMMIT, ChangeStatus.REFUSED, "the group is live")
     outcome = Outcome(RUN.run_id, PLAN.fingerprint, NOON, NOON, (refused,))
 
     entry = audit.found_entry(INTENT, outcome, who="bob", host="ops-2")
 
     step = entry.steps[0]
     assert "the group is live" == step.why
-    assert [Status.REFUSED, Status.REFUSED] == [change.status for change in step.changes]
+    assert [ChangeStatus.REFUSED, ChangeStatus.REFUSED] == [
+        change.status for change in step.changes
+    ]
     assert (Event.FOUND, "bob", "ops-2") == (entry.event, entry.run.who, entry.run.host)
 
 
@@ -366,7 +370,7 @@ def test_a_full_disk_stops_an_entry(tmp_path: Path) -> None:
     (tmp_path / "audit.jsonl").symlink_to("/dev/full")
 
     with pytest.raises(
-        RecordFailed, match=r"audit\.jsonl cannot be written: No space left"
+        StateFileError, match=r"audit\.jsonl cannot be written: No space left"
     ) as caught:
         audit.append(tmp_path, INTENT)
 
@@ -391,7 +395,7 @@ def test_nothing_half_written_stays(tmp_path: Path, room: int) -> None:
     )
 
     appended = len(done.stdout.split())
-    assert "RecordFailed" in done.stderr
+    assert "StateFileError" in done.stderr
     assert "File too large" in done.stderr
     assert ["a", "b", *(f"late-{number}" for number in range(appended))] == run_ids(tmp_path)
     assert [] == audit.verify(tmp_path)
@@ -406,7 +410,7 @@ def test_a_file_in_the_way_is_named(tmp_path: Path, name: str) -> None:
     else:
         (tmp_path / name).mkdir()
 
-    with pytest.raises(RecordFailed, match=name):
+    with pytest.raises(StateFileError, match=name):
         audit.append(tmp_path, INTENT)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import Blocked, RecordFailed
-from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.errors import Blocked, StateFileError
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -31,7 +31,7 @@ RECORD = HoldRecord(
     type=GroupType.CONSUMER,
     assignor="uniform",
     wanted=(TopicPartition("orders", 1), TopicPartition("orders", 4)),
-    prefer=Prefer.LOSSLESS,
+    prefer=CaptureMode.LOSSLESS,
     note=HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC), None, "poison", 45.0),
     status=HoldStatus.HELD,
     held=(TopicPartition("orders", 1),),
@@ -83,7 +83,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "hold.json"
     path.write_text(damage)
 
-    with pytest.raises(RecordFailed, match="paused-partitions") as caught:
+    with pytest.raises(StateFileError, match="paused-partitions") as caught:
         read_hold(path)
     assert str(path) in str(caught.value)
 

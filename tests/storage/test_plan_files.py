@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.errors import RecordFailed, UsageError
+from toolkit.errors import StateFileError, UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.plan_files import _checksum, read_plan, write_plan
@@ -279,10 +279,10 @@ def test_a_file_is_replaced_in_one_piece(path: Path) -> None:
 
 def test_a_plan_that_cannot_be_written_leaves_what_was_there(path: Path) -> None:
     """Where there is no folder, it is told; a file that exists stays as it is until the end."""
-    with pytest.raises(RecordFailed, match="No such file or directory"):
+    with pytest.raises(StateFileError, match="No such file or directory"):
         write_plan(path / "deeper", PLAN)
     path.mkdir()
-    with pytest.raises(RecordFailed, match=r"plan\.json cannot be written: Is a directory"):
+    with pytest.raises(StateFileError, match=r"plan\.json cannot be written: Is a directory"):
         write_plan(path, PLAN)
 
     assert [path] == list(path.parent.iterdir())

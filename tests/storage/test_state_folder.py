@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolkit.errors import Blocked, FleetFileError, RecordFailed
+from toolkit.errors import Blocked, FleetFileError, StateFileError
 from toolkit.storage.formats.atomic_files import file_name
 from toolkit.storage.state_folder import locked, state_dir
 
@@ -126,7 +126,10 @@ def test_no_place_for_a_lock(tmp_path: Path) -> None:
     """Where no lock file can be made, nothing is changed."""
     (tmp_path / "locks").touch()
 
-    with pytest.raises(RecordFailed, match="locks cannot be written"), locked(tmp_path, "x", "ada"):
+    with (
+        pytest.raises(StateFileError, match="locks cannot be written"),
+        locked(tmp_path, "x", "ada"),
+    ):
         pass
 
 

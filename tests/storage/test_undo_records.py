@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import NotFound, RecordFailed
+from toolkit.errors import NotFound, StateFileError
 from toolkit.plan import Intent, Plan
 from toolkit.storage.undo_records import list_runs, new_run_id, read_undo_record, write_undo_record
 
@@ -78,7 +78,7 @@ def test_a_record_is_written_once(tmp_path: Path) -> None:
     """The second record of one run is refused and the first stays."""
     write_undo_record(tmp_path, "run", plan("first"))
 
-    with pytest.raises(RecordFailed, match="runs/run cannot be written: File exists"):
+    with pytest.raises(StateFileError, match="runs/run cannot be written: File exists"):
         write_undo_record(tmp_path, "run", plan("second"))
 
     assert plan("first") == read_undo_record(tmp_path, "run")
@@ -89,5 +89,5 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     path = write_undo_record(tmp_path, "run", plan("first"))
     path.write_text(path.read_text().replace('"id"', '"other"'))
 
-    with pytest.raises(RecordFailed, match=r"undo record: plan file .*plan\.json was edited"):
+    with pytest.raises(StateFileError, match=r"undo record: plan file .*plan\.json was edited"):
         read_undo_record(tmp_path, "run")

@@ -20,8 +20,8 @@ def test_what_it_returns_and_what_it_raises_is_kept() -> None:
     assert action.start(fail)
     assert action.wait(10)
     assert ("failed", "<img src=x>") == (action.state, str(action.error))
-    assert "&lt;img src=x&gt;" in action.trouble.value
-    assert "<img" not in action.trouble.value
+    assert "&lt;img src=x&gt;" in action.error_box.value
+    assert "<img" not in action.error_box.value
 
 
 def test_an_error_at_the_end_is_not_swallowed() -> None:
@@ -34,7 +34,7 @@ def test_an_error_at_the_end_is_not_swallowed() -> None:
     action.start(lambda _: 7, then=fail)
     assert action.wait(10)
     assert isinstance(action.error, KeyError)
-    assert "afterwards" in action.trouble.value
+    assert "afterwards" in action.error_box.value
 
 
 def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
@@ -42,18 +42,18 @@ def test_one_at_a_time_with_progress_and_a_cancel_button() -> None:
     action, begun = BackgroundRun("Applying"), threading.Event()
 
     def work(job: RunningJob) -> str:
-        job.say(done=2, total=5)
+        job.report(done=2, total=5)
         begun.set()
-        assert job.asked_to_stop.wait(10)
+        assert job.stop_requested.wait(10)
         return job.stopped()
 
     assert action.start(work)
     assert begun.wait(10)
     assert not action.start(lambda _: None)
-    assert "2 of 5" in action.in_words()
+    assert "2 of 5" in action.text_form()
     # As a click in the browser arrives: the handlers of the button are called.
     action.button.click()
-    assert "stopping" in action.in_words()
+    assert "stopping" in action.text_form()
     assert action.wait(10)
     assert "cancelled by the user" == action.result
     assert "none" == action.button.layout.display

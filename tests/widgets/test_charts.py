@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from expiry_facts import CLASSIC, EMPTY, KIP848, READS, T0, frame
 
-from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiring
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, select_expiring
 from toolkit.planning.expiry.with_expiry import with_expiry
 from widgets.charts import Chart, expiry_timeline, lag_chart
 
@@ -46,7 +46,7 @@ def forecast(*rows: dict[str, Any]) -> ExpiryForecast:
     """Return what vanishes of some offsets within two days, and what is at risk."""
     numbered = [{"partition": number, **SHORT, **row} for number, row in enumerate(rows)]
     judged = with_expiry(frame(*numbered), now=NOW)
-    return expiring(judged, now=NOW, within_s=48 * HOUR_S)
+    return select_expiring(judged, now=NOW, within_s=48 * HOUR_S)
 
 
 def drawn(chart: Chart) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     assert ("service-00017-reader",) == picker.picked
     picker.search.value = ""
     assert picker.shown.index("service-00017-reader") == picker.listing.index
-    picker.clear.click()
+    picker.clear_button.click()
     assert ((), None) == (picker.picked, picker.listing.index)
 
 
@@ -91,7 +91,7 @@ def test_what_is_chosen_stays_chosen(picker: GroupPicker) -> None:
     assert ("service-00017-reader",) == picker.picked
     picker.search.value = "00017"
     assert (0,) == tuple(picker.listing.index)
-    picker.clear.click()
+    picker.clear_button.click()
     assert ((), ()) == (picker.picked, tuple(picker.listing.index))
 
 
@@ -100,11 +100,11 @@ def test_names_are_handed_over_as_they_are(groups: pd.DataFrame) -> None:
     told: list[tuple[str, ...]] = []
     picker = group_picker(groups, on_pick=told.append)
     assert picker.view
-    picker.use.click()
+    picker.use_button.click()
     picker.state.value = "Dead"
     picker.listing.set_state({"index": [0]})
     assert [] == told
-    picker.use.click()
+    picker.use_button.click()
     assert [(HOSTILE,)] == told
     assert "<img" not in picker.count.value
 
@@ -118,9 +118,9 @@ def test_an_error_of_the_callable_is_seen(groups: pd.DataFrame) -> None:
     picker = group_picker(groups, on_pick=fail)
     assert picker.view
     picker.choose([HOSTILE])
-    picker.use.click()
+    picker.use_button.click()
     assert f"no {HOSTILE}" == str(picker.error)
-    assert "<img" not in picker.trouble.value
+    assert "<img" not in picker.error_box.value
 
 
 def test_a_report_has_the_first_groups_as_a_table(

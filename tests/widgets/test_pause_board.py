@@ -52,7 +52,7 @@ def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
     assert "Plan to pause 2 partitions" == board.pause.description
 
     board.pause.click()
-    assert BoardSelection("pause", ["orders:0-1"]) == board.wish
+    assert BoardSelection("pause", ["orders:0-1"]) == board.selection
     board.resume.click()
 
     assert [
@@ -67,8 +67,8 @@ def test_nothing_chosen_plans_nothing() -> None:
     board, wishes = opened("flowing", "held")
     assert board.pause.disabled
     board.pause.click()
-    assert ([], None) == (wishes, board.wish)
-    assert "No partition is chosen" in board.said.value
+    assert ([], None) == (wishes, board.selection)
+    assert "No partition is chosen" in board.message.value
 
 
 def test_colour_and_word_say_how_a_partition_stands() -> None:
@@ -104,13 +104,13 @@ def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
     def fail() -> pd.DataFrame:
         raise ClusterUnreachable(f"nobody answered at {HOSTILE}")
 
-    board.look = fail
+    board.read_tiles = fail
     assert board.refresh()
     assert board.background.wait(10)
 
     assert isinstance(board.error, ClusterUnreachable)
-    assert "nobody answered" in board.background.trouble.value.lower()
-    assert "<img" not in board.background.trouble.value
+    assert "nobody answered" in board.background.error_box.value.lower()
+    assert "<img" not in board.background.error_box.value
     assert 1 == len(board.tiles)
 
 

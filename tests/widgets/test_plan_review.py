@@ -12,7 +12,7 @@ from plans_for_review import outcome_of, plan_for
 
 from toolkit.errors import Blocked
 from toolkit.plan import Finding, Outcome, Plan, Severity
-from widgets.plan_review import Asked, PlanReview, plan_review
+from widgets.plan_review import PlanReview, ReviewDefaults, plan_review
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 SKIPS = Finding("skips-unread-records", Severity.BLOCK, f"5 records of {HOSTILE}", "payments")
@@ -40,10 +40,10 @@ class Hand:
         return outcome_of(self.plan)
 
 
-def reviewed(plan: Plan, *findings: Finding, **asked: Any) -> tuple[PlanReview, Hand]:
+def reviewed(plan: Plan, *findings: Finding, **defaults: Any) -> tuple[PlanReview, Hand]:
     """Return a live review and the hand that applies."""
     hand = Hand(plan)
-    review = plan_review(plan, findings, apply=hand, asked=Asked(**asked))
+    review = plan_review(plan, findings, apply=hand, defaults=ReviewDefaults(**defaults))
     assert review.view
     return review, hand
 
@@ -51,7 +51,7 @@ def reviewed(plan: Plan, *findings: Finding, **asked: Any) -> tuple[PlanReview, 
 def fill(review: PlanReview, reason: str, typed: str) -> None:
     """Type as somebody in the browser does."""
     review.reason.set_state({"value": reason})
-    review.typed.set_state({"value": typed})
+    review.confirmation_input.set_state({"value": typed})
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_nothing_is_applied_without_reason_and_name(plan: Plan, reason: str, typ
 
     assert ([], None, None) == (hand.reasons, review.outcome, review.error)
     assert review.button.disabled
-    assert "Not applied." in review.said.value
+    assert "Not applied." in review.message.value
 
 
 def test_one_approval_is_one_run(plan: Plan) -> None:
@@ -84,7 +84,7 @@ def test_one_approval_is_one_run(plan: Plan) -> None:
 
     assert ["why"] == hand.reasons
     assert outcome_of(plan) == review.outcome
-    assert "1 change made" in review.said.value
+    assert "1 change made" in review.message.value
     assert review.error is None
 
 
@@ -97,7 +97,7 @@ def test_clicks_at_the_same_moment(plan: Plan) -> None:
 
     def click() -> None:
         together.wait(10)
-        review.click()
+        review.approve()
 
     threads = [threading.Thread(target=click) for _ in range(10)]
     for thread in threads:
@@ -121,8 +121,8 @@ def test_a_refusal_is_shown_in_place_and_uses_the_approval_up(plan: Plan) -> Non
 
     assert ["why"] == hand.reasons
     assert (None, hand.error) == (review.outcome, review.error)
-    assert "make a new plan" in review.background.trouble.value
-    assert "<img" not in review.background.trouble.value
+    assert "make a new plan" in review.background.error_box.value
+    assert "<img" not in review.background.error_box.value
 
 
 def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:
@@ -130,7 +130,7 @@ def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:
     review, hand = reviewed(plan, SKIPS)
     fill(review, "why", "payments")
 
-    review.click()
+    review.approve()
 
     assert [] == hand.reasons
     assert review.button not in review.view.children
@@ -153,7 +153,7 @@ def test_of_many_groups_the_number_is_typed() -> None:
     """Where there are several groups, how many there are stands for their names."""
     plan = plan_for("payments", "billing", HOSTILE)
     review, _ = reviewed(plan)
-    assert "3" == review.wanted
+    assert "3" == review.expected_confirmation
     fill(review, "why", "payments")
     assert review.missing()
     fill(review, "why", "3")

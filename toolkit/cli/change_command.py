@@ -1,8 +1,8 @@
 """
 One way to make a plan, and the commands it becomes: `plan NAME`, and `NAME` itself.
 
-A planner is a name, options and a function from what was asked to a plan. As `plan NAME` it writes
-a plan file; as `NAME` it shows the plan, asks for approval at a terminal, and applies it.
+A planner is a name, options and a function from the command's options to a plan. As `plan NAME` it
+writes a plan file; as `NAME` it shows the plan, asks for approval at a terminal, and applies it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Planner:
     of_one_group: bool = False
 
     @property
-    def asked(self) -> tuple[Option, ...]:
+    def target_options(self) -> tuple[Option, ...]:
         """The options that every plan is made with."""
         group = one_group_option() if self.of_one_group else groups_option()
         return (FLEET, CLUSTER, group, OUTPUT, QUIET)
 
 
-ASKED = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
+TARGET_OPTIONS = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
 APPROVAL = (
     click.option(
         "--dry-run", is_flag=True, help="Show the plan and change nothing on the cluster."
@@ -80,15 +80,15 @@ def plan_command(planner: Planner) -> click.Command:
     def run(out: Path | None, **given: Any) -> None:
         from toolkit.cli.change_flow import write_plan_file
 
-        asked, own = _asked(given)
-        write_plan_file(planned(planner, asked, own).change, asked, out=out)
+        command, own = _command_target(given)
+        write_plan_file(planned(planner, command, own).change, command, out=out)
 
     out = click.option(
         "--out",
         type=click.Path(path_type=Path, dir_okay=False),
         help="The plan file to write. Default: plan-FINGERPRINT.json in the current folder.",
     )
-    return _command(planner, run, (*planner.asked, *planner.options, out))
+    return _command(planner, run, (*planner.target_options, *planner.options, out))
 
 
 def change_command(planner: Planner) -> click.Command:
@@ -97,20 +97,20 @@ def change_command(planner: Planner) -> click.Command:
     def run(**given: Any) -> None:
         from toolkit.cli.change_flow import change
 
-        asked, own = _asked(given)
+        command, own = _command_target(given)
         consent = ApprovalOptions(**{option: own.pop(option) for option in ApprovalOptions.OPTIONS})
-        change(planned(planner, asked, own), asked, consent)
+        change(planned(planner, command, own), command, consent)
 
-    return _command(planner, run, (*planner.asked, *planner.options, *APPROVAL))
+    return _command(planner, run, (*planner.target_options, *planner.options, *APPROVAL))
 
 
-def planned(planner: Planner, asked: CommandTarget, own: dict[str, Any]) -> CommandPlan:
+def planned(planner: Planner, command: CommandTarget, own: dict[str, Any]) -> CommandPlan:
     """Return what a planner makes of a command's options."""
-    made = planner.make(asked, **own)
+    made = planner.make(command, **own)
     return made if isinstance(made, CommandPlan) else CommandPlan(made)
 
 
-def _asked(given: dict[str, Any]) -> tuple[CommandTarget, dict[str, Any]]:
+def _command_target(given: dict[str, Any]) -> tuple[CommandTarget, dict[str, Any]]:
     own = dict(given)
     return CommandTarget(
         *(own.pop(name) for name in ("fleet", "cluster", "groups", "output", "quiet"))

@@ -11,7 +11,7 @@ import click
 from toolkit.cli.cluster_options import is_watched
 from toolkit.cli.output import printable, write_frame
 from toolkit.cli.progress_line import ProgressLine
-from toolkit.cli.run_notices import tell_notices
+from toolkit.cli.run_notices import print_notices
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
@@ -31,24 +31,24 @@ AFTER = {
 }
 
 
-def change(planned: CommandPlan, asked: CommandTarget, consent: ApprovalOptions) -> None:
+def change(planned: CommandPlan, command: CommandTarget, consent: ApprovalOptions) -> None:
     """Show a plan, get it approved, apply it, and exit with what became of it."""
     made = planned.change
     decision = decide(made, consent, overrides=planned.overrides)
-    tell_notices(made.notices)
-    tell_findings(made, asked)
+    print_notices(made.notices)
+    print_findings(made, command)
     is_last = decision.approval is None and (consent.dry_run or not decision.wants_approval)
     # One frame on stdout for programs: the outcome where there is one, else the plan.
-    if asked.output == "table" or is_last:
-        write_plan(made, asked)
+    if command.output == "table" or is_last:
+        write_plan(made, command)
     if decision.blocked_by:
-        tell_blocked(decision)
+        print_blocked(decision)
         sys.exit(BLOCKED)
     if is_last:
-        tell_unchanged(decision)
+        print_unchanged(decision)
         return
-    carry_out = planned.carry_out or _apply_and_tell
-    sys.exit(carry_out(approved(decision, consent), asked))
+    carry_out = planned.carry_out or _apply_and_print
+    sys.exit(carry_out(approved(decision, consent), command))
 
 
 def decide(
@@ -63,19 +63,21 @@ def decide(
     )
 
 
-def tell_unchanged(decision: Decision) -> None:
+def print_unchanged(decision: Decision) -> None:
     """Say why nothing was changed although nothing blocks."""
     fingerprint = f". Fingerprint: {decision.plan.fingerprint}" if decision.wants_approval else ""
-    click.echo(f"{decision.said}{fingerprint}", err=True)
+    click.echo(f"{decision.message}{fingerprint}", err=True)
 
 
-def _apply_and_tell(decision: Decision, asked: CommandTarget) -> int:
-    return tell(apply_decided(decision, asked), asked)
+def _apply_and_print(decision: Decision, command: CommandTarget) -> int:
+    return print_result(apply_decided(decision, command), command)
 
 
-def apply_decided(decision: Decision, asked: CommandTarget, *, tied: bool = False) -> ChangeOutcome:
+def apply_decided(
+    decision: Decision, command: CommandTarget, *, tied: bool = False
+) -> ChangeOutcome:
     """Apply an approved plan and show how far it has come; see `Decision.apply`."""
-    progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(asked))
+    progress = ProgressLine(decision.change.access.cluster.name, visible=is_watched(command))
     total = len(decision.plan.steps)
     done = 0
 
@@ -92,29 +94,29 @@ def apply_decided(decision: Decision, asked: CommandTarget, *, tied: bool = Fals
         progress.clear()
 
 
-def tell(outcome: ChangeOutcome, asked: CommandTarget) -> int:
+def print_result(outcome: ChangeOutcome, command: CommandTarget) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
     from toolkit.planning.frames.outcome_frame import outcome_frame
 
     if outcome.outcome is not None:
         frame = outcome_frame(outcome.outcome)
-        if asked.output == "table":
+        if command.output == "table":
             frame = frame[frame["status"] != "done"]
-        if asked.output != "table" or len(frame):
-            write_frame(frame, asked.output)
-    return tell_outcome(outcome)
+        if command.output != "table" or len(frame):
+            write_frame(frame, command.output)
+    return print_outcome(outcome)
 
 
-def tell_outcome(outcome: ChangeOutcome) -> int:
+def print_outcome(outcome: ChangeOutcome) -> int:
     """Say an outcome and return the exit code: 0 done, 4 partly, 1 where nothing was changed."""
-    tell_notices(outcome.notices)
+    print_notices(outcome.notices)
     if outcome.outcome is None:
         return BLOCKED
     for step in outcome.outcome.steps:
         if step.why:
             name = printable(step.group_id)
             click.echo(f"{name}: {step.status}: {printable(step.why)}", err=True)
-    click.echo(f"{outcome.outcome.in_words}, read back from the cluster", err=True)
+    click.echo(f"{outcome.outcome.summary}, read back from the cluster", err=True)
     if outcome.can_be_undone:
         click.echo(f"run {outcome.run_id}; 'offsetbook undo {outcome.run_id}' undoes it", err=True)
     if outcome.is_done:
@@ -122,20 +124,20 @@ def tell_outcome(outcome: ChangeOutcome) -> int:
     return PARTLY if outcome.changed_anything else FAILED
 
 
-def write_plan(change: PlannedChange, asked: CommandTarget) -> None:
+def write_plan(change: PlannedChange, command: CommandTarget) -> None:
     """Write a plan's changes to stdout; for people, the columns that they need."""
     from toolkit.planning.frames.review_frame import NO_TIMES, review_columns, review_frame
 
-    if asked.output != "table":
-        write_frame(review_frame(change.plan, NO_TIMES), asked.output)
+    if command.output != "table":
+        write_frame(review_frame(change.plan, NO_TIMES), command.output)
         return
     columns = list(review_columns(change.plan.intent))
-    write_frame(change.review[columns], asked.output)
+    write_frame(change.review[columns], command.output)
     if change.why_untimed:
         click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
 
 
-def tell_findings(change: PlannedChange, asked: CommandTarget) -> None:
+def print_findings(change: PlannedChange, command: CommandTarget) -> None:
     """Say on stderr what is to be known about a plan."""
     from toolkit.planning.frames.review_frame import summary
 
@@ -143,7 +145,7 @@ def tell_findings(change: PlannedChange, asked: CommandTarget) -> None:
         click.echo(_finding_line(finding), err=True)
     for group in change.skipped:
         click.echo(f"skipped: {printable(group.group_id)}: it is {group.state}", err=True)
-    if not asked.quiet:
+    if not command.quiet:
         click.echo(f"{printable(change.plan.request)}: {summary(change.plan)}", err=True)
 
 
@@ -156,11 +158,11 @@ def _finding_line(finding: Finding) -> str:
     return f"{head}: {', '.join(about)}{': ' if about else ''}{printable(finding.why)}"
 
 
-def tell_blocked(decision: Decision) -> None:
+def print_blocked(decision: Decision) -> None:
     """Say which rules stop a plan, and how to go on where all of them may be overridden."""
     rules = " ".join(f"--override {rule}" for rule in decision.overrides_offered)
     way_on = f". Try: if this is intended, add {rules}" if rules else ""
-    click.echo(f"{decision.said}{way_on}", err=True)
+    click.echo(f"{decision.message}{way_on}", err=True)
 
 
 def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
@@ -175,7 +177,7 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
     if consent.approve is None:
         _ask_for_name(plan)
     elif consent.approve != plan.fingerprint:
-        raise Blocked(decision.said, hint="look at the plan again and approve what it is now")
+        raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if not is_reason(reason):
         if not has_terminal():
             raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
@@ -202,11 +204,11 @@ def has_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def write_plan_file(change: PlannedChange, asked: CommandTarget, *, out: Path | None) -> None:
+def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
-    tell_notices(change.notices)
-    tell_findings(change, asked)
-    write_plan(change, asked)
+    print_notices(change.notices)
+    print_findings(change, command)
+    write_plan(change, command)
     path = change.save(out or Path(f"plan-{change.fingerprint}.json"))
     click.echo(f"nothing was changed; the plan is in {path}", err=True)
     decision = change.decide()

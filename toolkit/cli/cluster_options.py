@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def opened(asked: CommandTarget, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
+def opened(command: CommandTarget, cluster: Cluster | str | None = None) -> Iterator[ClusterAccess]:
     """
     Open the cluster that is meant, and show how far a reading has come while somebody looks.
 
@@ -26,29 +26,29 @@ def opened(asked: CommandTarget, cluster: Cluster | str | None = None) -> Iterat
     from toolkit.journeys.cluster_access import ClusterAccess, find_cluster
 
     if cluster is None or isinstance(cluster, str):
-        cluster = find_cluster(cluster or asked.cluster or "", asked.fleet)
-    progress = ProgressLine(cluster.name, visible=is_watched(asked))
+        cluster = find_cluster(cluster or command.cluster or "", command.fleet)
+    progress = ProgressLine(cluster.name, visible=is_watched(command))
     try:
-        yield ClusterAccess(cluster, fleet_file=asked.fleet, on_progress=progress)
+        yield ClusterAccess(cluster, fleet_file=command.fleet, on_progress=progress)
     finally:
         progress.clear()
 
 
-def required_groups(asked: CommandTarget) -> tuple[str, ...]:
+def required_groups(command: CommandTarget) -> tuple[str, ...]:
     """Return the groups that were asked for; raises UsageError where there are none."""
-    if not asked.groups:
+    if not command.groups:
         raise UsageError("no group is named", hint="--group NAME, or --group '*' for all")
-    return asked.groups
+    return command.groups
 
 
-def only_group(asked: CommandTarget) -> str:
+def only_group(command: CommandTarget) -> str:
     """Return the one group that is named; raises UsageError."""
-    if len(set(asked.groups)) != 1:
+    if len(set(command.groups)) != 1:
         hint = "--group NAME, one call for each group"
         raise UsageError("a pause is of exactly one group", hint=hint)
-    return asked.groups[0]
+    return command.groups[0]
 
 
-def is_watched(asked: CommandTarget) -> bool:
+def is_watched(command: CommandTarget) -> bool:
     """Whether somebody looks at a terminal and wants to see progress."""
-    return not asked.quiet and sys.stderr.isatty()
+    return not command.quiet and sys.stderr.isatty()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, tell
+from toolkit.cli.change_flow import FAILED, apply_decided, has_terminal, print_result
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.output import printable
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 CTRL_C = "Ctrl-C while it was held in the foreground"
 
 
-def hold(decision: Decision, asked: CommandTarget, *, detach: bool) -> int:
+def hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
     """Carry out a plan to pause, stay with it unless it is detached, and return the exit code."""
-    outcome = apply_decided(decision, asked, tied=True)
+    outcome = apply_decided(decision, command, tied=True)
     ties, planned = outcome.holds, decision.change
     try:
-        if code := tell(outcome, asked):
+        if code := print_result(outcome, command):
             return code
         if not ties:
             click.echo("added to the existing background pause", err=True)
@@ -32,9 +32,9 @@ def hold(decision: Decision, asked: CommandTarget, *, detach: bool) -> int:
         # A lost terminal ends this command, and not the hold.
         for tie in ties:
             tie.let_go()
-        return _tell_background(planned.plan) if detach else _stay(planned)
+        return _print_kept_running(planned.plan) if detach else _stay(planned)
     except KeyboardInterrupt:
-        return _tell_background(planned.plan) if _wants_to_keep() else _resume(planned, asked)
+        return _print_kept_running(planned.plan) if _wants_to_keep() else _resume(planned, command)
     finally:
         for tie in ties:  # those that go on alone do not mind
             tie.cut()
@@ -73,7 +73,7 @@ def _wants_to_keep() -> bool:
         return False
 
 
-def _tell_background(plan: Plan) -> int:
+def _print_kept_running(plan: Plan) -> int:
     """Report that the pause continues in the background, and how to resume."""
     for group_id in plan.group_ids:
         click.echo(
@@ -90,10 +90,10 @@ def _how_long(plan: Plan) -> str:
     return HoldTerms.of(plan).words
 
 
-def _resume(planned: CheckedPlan, asked: CommandTarget) -> int:
+def _resume(planned: CheckedPlan, command: CommandTarget) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
     from toolkit.journeys.resume import resume
-    from toolkit.planning.selection.scope import scopes_of
+    from toolkit.planning.selection.partition_selection import scopes_of
 
     (group_id,) = planned.plan.group_ids
     scopes = [str(scope) for scope in scopes_of(c.partition for _, c in planned.plan.changes)]
@@ -101,7 +101,7 @@ def _resume(planned: CheckedPlan, asked: CommandTarget) -> int:
     if not back.plan.steps:
         click.echo("nothing is paused any more", err=True)
         return 0
-    return tell(apply_decided(back.decide().approved_by_hand(CTRL_C), asked), asked)
+    return print_result(apply_decided(back.decide().approved_by_hand(CTRL_C), command), command)
 
 
 def _hold_file(planned: CheckedPlan) -> Path:

@@ -12,7 +12,7 @@ import click
 
 
 @dataclass(frozen=True)
-class Scope:
+class CommandScope:
     """Which fleet, clusters and groups a command is about, and how it answers."""
 
     fleet: Path | None
@@ -80,7 +80,7 @@ OPTIONS = (FLEET, CLUSTERS, groups_option(" Default: all groups."), OUTPUT, QUIE
 
 
 def scope_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options; it receives them as its first argument, a `Scope`."""
+    """Give a command the shared options; it gets them as its first argument, a `CommandScope`."""
 
     @wraps(command)
     def call(
@@ -92,6 +92,6 @@ def scope_options(command: Callable[..., None]) -> Callable[..., None]:
         quiet: bool,
         **own: Any,
     ) -> None:
-        command(Scope(fleet, clusters, groups, output, quiet), **own)
+        command(CommandScope(fleet, clusters, groups, output, quiet), **own)
 
     return with_options(call, OPTIONS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from toolkit.cli.options import Scope
+from toolkit.cli.options import CommandScope
 from toolkit.cli.output import printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, ToolkitError
@@ -33,7 +33,9 @@ class FleetReading(NamedTuple):
         return 4 if self.errors or self.missing or unread else 0
 
 
-def read_clusters(scope: Scope, *, commit_times: bool = False, whole: bool = False) -> FleetReading:
+def read_clusters(
+    scope: CommandScope, *, commit_times: bool = False, whole: bool = False
+) -> FleetReading:
     """
     Read the chosen clusters one after the other; say on stderr which one failed and why.
 

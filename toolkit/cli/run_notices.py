@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.run_notices import RunNotice
 
 
-def tell_notices(notices: Iterable[RunNotice]) -> None:
+def print_notices(notices: Iterable[RunNotice]) -> None:
     """Say what became of interrupted runs and orphaned holds, and how to go on."""
     for notice in notices:
         way_on = f".\nUndo it with 'offsetbook undo {notice.run_id}'" if notice.run_id else ""

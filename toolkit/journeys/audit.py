@@ -22,7 +22,7 @@ class AuditReport:
     """
     The runs of an audit log that touched a cluster and groups, and the flaws of the whole log.
 
-    Each part is read when it is first used. Raises RecordFailed where the log cannot be read.
+    Each part is read when it is first used. Raises StateFileError where the log cannot be read.
     """
 
     state: Path

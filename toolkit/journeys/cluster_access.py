@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 AccessType = TypeVar("AccessType", bound="ClusterAccess")
 
 
-def silent(_progress: Progress) -> None:
+def report_no_progress(_progress: Progress) -> None:
     """Report no progress."""
 
 
@@ -42,7 +42,7 @@ class ClusterAccess:
         state: Path | None = None,
         *,
         fleet_file: Path | None = None,
-        on_progress: Callable[[Progress], None] = silent,
+        on_progress: Callable[[Progress], None] = report_no_progress,
     ) -> None:
         """Take a cluster; without a state directory, the one that the fleet file names."""
         self.cluster = cluster
@@ -97,7 +97,7 @@ class ClusterAccess:
         """
         Return what became of interrupted runs and orphaned holds on the cluster; each once.
 
-        Raises ClusterUnreachable, and RecordFailed where that cannot be recorded.
+        Raises ClusterUnreachable, and StateFileError where that cannot be recorded.
         """
         # Reads Kafka, which a session that is only opened need not load.
         from toolkit.journeys.change.run_notices import find_run_notices  # noqa: PLC0415
@@ -112,11 +112,13 @@ def over_one_connection(
     """Return a journey that asks over the open connection of its `ClusterAccess`."""
 
     @wraps(journey)
-    def asked(access: AccessType, /, *args: Parameters.args, **given: Parameters.kwargs) -> Result:
+    def connected_journey(
+        access: AccessType, /, *args: Parameters.args, **given: Parameters.kwargs
+    ) -> Result:
         with access.connections.in_use():
             return journey(access, *args, **given)
 
-    return asked
+    return connected_journey
 
 
 def find_cluster(name: str, fleet_file: Path | None = None) -> Cluster:

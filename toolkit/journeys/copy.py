@@ -23,7 +23,7 @@ from toolkit.planning.changes.copy_to_mirror import (
     plan_copy_between,
     records_to_date,
 )
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall
 
 BY_TIME, BY_OFFSET = "time", "offset"

@@ -22,7 +22,7 @@ def delete_groups(
 
     `groups` are names and shell patterns. With an age the whole cluster is read and recorded in the
     state directory: an earlier reading shows a group's age only if it covered every group. Raises
-    UsageError, NotFound, ClusterUnreachable, and RecordFailed if nothing can be recorded.
+    UsageError, NotFound, ClusterUnreachable, and StateFileError if nothing can be recorded.
     """
     choice = GroupChoice.of(groups)
     age = parse_duration(empty_for) if empty_for else None

@@ -12,7 +12,7 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model.times import parse_duration
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets, plan_delete_unsubscribed
-from toolkit.planning.unsubscribed.unsubscribed_offsets import left_behind
+from toolkit.planning.unsubscribed.unsubscribed_offsets import unsubscribed_topics_by_group
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.sightings import unsubscribed_topics
 
@@ -59,7 +59,7 @@ def delete_offsets(
     Plan to delete committed offsets of groups, by names and shell patterns.
 
     With `unsubscribed`, what is unsubscribed now is recorded in the state directory first. Raises
-    UsageError, ClusterUnreachable, and RecordFailed if nothing can be recorded.
+    UsageError, ClusterUnreachable, and StateFileError if nothing can be recorded.
     """
     which = which or OffsetChoice()
     choice = GroupChoice.of(groups)
@@ -67,7 +67,7 @@ def delete_offsets(
     facts = read_facts(access, choice.to_read, topics=which.topics)
     chosen = choice.narrow(facts)
     if which.unsubscribed:
-        unsubscribed_topics.record(access.state, facts, left_behind(facts))
+        unsubscribed_topics.record(access.state, facts, unsubscribed_topics_by_group(facts))
         plan = plan_delete_unsubscribed(
             chosen.facts,
             groups=chosen.names,

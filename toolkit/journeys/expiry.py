@@ -8,7 +8,7 @@ import pandas as pd
 
 from toolkit.journeys.fleet import FleetReport
 from toolkit.model.times import parse_duration
-from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiring, expiry_by_group
+from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group, select_expiring
 from toolkit.report.conclusion import conclude
 from toolkit.report.expiry_chart import show_expiry_timeline
 from toolkit.report.tables import show_table
@@ -106,4 +106,6 @@ def expiry(fleet: FleetReport, *, within: str = "3d") -> ExpiryReport:
     """Forecast from a fleet report which offsets expire within a time; raises UsageError."""
     length_s = parse_duration(within).total_seconds()
     partitions = fleet.frames.partitions
-    return ExpiryReport(fleet, expiring(partitions, now=fleet.taken_at, within_s=length_s), within)
+    return ExpiryReport(
+        fleet, select_expiring(partitions, now=fleet.taken_at, within_s=length_s), within
+    )

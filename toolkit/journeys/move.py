@@ -17,7 +17,7 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 
 
 def move(  # noqa: PLR0913 - one of them is the cluster

@@ -16,7 +16,7 @@ from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.first_commits import check_position
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall
 
 

@@ -16,7 +16,7 @@ from toolkit.model import TopicPartition
 from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS, records_frame
 from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
 from toolkit.planning.lag.lag import with_lag
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.record_cards import show_record_cards
 from toolkit.report.tables import show_problems
 

@@ -15,12 +15,12 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Snapshot, TopicPartition
 from toolkit.plan import Position
-from toolkit.planning.changes.by_time import PastEnd
-from toolkit.planning.changes.from_offsets import FromOffsets, from_offsets
-from toolkit.planning.changes.modes import parse_target
+from toolkit.planning.changes.datetime_target import PastEnd
+from toolkit.planning.changes.offsets_target import FromOffsets, from_offsets
 from toolkit.planning.changes.reset import plan_reset, skip_unused_topics
+from toolkit.planning.changes.target_parser import parse_target
 from toolkit.planning.changes.targets import Target
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.offsets_files import read_offsets
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from toolkit.journeys.change.change_facts import read_facts_of
+from toolkit.journeys.change.change_facts import read_plan_snapshot
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.plan import Intent, Plan
@@ -16,7 +16,7 @@ NOTEBOOKS = {Intent.RESET: "50_reset_offsets", Intent.COPY: "52_copy_offsets"}
 
 
 def saved_change(access: ClusterAccess, plan_file: Path | str) -> PlannedChange:
-    """Read a plan file, to apply it as it is; raises RecordFailed and ClusterUnreachable."""
+    """Read a plan file, to apply it as it is; raises StateFileError and ClusterUnreachable."""
     plan = read_plan(Path(plan_file))
     asked = {"plan_file": str(plan_file)}
     call = NotebookCall(NOTEBOOKS.get(plan.intent, ""), asked, takes_plan_file=True)
@@ -35,7 +35,7 @@ def change_of(
     """
     is_by_terms = bool(plan.steps and plan.terms and plan.intent is Intent.MOVE)
     live = saved_move(plan) if is_by_terms else None
-    facts = read_facts_of(plan, access, at=live.at if live else None)
+    facts = read_plan_snapshot(plan, access, at=live.at if live else None)
     if live and not any(group.is_live for group in facts.groups):
         live = None
     return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)

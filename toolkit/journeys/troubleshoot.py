@@ -21,7 +21,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Group, Snapshot, TopicPartition
 from toolkit.model.times import parse_duration
 from toolkit.planning.diagnosis.next_steps import NextStep, next_steps
-from toolkit.planning.diagnosis.stuck import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import (
     groups_frame,
     members_frame,
@@ -29,16 +29,21 @@ from toolkit.planning.frames.snapshot_frames import (
     problems_frame,
 )
 from toolkit.planning.lag.lag import lag_by_group, with_lag
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.tables import show_problems, show_table
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
-MOST_TOLD = 3  # topics in a sentence
-WORTH_A_LOOK = (Verdict.STUCK, Verdict.PERHAPS, Verdict.OUT_OF_RANGE, Verdict.TRANSACTION)
-TOLD = (*WORTH_A_LOOK, Verdict.PAUSED, Verdict.UNSUBSCRIBED)
+MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence
+VERDICTS_WITH_RECORDS = (
+    Verdict.STUCK,
+    Verdict.POSSIBLY_STUCK,
+    Verdict.OUT_OF_RANGE,
+    Verdict.TRANSACTION,
+)
+VERDICTS_IN_SUMMARY = (*VERDICTS_WITH_RECORDS, Verdict.PAUSED, Verdict.UNSUBSCRIBED)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,18 +62,18 @@ class FirstSample:
     began_s: float  # of a clock that only goes forward
 
     @property
-    def in_short(self) -> pd.DataFrame:
+    def group_row(self) -> pd.DataFrame:
         """The group in one row: a `groups_frame` with the lag columns of `lag_by_group`."""
         return _with_lag_of(self.facts)
 
     def __repr__(self) -> str:
         """Return the group and its members as text."""
-        return "\n".join(f.to_string(index=False) for f in (self.in_short, self.members))
+        return "\n".join(f.to_string(index=False) for f in (self.group_row, self.members))
 
     def _ipython_display_(self) -> None:
         """Show the group and its members."""
         columns = ["group", "type", "state", "members", "lag", "assignor", "coordinator"]
-        show_table(self.in_short[columns], caption_text="Group")
+        show_table(self.group_row[columns], caption_text="Group")
         show_table(
             self.members[
                 [
@@ -108,7 +113,7 @@ class GroupDiagnosis:
     @property
     def summary(self) -> str:
         """The finding in one sentence."""
-        kept = [word for verdict in TOLD if (word := self._told(verdict))]
+        kept = [word for verdict in VERDICTS_IN_SUMMARY if (word := self._verdict_text(verdict))]
         lag = self.partitions["lag"].sum(min_count=1)  # null where no partition has any
         waits = "lag unknown" if pd.isna(lag) else f"lag {lag:,}"
         if self.partitions.empty:
@@ -130,7 +135,7 @@ class GroupDiagnosis:
             PeekPlace(
                 TopicPartition(row["topic"], int(row["partition"])),
                 int(row["committed"]),
-                by_default=row["verdict"] in WORTH_A_LOOK,
+                by_default=row["verdict"] in VERDICTS_WITH_RECORDS,
             )
             for row in self.partitions.dropna(subset=["committed"]).to_dict("records")
         )
@@ -161,10 +166,14 @@ class GroupDiagnosis:
         )
         show_paused(find_paused(self.facts, self.access.state))
 
-    def _told(self, verdict: Verdict) -> str:
+    def _verdict_text(self, verdict: Verdict) -> str:
         scopes = self._scopes(verdict)
-        shown = ", ".join(scopes[:MOST_TOLD])
-        more = f" and {len(scopes) - MOST_TOLD} more" if len(scopes) > MOST_TOLD else ""
+        shown = ", ".join(scopes[:MAX_TOPICS_IN_SUMMARY])
+        more = (
+            f" and {len(scopes) - MAX_TOPICS_IN_SUMMARY} more"
+            if len(scopes) > MAX_TOPICS_IN_SUMMARY
+            else ""
+        )
         return f"{verdict}: {shown}{more}" if scopes else ""
 
     def _scopes(self, verdict: Verdict) -> list[str]:

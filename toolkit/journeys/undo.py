@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from toolkit.journeys.change.change_facts import read_facts_of
+from toolkit.journeys.change.change_facts import read_plan_snapshot
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.plan import Intent
@@ -23,7 +23,7 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
     without a record, and ClusterUnreachable.
     """
     done = read_undo_record(access.state, run)
-    facts = read_facts_of(done, access)
+    facts = read_plan_snapshot(done, access)
     call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
     if done.intent is Intent.MOVE and any(group.is_live for group in facts.groups):
         back, then = plan_move(facts, move_back(done, run)), done.topic_ids

@@ -12,9 +12,9 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
-from toolkit.kafka_io.groups.group_clocks import (
-    GroupClock,
-    read_group_clocks,
+from toolkit.kafka_io.groups.group_times import (
+    GroupTimes,
+    read_group_times,
     with_commit_times,
     with_empty_since,
 )
@@ -134,19 +134,19 @@ def _with_times(
     connection: Connection, groups: Sequence[Group], commits: Sequence[Commit]
 ) -> tuple[list[Group], list[Commit], list[Problem]]:
     """Add what the offsets topic tells of groups and commits, and what it cannot tell."""
-    clocks, problems = read_group_clocks(connection, _with_clocks(groups, commits))
-    problems += read_first_commits(connection, _in_doubt(clocks, commits))
-    return with_empty_since(groups, clocks), with_commit_times(commits, clocks), problems
+    times, problems = read_group_times(connection, _groups_to_time(groups, commits))
+    problems += read_first_commits(connection, _in_doubt(times, commits))
+    return with_empty_since(groups, times), with_commit_times(commits, times), problems
 
 
-def _with_clocks(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]:
+def _groups_to_time(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]:
     """Every group with a commit, or of which it matters since when it is Empty."""
     empty = {group.group_id for group in groups if group.state is GroupState.EMPTY}
     return empty | {commit.group_id for commit in commits}
 
 
 def _in_doubt(
-    clocks: Mapping[str, GroupClock], commits: Sequence[Commit]
+    times: Mapping[str, GroupTimes], commits: Sequence[Commit]
 ) -> dict[str, set[TopicPartition]]:
     """
     Return by group where the offsets topic has or hides a commit, and none is known.
@@ -156,7 +156,7 @@ def _in_doubt(
     known = defaultdict(set)
     for commit in commits:
         known[commit.group_id].add(TopicPartition(commit.topic, commit.partition))
-    there = {name: {*clock.hidden, *clock.commits} for name, clock in clocks.items()}
+    there = {name: {*found.hidden, *found.commits} for name, found in times.items()}
     doubt = {name: partitions - known[name] for name, partitions in there.items()}
     return {name: partitions for name, partitions in doubt.items() if partitions}
 

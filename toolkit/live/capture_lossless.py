@@ -18,11 +18,11 @@ from toolkit.kafka_io.membership.group_config import (
     ChangeConfig,
     ConfigChanged,
     ConfigFound,
-    GroupConfig,
+    FetchGroupConfig,
 )
-from toolkit.live.flow import Flow, Wait
 from toolkit.live.group_view import GroupView, describe_owners, is_being_captured
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import TopicPartition
 
 RANGE = "range"
@@ -33,7 +33,7 @@ LOOK_EVERY_S = 1.0
 
 def capture_lossless(
     view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
-) -> Flow[list[Holder]]:
+) -> RecipeGenerator[list[Holder]]:
     """
     Have every wanted partition handed over to a member of ours that is to hold it.
 
@@ -67,11 +67,11 @@ def _wait(
     waiting: Mapping[TopicPartition, Sentinel],
     pool: MemberPool,
     patience_s: float,
-) -> Flow[None]:
-    begun = yield Wait(0)
+) -> RecipeGenerator[None]:
+    begun = yield Sleep(0)
     all_at, look_at = begun + ALL_BEAT_EVERY_S, begun + LOOK_EVERY_S
     while True:
-        now = yield Wait(BEAT_S)
+        now = yield Sleep(BEAT_S)
         missing = frozenset(
             place for place, one in waiting.items() if one.owned != {view.by_id(place)}
         )
@@ -81,7 +81,7 @@ def _wait(
             facts: ConsumerFacts = yield DescribeConsumer()
             _give_up_if_needed(facts, missing, pool, late=now >= begun + patience_s)
             look_at = now + LOOK_EVERY_S
-        yield from pool.beat(pool.members.values() if now >= all_at else waiting.values())
+        yield from pool.heartbeat(pool.members.values() if now >= all_at else waiting.values())
         all_at = now + ALL_BEAT_EVERY_S if now >= all_at else all_at
 
 
@@ -104,7 +104,7 @@ def _give_up_if_needed(
 
 def capture_fast(
     view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
-) -> Flow[list[Holder]]:
+) -> RecipeGenerator[list[Holder]]:
     """
     Evict the owners and take over their partitions before they rejoin.
 
@@ -120,13 +120,13 @@ def capture_fast(
     yield from pool.join([(one, ()) for one, _ in joining], None)
     evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
-    give_up_at = (yield Wait(0)) + patience_s
+    give_up_at = (yield Sleep(0)) + patience_s
     while not (found := sole_owner_by_partition(view, wanted, pool.members.values())):
-        if (yield Wait(BEAT_S)) >= give_up_at:
+        if (yield Sleep(BEAT_S)) >= give_up_at:
             raise NotCaptured(
                 "the partitions of the evicted members were assigned to other members"
             )
-        yield from pool.beat(pool.members.values())
+        yield from pool.heartbeat(pool.members.values())
     while pool.owed:
         changed: ConfigChanged = yield pool.owed[0]
         if changed.error:
@@ -135,9 +135,9 @@ def capture_fast(
     return holders_of(view, found)
 
 
-def _no_interval(pool: MemberPool) -> Flow[None]:
+def _no_interval(pool: MemberPool) -> RecipeGenerator[None]:
     name = ASSIGNMENT_INTERVAL_MS
-    found: ConfigFound = yield GroupConfig((name,))
+    found: ConfigFound = yield FetchGroupConfig((name,))
     if found.error:
         raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
     if name not in found.values:

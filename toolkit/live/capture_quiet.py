@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership.group_config import AllTopics
+from toolkit.kafka_io.membership.group_config import FetchAllTopics
 from toolkit.kafka_io.membership.topics_and_commits import Topic
 from toolkit.live.capture_lossless import holders_of, sole_owner_by_partition
-from toolkit.live.flow import Flow, Wait
 from toolkit.live.group_view import GroupView
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import TopicPartition
 
 UNIFORM = "uniform"
@@ -41,7 +41,7 @@ class WeightTopic:
 
 def capture_quiet(
     view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
-) -> Flow[list[Holder]]:
+) -> RecipeGenerator[list[Holder]]:
     """
     Take over the wanted partitions; return [] if the assignment was not exact.
 
@@ -53,15 +53,15 @@ def capture_quiet(
     evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from together(evict)
     apart = frozenset({load.topic.topic_id}) if load.topic else frozenset()
-    give_up_at = (yield Wait(0)) + CAPTURED_WITHIN_S
+    give_up_at = (yield Sleep(0)) + CAPTURED_WITHIN_S
     while not (found := sole_owner_by_partition(view, wanted, pool.members.values(), apart=apart)):
-        yield from pool.beat(pool.members.values())
-        if (yield Wait(BEAT_S)) >= give_up_at:
+        yield from pool.heartbeat(pool.members.values())
+        if (yield Sleep(BEAT_S)) >= give_up_at:
             return []
     return holders_of(view, found)
 
 
-def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopic]:
+def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> RecipeGenerator[WeightTopic]:
     if view.assignor != UNIFORM:
         raise NotCaptured(
             f"quiet capture needs assignor {UNIFORM}, but the group uses {view.assignor}",
@@ -72,7 +72,7 @@ def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopi
     each = max(len(member.target) for member in view.readers) - 1
     if not each:
         return WeightTopic(needed, 0)
-    others = (yield AllTopics()).topics
+    others = (yield FetchAllTopics()).topics
     for name, topic in sorted(others.items(), key=lambda item: item[1].partitions):
         members, rest = divmod(topic.partitions, each)
         if name not in view.read_topics and members >= needed and not rest:
@@ -83,16 +83,18 @@ def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> Flow[WeightTopi
     )
 
 
-def _loaded(view: GroupView, load: WeightTopic, pool: MemberPool, patience_s: float) -> Flow[bool]:
+def _loaded(
+    view: GroupView, load: WeightTopic, pool: MemberPool, patience_s: float
+) -> RecipeGenerator[bool]:
     new_members = pool.create_members(load.members, static=False)
     yield from pool.join([(one, ()) for one in new_members], None)
     topics = (*sorted(view.read_topics), *([load.name] if load.topic else ()))
     # Within a second of their joining, so that the assignor first sees all of them at once.
     yield from pool.subscribe([(one, topics) for one in new_members])
-    begun = yield Wait(0)
+    begun = yield Sleep(0)
     loaded_at: float | None = None
-    while (now := (yield Wait(BEAT_S))) < begun + patience_s:
-        yield from pool.beat(new_members)
+    while (now := (yield Sleep(BEAT_S))) < begun + patience_s:
+        yield from pool.heartbeat(new_members)
         if not _as_meant(new_members, load):
             loaded_at = None
         elif loaded_at is None:

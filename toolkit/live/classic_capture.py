@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import reason
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Joined, Leave
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
-from toolkit.live.flow import Aside, Flow, Together, Wait
-from toolkit.model import HOLDER, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 
 REBALANCING = "PreparingRebalance"
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
@@ -39,7 +39,7 @@ COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
-def lead_eager(member: SentinelMember, ours: list[str]) -> Flow[Joined]:
+def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members let go of everything when they rebalance.
 
@@ -48,18 +48,18 @@ def lead_eager(member: SentinelMember, ours: list[str]) -> Flow[Joined]:
     blocker = SentinelMember(member.protocol)
     member.member_id, blocker.member_id = yield from draw_ids(blocker, ours, 2)
     # While an id is out with which nobody has joined, the rebalance does not end.
-    yield Aside(member.join_quietly())
-    yield Wait(HEARTBEAT_S + LATE_S)
+    yield SendWithoutReply(member.join_quietly())
+    yield Sleep(HEARTBEAT_S + LATE_S)
     listed = yield from _waiting(member, ours)
     yield Leave(tuple(sorted(set(listed) - set(ours))))
-    yield Aside(member.join())
+    yield SendWithoutReply(member.join())
     yield from _until_back(len(listed), BACK_AFTER_S)
     return (yield from _let_it_end(member, blocker))
 
 
 def lead_cooperative(
     member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]], ours: list[str]
-) -> Flow[Joined]:
+) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
@@ -71,19 +71,19 @@ def lead_cooperative(
     blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
     leader = yield from _await_commit(blocker, owned)
     member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
-    yield Aside(member.join_quietly())
+    yield SendWithoutReply(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
     listed = yield from _waiting(member, ours)
     # Members are listed in the order in which the coordinator looks for a new leader.
     first = listed[: listed.index(member.member_id)]
     yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
-    yield Aside(member.join())
+    yield SendWithoutReply(member.join())
     # Until it is back it may not have heard of it, and read on.
     yield from _until_back(len(listed), LET_GO_AFTER_S, (blocker,))
     return (yield from _let_it_end(member, blocker))
 
 
-def _waiting(member: SentinelMember, ours: Collection[str]) -> Flow[list[str]]:
+def _waiting(member: SentinelMember, ours: Collection[str]) -> RecipeGenerator[list[str]]:
     """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
@@ -92,22 +92,24 @@ def _waiting(member: SentinelMember, ours: Collection[str]) -> Flow[list[str]]:
             f"capture failed: the group went to {listed.state} before offsetbook could join",
             hint=("run the command again"),
         )
-    if any(one.client_id == HOLDER and one.member_id not in ours for one in listed.members):
+    if any(
+        one.client_id == HOLDER_CLIENT_ID and one.member_id not in ours for one in listed.members
+    ):
         raise NotCaptured(
             "another hold of the group is being captured", hint=("run the command again")
         )
     return ids
 
 
-def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> Flow[Joined]:
+def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
     """End the rebalance that `member` waits in; ask for the answer that it got, unheard."""
-    _, joined = yield Together((Leave((blocker.member_id,)), member.join()))
+    _, joined = yield SendBatch((Leave((blocker.member_id,)), member.join()))
     if joined.error:
         raise NotCaptured(
             f"the coordinator rejected the join: {reason(joined.error)}",
             hint=("run the command again"),
         )
-    found: Joined = joined
+    found: JoinResult = joined
     return found
 
 
@@ -118,11 +120,11 @@ class GroupLeader(NamedTuple):
     assigned_at: float
 
 
-def _join_quietly(member: SentinelMember) -> Flow[GroupLeader]:
+def _join_quietly(member: SentinelMember) -> RecipeGenerator[GroupLeader]:
     """Join as one that wants nothing, once more until the group is at rest."""
     code = REBALANCE_IN_PROGRESS
     while code == REBALANCE_IN_PROGRESS:
-        joined: Joined = yield member.join_quietly()
+        joined: JoinResult = yield member.join_quietly()
         if joined.error:
             raise NotCaptured(
                 f"the coordinator rejected the join: {reason(joined.error)}",
@@ -130,19 +132,19 @@ def _join_quietly(member: SentinelMember) -> Flow[GroupLeader]:
             )
         member.generation = joined.generation
         code = (yield member.sync({})).error
-    return GroupLeader(joined.leader, (yield Wait(0)))
+    return GroupLeader(joined.leader, (yield Sleep(0)))
 
 
 def _await_commit(
     member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]]
-) -> Flow[GroupLeader]:
+) -> RecipeGenerator[GroupLeader]:
     """Be a member that wants nothing until the leader has committed; return who leads."""
     leader = yield from _join_quietly(member)
     before = (yield FetchCommits()).offsets
     now = leader.assigned_at
     give_up_at = now + COMMIT_WITHIN_S
     while now < give_up_at:
-        found, beaten = yield Together((FetchCommits(), member.heartbeat()))
+        found, beaten = yield SendBatch((FetchCommits(), member.heartbeat()))
         if beaten.error == REBALANCE_IN_PROGRESS:
             # A leader may take the new member as an occasion to share out differently.
             leader = yield from _join_quietly(member)
@@ -151,16 +153,16 @@ def _await_commit(
         if not places or (moved and _next_beat(leader, now) - now < SOON_S):
             break
         before = found.offsets
-        now = yield Wait(LOOK_EVERY_S)
+        now = yield Sleep(LOOK_EVERY_S)
     return leader
 
 
-def _until_they_wait(member: SentinelMember, leader: GroupLeader) -> Flow[None]:
+def _until_they_wait(member: SentinelMember, leader: GroupLeader) -> RecipeGenerator[None]:
     """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
-    now = yield Wait(0)
+    now = yield Sleep(0)
     heard_at = _next_beat(leader, now)
     while now < heard_at + AT_ONCE_AFTER_S:
-        now = yield Wait(LOOK_EVERY_S)
+        now = yield Sleep(LOOK_EVERY_S)
         yield member.heartbeat()
 
 
@@ -171,15 +173,15 @@ def _next_beat(leader: GroupLeader, now: float) -> float:
 
 def _until_back(
     members: int, patience_s: float, ours: Collection[SentinelMember] = ()
-) -> Flow[None]:
+) -> RecipeGenerator[None]:
     """Wait until the group has as many members as before, for a while; ours stay members."""
-    now = yield Wait(0)
+    now = yield Sleep(0)
     give_up_at = now + patience_s
     found = 0
     while found < members and now < give_up_at:
-        now = yield Wait(LOOK_EVERY_S)
+        now = yield Sleep(LOOK_EVERY_S)
         beats = tuple(one.heartbeat() for one in ours)
-        listed, *_ = yield Together((DescribeClassic(), *beats))
+        listed, *_ = yield SendBatch((DescribeClassic(), *beats))
         found = len(listed.members)
 
 
@@ -193,7 +195,7 @@ def check_capturable(group: ClassicFacts) -> None:
             "only Stable consumer groups can be held",
             hint="wait until it is Stable",
         )
-    if holders := [one for one in group.members if one.client_id == HOLDER]:
+    if holders := [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]:
         raise NotCaptured(
             f"another hold exists, from {holders[0].host.lstrip('/')}",
             hint="pause these partitions from there as well, or resume that hold",

@@ -17,7 +17,7 @@ from toolkit.errors import BrokerRefused, HoldLost, NotCaptured
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, Joined, Leave
+from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import (
     assignment_with_note,
     protocol_named,
@@ -28,10 +28,10 @@ from toolkit.kafka_io.membership.request import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.kafka_io.membership.topics_and_commits import TopicFacts, TopicsFound
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
 from toolkit.live.classic_member import SentinelMember
-from toolkit.live.flow import Flow, Wait
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
 
@@ -67,7 +67,7 @@ class ClassicHold:
         self._due_at = math.inf  # when a second step is taken, should no member ask for it
         self._changed = False  # what is held has changed, and the members do not know it yet
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none; returns when nobody has one of them any more."""
         if wanted <= self.held:
             return
@@ -92,7 +92,7 @@ class ClassicHold:
                 ) from exc
             raise
 
-    def keep(self) -> Flow[None]:
+    def keep(self) -> RecipeGenerator[None]:
         """Stay the leader, and share out again when members come, go, or topics grow."""
         member = self._leading()
         answer = yield member.heartbeat()
@@ -105,7 +105,7 @@ class ClassicHold:
             )
         grown = due = False
         if answer.error == NO_ERROR and not self._changed:
-            now = yield Wait(0)
+            now = yield Sleep(0)
             due = now >= self._due_at
             if now >= self._count_at:
                 self._count_at = now + COUNTS_EVERY_S
@@ -113,7 +113,7 @@ class ClassicHold:
         if due or grown or self._changed or answer.error in COME_AGAIN:
             yield from self._rebalance()
 
-    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give these back; with the last of them our member leaves."""
         member = self._leading()
         if self.held - some:
@@ -160,7 +160,7 @@ class ClassicHold:
             raise HoldLost("nothing is paused any more")
         return self._member
 
-    def _become_leader(self, ours: list[str]) -> Flow[Joined]:
+    def _become_leader(self, ours: list[str]) -> RecipeGenerator[JoinResult]:
         group: ClassicFacts = yield DescribeClassic()
         check_capturable(group)
         protocol = protocol_named(group.protocol)
@@ -179,7 +179,7 @@ class ClassicHold:
         self._member = member
         return joined
 
-    def _rebalance(self, joined: Joined | None = None) -> Flow[None]:
+    def _rebalance(self, joined: JoinResult | None = None) -> RecipeGenerator[None]:
         """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
         member = self._leading()
         code = REBALANCE_IN_PROGRESS
@@ -190,7 +190,7 @@ class ClassicHold:
                 yield from self._check_leads(joined)
                 member.generation = joined.generation
                 member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
-                assignments = yield from self._share_out(joined)
+                assignments = yield from self._assign_partitions(joined)
                 code = (yield member.sync(assignments)).error
             joined = None
         if code == UNKNOWN_MEMBER_ID:
@@ -200,7 +200,7 @@ class ClassicHold:
             raise HoldLost(f"no longer group leader: {reason(code)}")
         self._changed = False
 
-    def _check_leads(self, joined: Joined) -> Flow[None]:
+    def _check_leads(self, joined: JoinResult) -> RecipeGenerator[None]:
         """Leave a group that somebody else leads, who may be giving us a share."""
         if joined.leads:
             return
@@ -208,7 +208,7 @@ class ClassicHold:
         yield Leave((joined.member_id,))
         raise HoldLost("another member is the group leader, and assigns all partitions")
 
-    def _share_out(self, joined: Joined) -> Flow[dict[str, bytes]]:
+    def _assign_partitions(self, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
         """Compute the assignment of all members without the held partitions."""
         member = self._leading()
         subscribers = list(self._subscribers(joined.members))
@@ -219,7 +219,7 @@ class ClassicHold:
         owned = frozenset().union(*(one.owned for one in subscribers))
         self._unreleased = self.held & owned if cooperative else frozenset()
         self._shares = found.shares
-        self._due_at = (yield Wait(0)) + self._patience_s(found)
+        self._due_at = (yield Sleep(0)) + self._patience_s(found)
         assignments = {
             one: member.protocol.assignment(share, generation=member.generation)
             for one, share in found.shares.items()
@@ -256,10 +256,10 @@ class ClassicHold:
             else:
                 yield Subscriber(member_id, subscribed.topics, had.get(member_id, frozenset()))
 
-    def _count(self, topics: Iterable[str]) -> Flow[dict[str, int]]:
+    def _count(self, topics: Iterable[str]) -> RecipeGenerator[dict[str, int]]:
         """Return the partitions of topics; one that cannot be seen for a moment keeps its count."""
         names = tuple(sorted(topics))
-        found: TopicsFound = yield TopicFacts(names)
+        found: TopicsFound = yield FetchTopics(names)
         counts = {name: topic.partitions for name, topic in found.topics.items()}
         for name, why in found.unread.items():
             if name not in self._counts:
@@ -268,9 +268,9 @@ class ClassicHold:
         # One that is deleted keeps its count too: its readers find that out by themselves.
         return {name: counts.get(name, self._counts.get(name, 0)) for name in names}
 
-    def _until_released(self) -> Flow[None]:
+    def _until_released(self) -> RecipeGenerator[None]:
         """Wait until no member says any more that it owns what is held."""
-        now = yield Wait(0)
+        now = yield Sleep(0)
         give_up_at = now + LET_GO_WITHIN_S
         while self._unreleased:
             if now > give_up_at:
@@ -278,7 +278,7 @@ class ClassicHold:
                     "members do not revoke "
                     + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
                 )
-            now = yield Wait(BEAT_S)
+            now = yield Sleep(BEAT_S)
             yield from self.keep()
 
 

@@ -10,7 +10,7 @@ from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
-from toolkit.live.flow import Flow, Together
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
 
 REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
 # While it is being captured a group waits so long for us, should we be killed in the middle.
@@ -52,13 +52,13 @@ class SentinelMember:
         return ClassicHeartbeat(self.member_id, self.generation)
 
 
-def draw_ids(member: SentinelMember, ours: list[str], count: int) -> Flow[list[str]]:
+def draw_ids(member: SentinelMember, ours: list[str], count: int) -> RecipeGenerator[list[str]]:
     """
     Return ids for members like one that has none; each is put on `ours`.
 
     While an id is out with which nobody has joined, no rebalance of the group ends.
     """
-    answers = yield Together((member.join_quietly(),) * count)
+    answers = yield SendBatch((member.join_quietly(),) * count)
     drawn = [answer.member_id for answer in answers if answer.error == MEMBER_ID_REQUIRED]
     ours += drawn
     for answer in answers:
@@ -71,7 +71,7 @@ def draw_ids(member: SentinelMember, ours: list[str], count: int) -> Flow[list[s
 
 def draw_id(
     member: SentinelMember, ours: list[str], group_size: int, *, last: bool = False
-) -> Flow[str]:
+) -> RecipeGenerator[str]:
     """
     Return an id that comes before those of most others, or after them, in a table of members.
 

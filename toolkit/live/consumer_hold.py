@@ -18,7 +18,11 @@ from uuid import UUID
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.groups.hold_notes import write_note
-from toolkit.kafka_io.membership.group_config import SESSION_TIMEOUT_MS, ConfigFound, GroupConfig
+from toolkit.kafka_io.membership.group_config import (
+    SESSION_TIMEOUT_MS,
+    ConfigFound,
+    FetchGroupConfig,
+)
 from toolkit.kafka_io.membership.request import (
     FENCED_MEMBER_EPOCH,
     GROUP_ID_NOT_FOUND,
@@ -26,19 +30,19 @@ from toolkit.kafka_io.membership.request import (
 )
 from toolkit.live.capture_lossless import capture_fast, capture_lossless
 from toolkit.live.capture_quiet import capture_quiet
-from toolkit.live.flow import Flow
-from toolkit.live.group_view import GroupView, look
+from toolkit.live.group_view import GroupView, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
-from toolkit.model import HoldNote, Prefer, TopicPartition
+from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.model import CaptureMode, HoldNote, TopicPartition
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still.
 PATIENCE_S = 15.0
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
 RECIPES = {
-    Prefer.LOSSLESS: capture_lossless,
-    Prefer.QUIET: capture_quiet,
-    Prefer.FAST: capture_fast,
+    CaptureMode.LOSSLESS: capture_lossless,
+    CaptureMode.QUIET: capture_quiet,
+    CaptureMode.FAST: capture_fast,
 }
 GONE = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND})
 
@@ -55,7 +59,7 @@ class ConsumerHold:
 
     def __init__(
         self,
-        prefer: Prefer = Prefer.LOSSLESS,
+        prefer: CaptureMode = CaptureMode.LOSSLESS,
         note: HoldNote = HoldNote(),  # noqa: B008  # it is frozen
         *,
         patience_s: float = PATIENCE_S,
@@ -73,7 +77,7 @@ class ConsumerHold:
         """What is withheld now."""
         return frozenset(self._holders)
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """
         Withhold these partitions, too.
 
@@ -83,7 +87,7 @@ class ConsumerHold:
         new = frozenset(wanted) - self.held
         if not new:
             return
-        pool = MemberPool(holding=list(self._holders.values()))
+        pool = MemberPool(holders=list(self._holders.values()))
         try:
             holders = yield from self._capture(new, pool)
         except GeneratorExit:
@@ -95,12 +99,14 @@ class ConsumerHold:
             raise
         self._holders |= {holder.place: holder for holder in holders}
 
-    def _capture(self, wanted: frozenset[TopicPartition], pool: MemberPool) -> Flow[list[Holder]]:
+    def _capture(
+        self, wanted: frozenset[TopicPartition], pool: MemberPool
+    ) -> RecipeGenerator[list[Holder]]:
         self.survives_s = yield from _session_s()
         text = self._note_text()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
         for recipe in (RECIPES[self.prefer], capture_lossless):
-            view = yield from self._look(wanted, pool)
+            view = yield from self._observe(wanted, pool)
             holders = yield from recipe(view, wanted, pool, patience_s=self._patience_s)
             keep_holders = pool.keep_holders(holders, assignor=view.assignor, rack_id=text)
             if holders and (yield from keep_holders):
@@ -109,13 +115,15 @@ class ConsumerHold:
             yield from pool.leave()
         raise NotCaptured("other members interfered", hint="again")
 
-    def _look(self, wanted: frozenset[TopicPartition], pool: MemberPool) -> Flow[GroupView]:
-        yield from pool.beat(())
-        view = yield from look(wanted, frozenset(one.member_id for one in pool.holding))
-        yield from pool.beat(())
+    def _observe(
+        self, wanted: frozenset[TopicPartition], pool: MemberPool
+    ) -> RecipeGenerator[GroupView]:
+        yield from pool.heartbeat(())
+        view = yield from observe(wanted, frozenset(one.member_id for one in pool.holders))
+        yield from pool.heartbeat(())
         return view
 
-    def keep(self) -> Flow[None]:
+    def keep(self) -> RecipeGenerator[None]:
         """
         Go on holding: one heartbeat of every member of ours.
 
@@ -126,11 +134,11 @@ class ConsumerHold:
         holders = list(self._holders.values())
         text = self._note_text()
         said = text if text != self._published else None
-        answers = yield from together([holder.beat(said) for holder in holders])
+        answers = yield from together([holder.heartbeat(said) for holder in holders])
         lost: dict[TopicPartition, str] = {}
         refused = ""
         for holder, answer in zip(holders, answers, strict=True):
-            if answer.error in GONE or holder.is_given_more(answer):
+            if answer.error in GONE or holder.has_extra_partitions(answer):
                 del self._holders[holder.place]
                 lost[holder.place] = holder.member_id
             refused = refused or (answer.why if holder.place in self._holders else "")
@@ -146,7 +154,7 @@ class ConsumerHold:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
         self._published = text
 
-    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give partitions back; their members get them with their next heartbeat."""
         places = sorted(frozenset(some) & self.held)
         yield from together([leave(self._holders[place].member_id) for place in places])
@@ -173,7 +181,7 @@ class ConsumerHold:
     @classmethod
     def from_state(cls, state: dict[str, Any], note: HoldNote = HoldNote()) -> Self:  # noqa: B008
         """Go on with a hold of another process, which may go on as well: that does no harm."""
-        hold = cls(Prefer(state["prefer"]), note)
+        hold = cls(CaptureMode(state["prefer"]), note)
         hold.survives_s = state["survives_s"]
         for entry in state["holders"]:
             place = TopicPartition(entry["topic"], entry["partition"])
@@ -186,9 +194,9 @@ class ConsumerHold:
         return write_note(replace(self.note, survives_s=self.survives_s))
 
 
-def _session_s() -> Flow[float | None]:
+def _session_s() -> RecipeGenerator[float | None]:
     try:
-        found: ConfigFound = yield GroupConfig((SESSION_TIMEOUT_MS,))
+        found: ConfigFound = yield FetchGroupConfig((SESSION_TIMEOUT_MS,))
     except BrokerRefused:  # an older broker, which has no settings of groups
         return None
     value = found.values.get(SESSION_TIMEOUT_MS, "")

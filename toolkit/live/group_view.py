@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.consumer import (
     ConsumerFacts,
-    ConsumerMember,
     DescribeConsumer,
+    DescribedConsumerMember,
     IdPartition,
 )
 from toolkit.kafka_io.membership.request import GROUP_ID_NOT_FOUND
-from toolkit.kafka_io.membership.topics_and_commits import Topic, TopicFacts
-from toolkit.live.flow import Flow, Wait
-from toolkit.model import HOLDER, GroupState, TopicPartition
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
 
 SETTLE_S = 20.0  # default heartbeats are 5 s apart, and a change takes two of them
 LOOK_EVERY_S = 0.25
@@ -31,13 +31,13 @@ class GroupView:
     """The group as it was when all its members had what they are meant to have."""
 
     assignor: str
-    members: tuple[ConsumerMember, ...]
+    members: tuple[DescribedConsumerMember, ...]
     topics: Mapping[str, Topic]  # those of the wanted partitions
 
     @property
-    def readers(self) -> list[ConsumerMember]:
+    def readers(self) -> list[DescribedConsumerMember]:
         """Its members without those that hold partitions back."""
-        return [member for member in self.members if member.client_id != HOLDER]
+        return [member for member in self.members if member.client_id != HOLDER_CLIENT_ID]
 
     @property
     def is_static(self) -> bool:
@@ -49,7 +49,7 @@ class GroupView:
         """What is subscribed to by name, and what patterns match, as far as it is given out."""
         return frozenset().union(*(_topics_of(member) for member in self.readers))
 
-    def owners(self, wanted: frozenset[TopicPartition]) -> list[ConsumerMember]:
+    def owners(self, wanted: frozenset[TopicPartition]) -> list[DescribedConsumerMember]:
         """Return the members that read any of some partitions."""
         return [member for member in self.readers if member.assigned & wanted]
 
@@ -58,7 +58,7 @@ class GroupView:
         return IdPartition(self.topics[place.topic].topic_id, place.partition)
 
 
-def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupView]:
+def observe(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> RecipeGenerator[GroupView]:
     """
     Return what a capture has to know; raises NotCaptured for what cannot or must not be captured.
 
@@ -66,7 +66,7 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupV
     """
     facts = yield from _settled_facts(wanted, ours)
     names = tuple(sorted({place.topic for place in wanted}))
-    topics = (yield TopicFacts(names)).topics
+    topics = (yield FetchTopics(names)).topics
     missing = [
         f"{place.topic}-{place.partition}"
         for place in sorted(wanted)
@@ -81,15 +81,17 @@ def look(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[GroupV
     return view
 
 
-def _settled_facts(wanted: frozenset[TopicPartition], ours: frozenset[str]) -> Flow[ConsumerFacts]:
-    give_up_at = (yield Wait(0)) + SETTLE_S
+def _settled_facts(
+    wanted: frozenset[TopicPartition], ours: frozenset[str]
+) -> RecipeGenerator[ConsumerFacts]:
+    give_up_at = (yield Sleep(0)) + SETTLE_S
     while True:
         facts: ConsumerFacts = yield DescribeConsumer()
         _refuse(facts, wanted, ours)
         changing = unsettled_reason(facts, ours)
         if not changing:
             return facts
-        if (yield Wait(LOOK_EVERY_S)) >= give_up_at:
+        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at:
             raise NotCaptured(
                 f"the group does not become Stable: {changing}",
                 hint="run the command again when it is Stable",
@@ -101,7 +103,7 @@ def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: froze
         raise NotCaptured("there is no KIP-848 group with this name")
     if facts.error:
         raise NotCaptured(f"the group cannot be described: {facts.why}")
-    if all(member.client_id == HOLDER for member in facts.members):
+    if all(member.client_id == HOLDER_CLIENT_ID for member in facts.members):
         raise NotCaptured("the group has no consuming member")
     for member in facts.members:
         taken = held_by(member) & wanted
@@ -125,7 +127,7 @@ def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
     waiting = [
         member
         for member in facts.members
-        if member.client_id != HOLDER and member.assigned != member.target - held
+        if member.client_id != HOLDER_CLIENT_ID and member.assigned != member.target - held
     ]
     if not waiting:
         return ""
@@ -135,7 +137,7 @@ def unsettled_reason(facts: ConsumerFacts, ours: frozenset[str]) -> str:
 def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str = "\x7f") -> bool:
     """Whether members of somebody else's hold still subscribe, and have ids before `below`."""
     return any(
-        member.client_id == HOLDER
+        member.client_id == HOLDER_CLIENT_ID
         and member.member_id not in ours
         and member.member_id < below
         and member.topics
@@ -143,9 +145,9 @@ def is_being_captured(facts: ConsumerFacts, ours: frozenset[str], *, below: str 
     )
 
 
-def held_by(member: ConsumerMember) -> frozenset[TopicPartition]:
+def held_by(member: DescribedConsumerMember) -> frozenset[TopicPartition]:
     """Return what a member keeps from all the others: what it has and is not meant to have."""
-    return member.assigned - member.target if member.client_id == HOLDER else frozenset()
+    return member.assigned - member.target if member.client_id == HOLDER_CLIENT_ID else frozenset()
 
 
 def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) -> str:
@@ -154,12 +156,12 @@ def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) ->
         {
             f"{member.client_id} @ {member.host}": len(member.assigned & missing)
             for member in facts.members
-            if member.client_id != HOLDER
+            if member.client_id != HOLDER_CLIENT_ID
         }
     )
     names = [name for name, count in counts.most_common() if count]
     return f", still with {', '.join(names)}" if names else ""
 
 
-def _topics_of(member: ConsumerMember) -> frozenset[str]:
+def _topics_of(member: DescribedConsumerMember) -> frozenset[str]:
     return member.topics | {place.topic for place in member.assigned | member.target}

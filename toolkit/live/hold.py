@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.consumer_hold import ConsumerHold
-from toolkit.live.flow import Flow
+from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.live.streams_hold import StreamsHold
-from toolkit.model import GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.model import CaptureMode, GroupType, HoldNote, TopicPartition
 
 CLASSIC_SURVIVES_S = 45.0  # chosen by us: what a KIP-848 group has by default
 STREAMS_ASSIGNOR = "stream"  # the protocol of Kafka Streams in a classic group
@@ -35,20 +35,20 @@ class Hold(Protocol):
     def survives_s(self) -> float | None:
         """How long they are when nobody keeps the hold; None where that is not known."""
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none."""
 
-    def keep(self) -> Flow[None]:
+    def keep(self) -> RecipeGenerator[None]:
         """Say to the broker that the hold goes on, and do what it asks for."""
 
-    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give some or all of them back."""
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""
 
 
-def new_hold(type_: GroupType, assignor: str, *, prefer: Prefer, note: HoldNote) -> Hold:
+def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: HoldNote) -> Hold:
     """Return a hold, of nothing yet, for a kind of group."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold(prefer=prefer, note=note)

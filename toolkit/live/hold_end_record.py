@@ -7,7 +7,17 @@ from datetime import datetime
 from pathlib import Path
 
 from toolkit.model import GroupState
-from toolkit.plan import Action, Change, Intent, Outcome, Plan, Result, Status, Step, StepOutcome
+from toolkit.plan import (
+    Action,
+    Change,
+    ChangeStatus,
+    Intent,
+    Outcome,
+    Plan,
+    Result,
+    Step,
+    StepOutcome,
+)
 from toolkit.storage import audit
 from toolkit.storage.hold_files import HoldRecord
 from toolkit.storage.undo_records import new_run_id
@@ -17,7 +27,7 @@ def record_end(path: Path, record: HoldRecord, words: str, at: datetime) -> None
     """
     Append what really happened to a hold, as a run of its own; `path` is its hold file.
 
-    Raises RecordFailed where the audit log cannot be written.
+    Raises StateFileError where the audit log cannot be written.
     """
     state = path.parents[2]
     plan = Plan(
@@ -40,7 +50,7 @@ def record_end(path: Path, record: HoldRecord, words: str, at: datetime) -> None
     run = audit.RunInfo(run_id, record.note.who, record.note.host, words)
     intent = audit.intent_entry(plan, run, at)
     audit.append(state, intent)
-    results = tuple(Result(partition, Status.DONE) for partition in record.held)
-    step = StepOutcome(record.group_id, Action.RELEASE, Status.DONE, words, results)
+    results = tuple(Result(partition, ChangeStatus.DONE) for partition in record.held)
+    step = StepOutcome(record.group_id, Action.RELEASE, ChangeStatus.DONE, words, results)
     outcome = Outcome(run_id, plan.fingerprint, at, at, (step,))
     audit.append(state, replace(audit.outcome_entry(intent, outcome), seq=0))

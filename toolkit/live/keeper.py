@@ -29,14 +29,14 @@ from toolkit.errors import (
     ClusterUnreachable,
     HoldLost,
     Interrupted,
-    RecordFailed,
+    StateFileError,
     ToolkitError,
 )
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.live.flow import Flow, run
 from toolkit.live.hold import new_hold, taken_over
 from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
+from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
 from toolkit.model import TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeper_lock, read_hold, write_hold
 
@@ -84,10 +84,10 @@ class Keeper:
             except ToolkitError as exc:
                 self.end(str(exc))
 
-    def do(self, flow: Flow[None]) -> None:
+    def do(self, recipe: RecipeGenerator[None]) -> None:
         """Carry a recipe out, and note what has changed by it, also where it fails."""
         try:
-            run(flow, self.channel, check=self.check)
+            run_recipe(recipe, self.channel, check=self.check)
         except HoldLost:
             raise
         except BaseException:
@@ -224,7 +224,7 @@ class Keeper:
         if was_held and words != RESUMED:
             try:
                 record_end(self.path, self.record, words, now())
-            except RecordFailed as exc:
+            except StateFileError as exc:
                 log.warning("%s", exc)
         self.note(held=())
 
@@ -249,7 +249,7 @@ class Keeper:
         try:
             write_hold(self.path, record)
             self.is_unwritten = False
-        except RecordFailed as exc:
+        except StateFileError as exc:
             if was.status is HoldStatus.STARTING and record.status is not HoldStatus.ENDED:
                 raise
             self.is_unwritten = True

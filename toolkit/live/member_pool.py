@@ -18,18 +18,18 @@ from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     ConsumerHeartbeat,
-    HeartbeatResult,
+    ConsumerHeartbeatResult,
     IdPartition,
     StaticHeartbeat,
 )
 from toolkit.kafka_io.membership.group_config import ChangeConfig, ConfigChanged
-from toolkit.live.flow import Flow, Together
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
 from toolkit.model import TopicPartition
 
-MOST_AT_ONCE = 500  # requests that are on their way on one connection
+MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
 GROUP_MAX_SIZE_REACHED = 81
 # While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
-FEW = 40
+MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
 LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
 
 
@@ -49,11 +49,11 @@ class Sentinel:
             return ConsumerHeartbeat(self.member_id, JOIN_EPOCH, **said)
         return StaticHeartbeat(self.member_id, JOIN_EPOCH, **said, instance_id=self.instance_id)
 
-    def beat(self, **said: Any) -> ConsumerHeartbeat:
+    def heartbeat(self, **said: Any) -> ConsumerHeartbeat:
         """Send a heartbeat that acknowledges the current assignment."""
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=self.owned, **said)
 
-    def update(self, answer: HeartbeatResult) -> None:
+    def update(self, answer: ConsumerHeartbeatResult) -> None:
         """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
         if answer.error == GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
@@ -76,7 +76,7 @@ class Holder:
     place: TopicPartition
     topic_id: UUID
 
-    def beat(self, rack_id: str | None = None, **said: Any) -> ConsumerHeartbeat:
+    def heartbeat(self, rack_id: str | None = None, **said: Any) -> ConsumerHeartbeat:
         """Go on holding; `rack_id` is what the hold says about itself, where that is new."""
         owned = frozenset({self._id})
         return ConsumerHeartbeat(self.member_id, self.epoch, owned=owned, rack_id=rack_id, **said)
@@ -85,11 +85,11 @@ class Holder:
     def _id(self) -> IdPartition:
         return IdPartition(self.topic_id, self.place.partition)
 
-    def is_given_more(self, answer: HeartbeatResult) -> bool:
+    def has_extra_partitions(self, answer: ConsumerHeartbeatResult) -> bool:
         """Return whether the coordinator assigned it partitions that it must not hold."""
         return bool(answer.assigned and answer.assigned != {self._id})
 
-    def update(self, answer: HeartbeatResult) -> None:
+    def update(self, answer: ConsumerHeartbeatResult) -> None:
         """Take in the epoch; what is wrong comes up again with the next heartbeat."""
         if not answer.error:
             self.epoch = answer.epoch
@@ -101,7 +101,7 @@ class MemberPool:
 
     members: dict[str, Sentinel] = field(default_factory=dict)
     owed: list[ChangeConfig] = field(default_factory=list)
-    holding: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
+    holders: Sequence[Holder] = ()  # a capture may take as long as the session of those that hold
 
     def create_members(self, count: int, *, static: bool) -> list[Sentinel]:
         """Return new members, not joined yet; the range assignor takes them first, in order."""
@@ -111,7 +111,7 @@ class MemberPool:
 
     def join(
         self, new: Iterable[tuple[Sentinel, Sequence[str]]], assignor: str | None
-    ) -> Flow[None]:
+    ) -> RecipeGenerator[None]:
         """Have members join, each with what it subscribes to."""
         new = list(new)
         self.members.update((one.member_id, one) for one, _ in new)
@@ -119,14 +119,14 @@ class MemberPool:
         for (one, _), answer in zip(new, answers, strict=True):
             one.update(answer)
 
-    def beat(self, some: Iterable[Sentinel]) -> Flow[None]:
+    def heartbeat(self, some: Iterable[Sentinel]) -> RecipeGenerator[None]:
         """Have members say that they are there, and those that hold already."""
         some = list(some)
-        held = [holder.beat() for holder in self.holding]
-        answers = yield from together([*(one.beat() for one in some), *held])
+        held = [holder.heartbeat() for holder in self.holders]
+        answers = yield from together([*(one.heartbeat() for one in some), *held])
         for one, answer in zip(some, answers, strict=False):
             one.update(answer)
-        for holder, answer in zip(self.holding, answers[len(some) :], strict=True):
+        for holder, answer in zip(self.holders, answers[len(some) :], strict=True):
             holder.update(answer)
 
     def subscribe(
@@ -135,14 +135,16 @@ class MemberPool:
         *,
         assignor: str | None = None,
         before: Sequence[ConsumerHeartbeat] = (),
-    ) -> Flow[None]:
+    ) -> RecipeGenerator[None]:
         """Have members ask for topics, in the same go as what has to be said just `before`."""
-        asked = [one.beat(topics=tuple(topics), assignor=assignor) for one, topics in some]
+        asked = [one.heartbeat(topics=tuple(topics), assignor=assignor) for one, topics in some]
         answers = yield from together([*before, *asked])
         for (one, _), answer in zip(some, answers[len(before) :], strict=True):
             one.update(answer)
 
-    def keep_holders(self, holders: Sequence[Holder], *, assignor: str, rack_id: str) -> Flow[bool]:
+    def keep_holders(
+        self, holders: Sequence[Holder], *, assignor: str, rack_id: str
+    ) -> RecipeGenerator[bool]:
         """
         Make holders drop their subscription and keep their partitions, and the others leave.
 
@@ -155,23 +157,23 @@ class MemberPool:
         the only one, would be given what the others set free.
         """
         staying = {holder.member_id for holder in holders}
-        stay = [h.beat(rack_id, topics=(), assignor=assignor) for h in holders]
+        stay = [h.heartbeat(rack_id, topics=(), assignor=assignor) for h in holders]
         go = [leave(member_id) for member_id in self.members if member_id not in staying]
-        if len(stay) == 1 and len(go) <= FEW:
+        if len(stay) == 1 and len(go) <= MAX_LEAVERS_FOR_LATE_HEARTBEAT:
             answers = (yield from together([*go, *stay]))[len(go) :]
         else:
             answers = yield from together([*stay, *go])
         for holder, answer in zip(holders, answers, strict=False):
             self.members[holder.member_id].update(answer)
             holder.update(answer)
-        return not any(map(Holder.is_given_more, holders, answers))
+        return not any(map(Holder.has_extra_partitions, holders, answers))
 
-    def leave(self) -> Flow[None]:
+    def leave(self) -> RecipeGenerator[None]:
         """Have everybody leave."""
         yield from together([leave(member_id) for member_id in self.members])
         self.members.clear()
 
-    def leave_and_restore(self) -> Flow[None]:
+    def leave_and_restore(self) -> RecipeGenerator[None]:
         """Make all members leave and restore changed group settings, even if interrupted again."""
         for _ in range(LEAVE_TRIES):
             try:
@@ -204,9 +206,11 @@ def leave(member_id: str) -> ConsumerHeartbeat:
     return ConsumerHeartbeat(member_id, LEAVE_EPOCH)
 
 
-def together(requests: Sequence[ConsumerHeartbeat]) -> Flow[list[HeartbeatResult]]:
+def together(
+    requests: Sequence[ConsumerHeartbeat],
+) -> RecipeGenerator[list[ConsumerHeartbeatResult]]:
     """Send heartbeats in as few goes as the connection takes; return the answers in order."""
-    answers: list[HeartbeatResult] = []
-    for some in in_chunks(requests, MOST_AT_ONCE):
-        answers += yield Together(tuple(some))
+    answers: list[ConsumerHeartbeatResult] = []
+    for some in in_chunks(requests, MAX_IN_FLIGHT):
+        answers += yield SendBatch(tuple(some))
     return answers

@@ -20,9 +20,9 @@ from toolkit.kafka_io.membership.classic import (
     ClassicHeartbeat,
     DescribeClassic,
     Join,
-    Joined,
+    JoinResult,
     Leave,
-    Left,
+    LeaveResult,
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
@@ -32,9 +32,9 @@ from toolkit.kafka_io.membership.request import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
 )
-from toolkit.live.flow import Aside, Flow, Together, Wait
+from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
-from toolkit.model import HOLDER, HoldNote, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 PROTOCOL = "stream"
 SESSION_TIMEOUT_S = 45.0
@@ -71,7 +71,7 @@ class StreamsHold:
         self._comes_back = False  # whether threads were evicted that are about to be back
         self._changed = False  # what threads are to have has changed, and they do not know it yet
 
-    def capture(self, wanted: frozenset[TopicPartition]) -> Flow[None]:
+    def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none; returns when no thread has one of them any more."""
         before, is_new = self.held, not self._member_id
         ours: list[str] = []
@@ -94,7 +94,7 @@ class StreamsHold:
                     yield Leave(tuple(ours))
             raise
 
-    def keep(self) -> Flow[None]:
+    def keep(self) -> RecipeGenerator[None]:
         """Stay the leader, and say who has what again when members come and go."""
         self._leading()
         answer = yield ClassicHeartbeat(self._member_id, self._generation)
@@ -107,7 +107,7 @@ class StreamsHold:
         if self._changed or answer.error in COME_AGAIN:
             yield from self._rebalance()
 
-    def release(self, some: frozenset[TopicPartition]) -> Flow[None]:
+    def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give these back; with the last of them our member leaves."""
         left = self.held - some
         try:
@@ -149,7 +149,9 @@ class StreamsHold:
             raise HoldLost("nothing is paused any more")
         return self._tasks
 
-    def _become_leader(self, wanted: frozenset[TopicPartition], ours: list[str]) -> Flow[Joined]:
+    def _become_leader(
+        self, wanted: frozenset[TopicPartition], ours: list[str]
+    ) -> RecipeGenerator[JoinResult]:
         """Evict all threads while ours waits to join, so that it is the first, and leads."""
         group: ClassicFacts = yield DescribeClassic()
         _check_capturable(group)
@@ -157,7 +159,7 @@ class StreamsHold:
         tasks.check(wanted)
         self._subscription = group.members[0].subscription
         draw = self._join(CAPTURE_SESSION_S)  # without an id it is answered with one
-        drawn: tuple[Joined, ...] = yield Together((draw, draw))
+        drawn: tuple[JoinResult, ...] = yield SendBatch((draw, draw))
         ours += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != MEMBER_ID_REQUIRED:
@@ -165,25 +167,25 @@ class StreamsHold:
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second of ours joins, or is gone.
-        yield Aside(self._join(CAPTURE_SESSION_S))
+        yield SendWithoutReply(self._join(CAPTURE_SESSION_S))
         yield from self._until_listed(1, LISTED_WITHIN_S)
         self._comes_back = True
-        left: Left = yield Leave(tuple(one.member_id for one in group.members))
+        left: LeaveResult = yield Leave(tuple(one.member_id for one in group.members))
         if left.error:
             raise NotCaptured(f"its members could not be evicted: {reason(left.error)}")
         # Those that come later would have to wait until the others notice it.
         yield from self._until_listed(1 + len(group.members), BACK_AT_ONCE_S)
-        joined: Joined
-        _, joined = yield Together((Leave((drawn[1].member_id,)), self._join()))
+        joined: JoinResult
+        _, joined = yield SendBatch((Leave((drawn[1].member_id,)), self._join()))
         return joined
 
-    def _until_listed(self, count: int, within_s: float) -> Flow[None]:
+    def _until_listed(self, count: int, within_s: float) -> RecipeGenerator[None]:
         """Wait until our join, which went over another connection, is there, and so many others."""
-        now = yield Wait(0)
+        now = yield Sleep(0)
         give_up_at = now + within_s
         listed: set[str] = set()
         while now < give_up_at and not (self._member_id in listed and len(listed) >= count):
-            now = yield Wait(LOOK_EVERY_S)
+            now = yield Sleep(LOOK_EVERY_S)
             group: ClassicFacts = yield DescribeClassic()
             listed = {one.member_id for one in group.members}
         if self._member_id not in listed:
@@ -194,11 +196,11 @@ class StreamsHold:
         timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
-    def _rebalance(self, joined: Joined | None = None) -> Flow[None]:
+    def _rebalance(self, joined: JoinResult | None = None) -> RecipeGenerator[None]:
         """Join, and say as the leader who gets what, until a rebalance is over."""
         code = REBALANCE_IN_PROGRESS
         while code in COME_AGAIN:
-            answer: Joined = joined or (yield self._join())
+            answer: JoinResult = joined or (yield self._join())
             joined = None
             code = answer.error
             if code == UNKNOWN_MEMBER_ID:
@@ -209,11 +211,11 @@ class StreamsHold:
             raise HoldLost(f"could not assign as group leader: {reason(code)}")
         self._changed = False
 
-    def _lead(self, joined: Joined) -> Flow[int]:
+    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
         """Say who gets what, and return the broker's code."""
         self._generation = joined.generation
         try:
-            shares = self._share_out(joined)
+            shares = self._assign_partitions(joined)
         except CannotLead as exc:
             yield Leave((self._member_id,))
             raise self._lost(f"the hold was given up, the application continues: {exc}") from exc
@@ -222,19 +224,19 @@ class StreamsHold:
         synced = yield Sync(self._member_id, self._generation, PROTOCOL, shares)
         return int(synced.error)
 
-    def _share_out(self, joined: Joined) -> dict[str, bytes]:
+    def _assign_partitions(self, joined: JoinResult) -> dict[str, bytes]:
         if not joined.leads:
             raise CannotLead("another member is the group leader, and assigns all tasks")
         others = {one: data for one, data in joined.members.items() if one != self._member_id}
         self._unreleased = self.held & owned(others)
         return self._leading().share_out(others, held=self.held, keep_absent=self._comes_back)
 
-    def _until_back(self) -> Flow[None]:
+    def _until_back(self) -> RecipeGenerator[None]:
         """Wait until all threads are back, and none says that it still has what is held."""
-        give_up_at = (yield Wait(0)) + BACK_WITHIN_S
+        give_up_at = (yield Sleep(0)) + BACK_WITHIN_S
         tasks = self._leading()
         while tasks.absent or self._unreleased:
-            now = yield Wait(BEAT_S)
+            now = yield Sleep(BEAT_S)
             if now > give_up_at:
                 break
             yield from self.keep()
@@ -260,7 +262,7 @@ def _check_capturable(group: ClassicFacts) -> None:
             "Kafka Streams groups can be held",
             hint="wait until it is Stable",
         )
-    if holders := [one for one in group.members if one.client_id == HOLDER]:
+    if holders := [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]:
         raise NotCaptured(
             f"another hold exists, from {holders[0].host.lstrip('/')}",
             hint="pause these partitions from there as well, or resume that hold",

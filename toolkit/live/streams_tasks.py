@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.membership.classic import ClassicMember
+from toolkit.kafka_io.membership.classic import DescribedClassicMember
 from toolkit.kafka_io.membership.protocol_bytes.fields import Unreadable
 from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
-    Paired,
     StreamsAssignment,
     StreamsSubscription,
+    TaskPartition,
     read_streams_subscription,
 )
 from toolkit.model import TopicPartition
@@ -20,7 +20,7 @@ from toolkit.model import TopicPartition
 CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
 
-class Thread(NamedTuple):
+class StreamsThread(NamedTuple):
     """What stays the same of a thread when it joins anew, under another member id."""
 
     name: str
@@ -36,13 +36,13 @@ class StreamsTasks:
     """What each thread has, with what is held; `topics` are those that all of them read."""
 
     topics: frozenset[str]
-    threads: dict[Thread, StreamsAssignment]
-    here: frozenset[Thread] = frozenset()  # who was there when tasks were last shared out
+    threads: dict[StreamsThread, StreamsAssignment]
+    here: frozenset[StreamsThread] = frozenset()  # who was there when tasks were last shared out
 
     @classmethod
-    def read(cls, members: Iterable[ClassicMember]) -> Self:
+    def read(cls, members: Iterable[DescribedClassicMember]) -> Self:
         """Read what a Stable group's members have; raises NotCaptured where it cannot be cut."""
-        threads: dict[Thread, StreamsAssignment] = {}
+        threads: dict[StreamsThread, StreamsAssignment] = {}
         topics: set[frozenset[str]] = set()
         for one in members:
             try:
@@ -106,22 +106,22 @@ class StreamsTasks:
         return {one: self.threads[thread].without(held).write() for one, thread in threads.items()}
 
     @property
-    def absent(self) -> frozenset[Thread]:
+    def absent(self) -> frozenset[StreamsThread]:
         """The threads that were not there when tasks were last shared out."""
         return frozenset(self.threads.keys() - self.here)
 
-    def has(self, threads: Iterable[Thread]) -> frozenset[TopicPartition]:
+    def has(self, threads: Iterable[StreamsThread]) -> frozenset[TopicPartition]:
         """Return the partitions of some threads."""
         return frozenset(pair.partition for one in threads for pair in self.threads[one].pairs)
 
-    def _threads_of(self, members: Mapping[str, bytes]) -> dict[str, Thread]:
+    def _threads_of(self, members: Mapping[str, bytes]) -> dict[str, StreamsThread]:
         """Return who the members are; one that has another one's name as well is a new one."""
-        found: dict[str, Thread] = {}
+        found: dict[str, StreamsThread] = {}
         for member_id, data in sorted(members.items()):
             subscription = _read(member_id, data)
             thread = _thread(member_id, subscription)
             if thread in found.values():
-                thread = Thread(member_id, thread.process)
+                thread = StreamsThread(member_id, thread.process)
             had = self.threads.get(thread) or next(iter(self.threads.values()))
             if why := _why_not(subscription, had):
                 raise CannotLead(f"member {member_id} {why}")
@@ -132,7 +132,7 @@ class StreamsTasks:
 
     def _hand_on(self, left: StreamsAssignment) -> None:
         """Give tasks to the threads that have least."""
-        tasks: dict[bytes, list[Paired]] = {}
+        tasks: dict[bytes, list[TaskPartition]] = {}
         for pair in left.pairs:
             tasks.setdefault(pair.task, []).append(pair)
         for pairs in tasks.values():
@@ -149,7 +149,7 @@ class StreamsTasks:
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Return what `as_state` gave."""
         threads = {
-            Thread(name, process): StreamsAssignment.read(bytes.fromhex(data))
+            StreamsThread(name, process): StreamsAssignment.read(bytes.fromhex(data))
             for name, process, data in state["threads"]
         }
         return cls(frozenset(state["topics"]), threads)
@@ -180,8 +180,8 @@ def _read(member_id: str, data: bytes) -> StreamsSubscription:
         raise CannotLead(f"the subscription of member {member_id} cannot be parsed: {exc}") from exc
 
 
-def _thread(member_id: str, subscription: StreamsSubscription) -> Thread:
-    return Thread(member_id[:CLIENT_ID_ENDS], subscription.process.hex())
+def _thread(member_id: str, subscription: StreamsSubscription) -> StreamsThread:
+    return StreamsThread(member_id[:CLIENT_ID_ENDS], subscription.process.hex())
 
 
 def _listed(places: Iterable[TopicPartition]) -> str:

@@ -8,14 +8,14 @@ untrusted: escape it.
 
 from toolkit.model.cluster import Cluster, Policy
 from toolkit.model.groups import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
     UNPARSED,
+    CaptureMode,
     Group,
     GroupState,
     GroupType,
     HoldNote,
     Member,
-    Prefer,
     Subscription,
     select_groups,
 )
@@ -30,10 +30,11 @@ from toolkit.model.snapshot import (
 
 __all__ = [
     "HELD_PARTITIONS",
-    "HOLDER",
+    "HOLDER_CLIENT_ID",
     "NO_SUCH_GROUP",
     "UNPARSED",
     "UNREAD_OFFSETS_TOPIC",
+    "CaptureMode",
     "Cluster",
     "Commit",
     "EpochEnd",
@@ -44,7 +45,6 @@ __all__ = [
     "LogOffsets",
     "Member",
     "Policy",
-    "Prefer",
     "Problem",
     "Snapshot",
     "Subscription",

@@ -52,10 +52,10 @@ class Subscription:
 
 # Reason for a classic member whose subscription bytes the coordinator cannot parse either.
 UNPARSED = "the member's subscription could not be parsed"
-HOLDER = "offsetbook-hold"  # client id of offsetbook members that hold partitions
+HOLDER_CLIENT_ID = "offsetbook-hold"  # client id of offsetbook members that hold partitions
 
 
-class Prefer(StrEnum):
+class CaptureMode(StrEnum):
     """Capture mode for KIP-848 groups."""
 
     LOSSLESS = "lossless"  # no redelivery; all partitions of a topic stop briefly
@@ -93,10 +93,10 @@ class Member:
     @property
     def is_holder(self) -> bool:
         """Whether it is an offsetbook member, which holds partitions and consumes nothing."""
-        return self.client_id == HOLDER
+        return self.client_id == HOLDER_CLIENT_ID
 
     @property
-    def in_words(self) -> str:
+    def display_name(self) -> str:
         """Client id and host of the member."""
         return f"{self.client_id} @ {self.host}"
 

@@ -25,7 +25,7 @@ from toolkit.errors import (
     Blocked,
     OutcomeNotRecorded,
     PartlyApplied,
-    RecordFailed,
+    StateFileError,
     ToolkitError,
     UsageError,
 )
@@ -80,7 +80,7 @@ def apply_plan(
 
     `state` is the folder of undo records and the audit log. Raises Blocked, with nothing changed,
     where a guard-rail objects, the approval is for another plan, another apply is at work on the
-    cluster, or an earlier one was cut off; RecordFailed, with nothing changed, where the undo
+    cluster, or an earlier one was cut off; StateFileError, with nothing changed, where the undo
     record or the audit log cannot be written. What goes wrong later is in the outcome, but for
     OutcomeNotRecorded, where that could not be written, and PartlyApplied for a defect of ours.
     """
@@ -138,7 +138,7 @@ def apply_with_keepers(
             done = "not known, or nothing"
             with suppress(ToolkitError):
                 if known := settle_under_lock(cluster, plan.cluster_id, state).known:
-                    done = known[0].outcome.in_words
+                    done = known[0].outcome.summary
             raise PartlyApplied(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
@@ -252,9 +252,9 @@ def record_outcome(outcome: Outcome, intent: audit.AuditEntry, state: Path) -> N
     """
     try:
         audit.append(state, audit.outcome_entry(intent, outcome))
-    except RecordFailed as exc:
+    except StateFileError as exc:
         raise OutcomeNotRecorded(
-            f"run {outcome.run_id} finished ({outcome.in_words}), but its outcome could not be "
+            f"run {outcome.run_id} finished ({outcome.summary}), but its outcome could not be "
             f"written to the audit log: {exc.problem}",
             hint="free disk space; the next command compares the run with the cluster and logs it",
         ) from exc

@@ -11,7 +11,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
-from toolkit.model import Cluster, Group, GroupType, Prefer
+from toolkit.model import CaptureMode, Cluster, Group, GroupType
 from toolkit.planning.holds.hold_context import EAGER, HoldFacts, HoldSettings
 from toolkit.storage.operator import Operator
 
@@ -23,7 +23,7 @@ def read_background(
     cluster: Cluster,
     group: str,
     *,
-    prefer: str = Prefer.LOSSLESS,
+    prefer: str = CaptureMode.LOSSLESS,
     on_progress: OnProgress = lambda _: None,
 ) -> HoldFacts:
     """
@@ -74,4 +74,4 @@ def _may_repeat(group: Group, prefer: str) -> bool:
         return False
     if group.type is GroupType.CLASSIC:
         return group.assignor not in EAGER
-    return group.type is GroupType.CONSUMER and prefer != Prefer.LOSSLESS
+    return group.type is GroupType.CONSUMER and prefer != CaptureMode.LOSSLESS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from toolkit.errors import Blocked
 from toolkit.operate.reconcile_runs import UnresolvedRun
-from toolkit.plan import Intent, Plan, Status
+from toolkit.plan import ChangeStatus, Intent, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
@@ -21,7 +21,9 @@ def is_finishing(plan: Plan, runs: list[audit.AuditEntry]) -> bool:
     steps = runs[0].steps
     # Deleting a group without offsets has no changes.
     statuses = {step.status for step in steps} | {c.status for step in steps for c in step.changes}
-    return Status.DONE in statuses and any(step.status is not Status.DONE for step in steps)
+    return ChangeStatus.DONE in statuses and any(
+        step.status is not ChangeStatus.DONE for step in steps
+    )
 
 
 def last_runs(plan: Plan, state: Path) -> list[audit.AuditEntry]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from toolkit.model import Commit, Snapshot, TopicPartition
-from toolkit.plan import Action, Result, Status, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Result, StepOutcome
 
 Key = tuple[str, TopicPartition]
 
@@ -25,12 +25,12 @@ def verify_retention_reset(
     emptied = _empty_since(before), _empty_since(after)
     checked = []
     for outcome in outcomes:
-        if outcome.status is not Status.DONE:
+        if outcome.status is not ChangeStatus.DONE:
             checked.append(outcome)
         elif outcome.action is Action.REJOIN:
             why = _stood_still(emptied[0].get(outcome.group_id), emptied[1].get(outcome.group_id))
             results = tuple(_failed(result, why) for result in outcome.results)
-            status = Status.FAILED if why else Status.DONE
+            status = ChangeStatus.FAILED if why else ChangeStatus.DONE
             checked.append(replace(outcome, status=status, why=why, results=results))
         else:
             results = tuple(
@@ -38,8 +38,8 @@ def verify_retention_reset(
                 for result in outcome.results
                 for key in [(outcome.group_id, result.partition)]
             )
-            done = all(result.status is Status.DONE for result in results)
-            status = Status.DONE if done else Status.FAILED
+            done = all(result.status is ChangeStatus.DONE for result in results)
+            status = ChangeStatus.DONE if done else ChangeStatus.FAILED
             checked.append(replace(outcome, status=status, results=results))
     return tuple(checked)
 
@@ -55,7 +55,7 @@ def _stood_still(before: datetime | None, after: datetime | None) -> str:
 
 
 def _failed(result: Result, why: str) -> Result:
-    return replace(result, status=Status.FAILED, why=why) if why else result
+    return replace(result, status=ChangeStatus.FAILED, why=why) if why else result
 
 
 def _commit_times(snapshot: Snapshot) -> dict[Key, datetime | None]:

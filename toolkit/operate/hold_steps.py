@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, RecordFailed, ToolkitError
+from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, StateFileError, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.describe_groups import Paused, describe_groups, read_paused
 from toolkit.kafka_io.membership.channel import GroupChannel
@@ -21,21 +21,21 @@ from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.membership.consumer import ConsumerHeartbeat
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import (
+    CaptureMode,
     Cluster,
     Group,
     GroupType,
     HoldNote,
     Member,
-    Prefer,
     Problem,
     TopicPartition,
 )
 from toolkit.model.times import parse_duration
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
 from toolkit.operate.steps import OnStep, carry_out, not_tried
-from toolkit.plan import Action, Intent, Result, Status, Step, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Intent, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import (
     HoldRecord,
@@ -90,7 +90,7 @@ class Holds:
                 outcomes.append(not_tried(step, ended))
                 continue
             if step.action in HELD_OR_RELEASED:
-                if any(one.status is not Status.DONE for one in outcomes):
+                if any(one.status is not ChangeStatus.DONE for one in outcomes):
                     outcomes.append(not_tried(step, "skipped, because a step before was not done"))
                     continue
                 outcomes.append(self.take(step))
@@ -121,7 +121,7 @@ class Holds:
             after = self.wait_for(step.group_id, wanted, held=holds and not why)
         except ToolkitError as exc:
             unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
-            return _outcome(step, dict.fromkeys(wanted, (Status.FAILED, unseen)), unseen)
+            return _outcome(step, dict.fromkeys(wanted, (ChangeStatus.FAILED, unseen)), unseen)
         results = {
             partition: _became(
                 was=partition in before, is_=partition in after, meant=holds, why=why
@@ -192,7 +192,7 @@ class Holds:
             type=group.type,
             assignor=group.assignor or "",
             wanted=tuple(sorted(wanted)),
-            prefer=Prefer(plan.terms.get("prefer", Prefer.LOSSLESS)),
+            prefer=CaptureMode(plan.terms.get("prefer", CaptureMode.LOSSLESS)),
             note=note,
         )
 
@@ -220,7 +220,7 @@ class Holds:
             answer = ask_keeper(
                 record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=RELEASE_S
             )
-        except (HoldLost, RecordFailed):
+        except (HoldLost, StateFileError):
             # It hangs, or cannot be found: remove its members, which it detects.
             return frozenset()
         if not answer["ok"]:
@@ -262,21 +262,21 @@ class Holds:
                 time.sleep(LOOK_EVERY_S)
 
 
-def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[Status, str]:
+def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[ChangeStatus, str]:
     """Return the result of one partition: held before, held now, wanted, and the error."""
     if is_ == meant and not (meant and why):
-        return Status.DONE, ""
+        return ChangeStatus.DONE, ""
     if is_ == was and why:
-        return Status.REFUSED, why
-    return Status.FAILED, (
+        return ChangeStatus.REFUSED, why
+    return ChangeStatus.FAILED, (
         f"{why or 'request accepted'}; the partition is {'' if is_ else 'not '}held"
     )
 
 
 def _outcome(
-    step: Step, results: Mapping[TopicPartition, tuple[Status, str]], why: str
+    step: Step, results: Mapping[TopicPartition, tuple[ChangeStatus, str]], why: str
 ) -> StepOutcome:
     rows = tuple(Result(partition, *result) for partition, result in sorted(results.items()))
     kinds = {row.status for row in rows}
-    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    status = kinds.pop() if len(kinds) == 1 else ChangeStatus.FAILED
     return StepOutcome(step.group_id, step.action, status, why, rows)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolkit.errors import NotCaptured, RecordFailed
+from toolkit.errors import NotCaptured, StateFileError
 from toolkit.storage.formats.atomic_files import not_written
 from toolkit.storage.hold_files import (
     HoldRecord,
@@ -60,7 +60,7 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     """
     Write a hold file and start its keeper, whose log is next to the file.
 
-    Raises RecordFailed if the files cannot be written.
+    Raises StateFileError if the files cannot be written.
     """
     write_hold(path, record)
     log = path.with_suffix(".log")
@@ -81,7 +81,7 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     except OSError as exc:
         raise not_written(log, exc) from exc
     except subprocess.CalledProcessError as exc:
-        raise RecordFailed(f"the keeper did not start; see its log {log}") from exc
+        raise StateFileError(f"the keeper did not start; see its log {log}") from exc
     finally:
         for end in (ours, theirs):
             if end is not None:

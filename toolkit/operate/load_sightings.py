@@ -10,7 +10,7 @@ from toolkit.storage.sightings import empty_groups, unsubscribed_topics
 
 
 def seen_before(cluster_id: str, limits: Limits | None, state: Path) -> EarlierSightings:
-    """Return the sightings that limits need; raises RecordFailed."""
+    """Return the sightings that limits need; raises StateFileError."""
     if limits is None:
         return EarlierSightings()
     by_age = limits.empty_for_days is not None

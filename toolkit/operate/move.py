@@ -21,26 +21,26 @@ from typing import TYPE_CHECKING
 from toolkit.errors import Blocked, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import Cluster, Prefer, Snapshot, TopicPartition
+from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
 from toolkit.operate.apply import Applied, apply_with_keepers, check_approval, record_outcome
 from toolkit.operate.interrupts import defer_signals
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
 from toolkit.operate.steps import OnStep
 from toolkit.operate.watch_move import MoveWatch, judged, with_results
-from toolkit.plan import Action, Outcome, Plan, Result, Status, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import PlannedMove, is_holdable, move_again
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.guardrails.registry import blocking, overridable
 from toolkit.planning.holds.continuation import MovedOffset
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 
 if TYPE_CHECKING:
     from toolkit.kafka_io.client.connection import Connection
 
-_ACCEPTED = frozenset({Status.NOT_CONFIRMED, Status.FAILED})
+_ACCEPTED = frozenset({ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
 LONGEST = timedelta(minutes=15)  # a move takes seconds; a hanging one must not hold forever
 MOST_MOVES_WHILE_HELD = 3  # of a partition whose new offset is overwritten before its release
 
@@ -98,7 +98,7 @@ class _Mover:
         late = [
             place
             for place, one in self.moved.items()
-            if one.status is Status.FAILED and one.found == targets.get(place)
+            if one.status is ChangeStatus.FAILED and one.found == targets.get(place)
         ]
         return move_again(self.exact, late) if self.exact and late else None
 
@@ -138,9 +138,9 @@ class _Mover:
         """Release what is ours, and watch what becomes of what was moved."""
         for place in moved.keys() - ours:
             one = self.moved[place]
-            if one.status is Status.NOT_CONFIRMED:
+            if one.status is ChangeStatus.NOT_CONFIRMED:
                 # Somebody paused it before, and it stays so: it is read from there afterwards.
-                self.moved[place] = replace(one, status=Status.DONE, why="")
+                self.moved[place] = replace(one, status=ChangeStatus.DONE, why="")
         # A late commit may come before the read-back, which fails then.
         accepted = [p for p in moved.keys() & ours if self.moved[p].status in _ACCEPTED]
         if not accepted:
@@ -173,7 +173,7 @@ class _Mover:
         """Add to what is said of partitions that were overwritten."""
         for _, change in plan.changes:
             one = self.moved[change.partition]
-            if one.status is Status.FAILED:
+            if one.status is ChangeStatus.FAILED:
                 self.moved[change.partition] = replace(one, why=f"{one.why}; {why}")
 
     def record(self, applied: Applied) -> None:
@@ -191,7 +191,7 @@ class _Mover:
 
     def plan_pause(self, planned: PlannedMove) -> Plan | None:
         """Return a plan that holds the partitions to move; None if they cannot be held."""
-        prefer = Prefer(self.plan.terms.get("prefer", Prefer.LOSSLESS))
+        prefer = CaptureMode(self.plan.terms.get("prefer", CaptureMode.LOSSLESS))
         missing = self.plan.terms.get("commit_missing", "")
         terms = HoldTerms(prefer, LONGEST, for_move=True, commit_missing=missing)
         facts = self.facts(planned)

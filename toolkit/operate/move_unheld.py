@@ -25,7 +25,7 @@ from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.operate.watch_move import NOT_SEEN, WATCH_S, with_results
-from toolkit.plan import Position, Result, Status, Step, StepOutcome
+from toolkit.plan import ChangeStatus, Position, Result, Step, StepOutcome
 from toolkit.planning.holds.continuation import is_written_over
 
 # An evicted member joins again with its next heartbeat, by default after 5 s at most. A group that
@@ -81,7 +81,9 @@ def move_unheld(
             found = _positions(move)
         except ToolkitError as exc:
             return _outcome(
-                move, Status.FAILED, f"{why or 'request accepted'}; could not be verified: {exc}"
+                move,
+                ChangeStatus.FAILED,
+                f"{why or 'request accepted'}; could not be verified: {exc}",
             )
         if why and any(found.get(one) != place for one, place in move.after.items()):
             return _not_done(move, why, found)
@@ -198,9 +200,9 @@ def _not_done(move: _Move, why: str, found: Mapping[TopicPartition, Position]) -
     words = f"{why}; nothing was moved"
     if move.evicted:
         words += f": {EVICTED}"
-    status = Status.REFUSED
+    status = ChangeStatus.REFUSED
     if move.committed_at is not None:
-        status, words = Status.FAILED, f"{why}; unknown whether it was moved"
+        status, words = ChangeStatus.FAILED, f"{why}; unknown whether it was moved"
     return _outcome(move, status, words, found)
 
 
@@ -212,19 +214,19 @@ def _done(
 ) -> StepOutcome:
     results = []
     for one in sorted(move.after):
-        status, why = Status.DONE, ""
+        status, why = ChangeStatus.DONE, ""
         if one in wrong:
-            status, why = Status.FAILED, wrong[one]
+            status, why = ChangeStatus.FAILED, wrong[one]
         elif one in unseen:
-            status, why = Status.NOT_CONFIRMED, unseen[one]
+            status, why = ChangeStatus.NOT_CONFIRMED, unseen[one]
         results.append(Result(one, status, why, found.get(one)))
-    step = StepOutcome(move.step.group_id, move.step.action, Status.DONE)
+    step = StepOutcome(move.step.group_id, move.step.action, ChangeStatus.DONE)
     return with_results(step, results)
 
 
 def _outcome(
     move: _Move,
-    status: Status,
+    status: ChangeStatus,
     why: str,
     found: Mapping[TopicPartition, Position] | None = None,
 ) -> StepOutcome:

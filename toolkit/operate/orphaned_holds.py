@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from toolkit.errors import Blocked, RecordFailed
+from toolkit.errors import Blocked, StateFileError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.describe_groups import read_paused
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.live.hold_end_record import record_end
 from toolkit.model import Cluster, Problem, TopicPartition
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -72,7 +72,7 @@ def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     with connected(cluster) as connection:
         for path, record in left.items():
             if record.cluster_id == connection.cluster_id:
-                with suppress(Blocked, RecordFailed):
+                with suppress(Blocked, StateFileError):
                     found += _settle(path, record, connection)
     return found
 
@@ -94,7 +94,7 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
 
 def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
     for path in list_holds(state):
-        with suppress(RecordFailed):  # a damaged file does not affect the broker
+        with suppress(StateFileError):  # a damaged file does not affect the broker
             record = None if has_live_keeper(path) else read_hold(path)
             if record and record.status is HoldStatus.HELD:
                 yield path, record

@@ -20,7 +20,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.model import Cluster, Problem, TopicPartition
-from toolkit.plan import Action, Outcome, Position, Result, Status, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
 from toolkit.storage import audit
 from toolkit.storage.operator import Operator
 from toolkit.storage.state_folder import locked
@@ -54,7 +54,7 @@ def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
     Return what every interrupted run on a cluster did; each is reported once.
 
     Runs in progress are excluded. The cluster is identified by its id, not its name. Raises
-    ClusterUnreachable and RecordFailed.
+    ClusterUnreachable and StateFileError.
     """
     ids = {entry.cluster_id for entry in audit.unfinished(state)}
     if not ids:
@@ -131,12 +131,12 @@ def _step(
 ) -> StepOutcome:
     results = tuple(_result(c, held.get((step.group_id, c.partition))) for c in step.changes)
     kinds = {result.status for result in results}
-    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    status = kinds.pop() if len(kinds) == 1 else ChangeStatus.FAILED
     if _tells_by_absence(step):
-        status = Status.NOT_TRIED if is_there else Status.DONE
+        status = ChangeStatus.NOT_TRIED if is_there else ChangeStatus.DONE
     if step.action is Action.REJOIN:
-        status = Status.NOT_TRIED
-    why = "partly done" if status is Status.FAILED else ""
+        status = ChangeStatus.NOT_TRIED
+    why = "partly done" if status is ChangeStatus.FAILED else ""
     return StepOutcome(step.group_id, step.action, status, why, results)
 
 
@@ -144,25 +144,25 @@ def _hold_step(step: audit.AuditStep, paused: Collection[TopicPartition]) -> Ste
     """Return for each partition to hold or release whether it is held."""
     wanted = step.action is Action.HOLD
     results = tuple(
-        Result(change.partition, Status.DONE)
+        Result(change.partition, ChangeStatus.DONE)
         if (change.partition in paused) == wanted
         else Result(
             change.partition,
-            Status.NOT_TRIED,
+            ChangeStatus.NOT_TRIED,
             "the partition is not held" if wanted else ("the partition is held"),
         )
         for change in step.changes
     )
     kinds = {result.status for result in results}
-    status = kinds.pop() if len(kinds) == 1 else Status.FAILED
+    status = kinds.pop() if len(kinds) == 1 else ChangeStatus.FAILED
     return StepOutcome(step.group_id, step.action, status, "", results)
 
 
 def _result(change: audit.AuditChange, found: Position | None) -> Result:
     if change.before == change.after:  # a rescue, which can be repeated safely
-        return Result(change.partition, Status.NOT_TRIED, "not known", found)
+        return Result(change.partition, ChangeStatus.NOT_TRIED, "not known", found)
     if found == change.after:
-        return Result(change.partition, Status.DONE, "", found)
+        return Result(change.partition, ChangeStatus.DONE, "", found)
     if found == change.before:
-        return Result(change.partition, Status.NOT_TRIED, "unchanged", found)
-    return Result(change.partition, Status.FAILED, "changed by another client since", found)
+        return Result(change.partition, ChangeStatus.NOT_TRIED, "unchanged", found)
+    return Result(change.partition, ChangeStatus.FAILED, "changed by another client since", found)

@@ -10,10 +10,10 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
-from toolkit.kafka_io.writes.rejoin import rejoin
+from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.operate.move_unheld import move_unheld
-from toolkit.plan import Action, Change, Position, Result, Status, Step, StepOutcome
+from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 
 Held = Mapping[TopicPartition, Position]  # the committed offsets of a group
@@ -101,7 +101,7 @@ class _StepExecutor:
             else:
                 pair = before[step.group_id], after[step.group_id]
                 outcomes.append(_read_back(step, answered, *pair, is_there=step.group_id in there))
-        self.unfinished |= {o.group_id for o in outcomes if o.status is not Status.DONE}
+        self.unfinished |= {o.group_id for o in outcomes if o.status is not ChangeStatus.DONE}
         return outcomes
 
     def _answer(self, step: Step, before: Mapping[str, Held | str]) -> WriteResult | StepOutcome:
@@ -144,7 +144,7 @@ class _StepExecutor:
                 case Action.DELETE_GROUP:
                     return self.writer.delete_group(step.group_id, [c.partition for c in changes])
                 case Action.REJOIN:
-                    rejoin(self.connection, self._listed(step.group_id))
+                    reset_classic_retention(self.connection, self._listed(step.group_id))
                     return WriteResult()
                 case Action.HOLD | Action.RELEASE:
                     raise UsageError(f"{step.action} is for toolkit.operate.hold_steps")
@@ -204,17 +204,17 @@ def _read_back(
 ) -> StepOutcome:
     if isinstance(held, str) or isinstance(before, str):
         why = f"{answered.error or 'request accepted'}; could not be verified: {held}"
-        results = tuple(Result(c.partition, Status.FAILED, why) for c in step.changes)
-        return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
+        results = tuple(Result(c.partition, ChangeStatus.FAILED, why) for c in step.changes)
+        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
     results = tuple(_result(c, before, held, answered) for c in step.changes)
     if is_there and not answered.error:
         why = "the broker accepted the request, but the group may still exist"
-        return StepOutcome(step.group_id, step.action, Status.FAILED, why, results)
+        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
     # A missing group was deleted, by this request or by one whose response was lost.
     is_delete = step.action is Action.DELETE_GROUP
     is_so = not is_there if is_delete else bool(results) or not answered.error
     status = _status(results, answered, is_so=is_so)
-    why = "" if status is Status.DONE else answered.error
+    why = "" if status is ChangeStatus.DONE else answered.error
     return StepOutcome(step.group_id, step.action, status, why, results)
 
 
@@ -242,29 +242,31 @@ def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> 
     found = held.get(change.partition)
     why = answered.error or answered.partitions.get(change.partition, "")
     if found == change.after and not (why and change.before == change.after):
-        return Result(change.partition, Status.DONE, "", found)
+        return Result(change.partition, ChangeStatus.DONE, "", found)
     if found == before.get(change.partition) and why and not answered.is_lost:
-        return Result(change.partition, Status.REFUSED, why, found)
+        return Result(change.partition, ChangeStatus.REFUSED, why, found)
     shown = "nothing" if found is None else str(found.offset)
     why = why or "request accepted"
-    return Result(change.partition, Status.FAILED, f"{why}; committed offset is now {shown}", found)
+    return Result(
+        change.partition, ChangeStatus.FAILED, f"{why}; committed offset is now {shown}", found
+    )
 
 
-def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> Status:
+def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> ChangeStatus:
     kinds = {result.status for result in results}
-    if kinds <= {Status.DONE} and is_so:
-        return Status.DONE
+    if kinds <= {ChangeStatus.DONE} and is_so:
+        return ChangeStatus.DONE
     if answered.is_lost:
-        return Status.FAILED  # the request may still take effect
-    return Status.REFUSED if kinds <= {Status.REFUSED} else Status.FAILED
+        return ChangeStatus.FAILED  # the request may still take effect
+    return ChangeStatus.REFUSED if kinds <= {ChangeStatus.REFUSED} else ChangeStatus.FAILED
 
 
 def _refused(step: Step, why: str) -> StepOutcome:
-    results = tuple(Result(c.partition, Status.REFUSED, why) for c in step.changes)
-    return StepOutcome(step.group_id, step.action, Status.REFUSED, why, results)
+    results = tuple(Result(c.partition, ChangeStatus.REFUSED, why) for c in step.changes)
+    return StepOutcome(step.group_id, step.action, ChangeStatus.REFUSED, why, results)
 
 
 def not_tried(step: Step, why: str) -> StepOutcome:
     """Return the result of a step that was not started, and why."""
-    results = tuple(Result(c.partition, Status.NOT_TRIED, why) for c in step.changes)
-    return StepOutcome(step.group_id, step.action, Status.NOT_TRIED, why, results)
+    results = tuple(Result(c.partition, ChangeStatus.NOT_TRIED, why) for c in step.changes)
+    return StepOutcome(step.group_id, step.action, ChangeStatus.NOT_TRIED, why, results)

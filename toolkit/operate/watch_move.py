@@ -17,7 +17,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
-from toolkit.plan import Action, Result, Status, Step, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Result, Step, StepOutcome
 from toolkit.planning.holds.continuation import Continuation, MovedOffset, MoveEvidence
 
 WATCH_S = 35.0  # Kafka Streams commits every 30 s by default
@@ -136,9 +136,9 @@ def not_seen_yet(steps: Sequence[Step], outcomes: Iterable[StepOutcome]) -> tupl
 
 
 def _not_seen(one: Result) -> Result:
-    if one.status is not Status.DONE:
+    if one.status is not ChangeStatus.DONE:
         return one
-    return replace(one, status=Status.NOT_CONFIRMED, why=NOT_SEEN)
+    return replace(one, status=ChangeStatus.NOT_CONFIRMED, why=NOT_SEEN)
 
 
 def judged(result: Result, seen: Continuation, ended: str) -> Result:
@@ -146,14 +146,14 @@ def judged(result: Result, seen: Continuation, ended: str) -> Result:
     target, last = seen.moved.target, seen.offsets[-1] if seen.offsets else None
     match seen.evidence:
         case MoveEvidence.CONTINUES:
-            return replace(result, status=Status.DONE, why="")
+            return replace(result, status=ChangeStatus.DONE, why="")
         case MoveEvidence.OVERWRITTEN:
             found = "deleted" if last is None else f"overwritten with {last}"
             why = (
                 f"moved to {target}, then {found} by a client that continued from its old position "
                 f"{seen.moved.before}"
             )
-            return replace(result, status=Status.FAILED, why=why)
+            return replace(result, status=ChangeStatus.FAILED, why=why)
         case MoveEvidence.UNCLEAR:
             why = (
                 f"moved to {target}; the first commit after that was {seen.offsets[0]}: the "
@@ -161,7 +161,7 @@ def judged(result: Result, seen: Continuation, ended: str) -> Result:
             )
         case MoveEvidence.WAITING:
             why = f"{NOT_SEEN} {ended}: it committed nothing"
-    return replace(result, status=Status.NOT_CONFIRMED, why=why)
+    return replace(result, status=ChangeStatus.NOT_CONFIRMED, why=why)
 
 
 def with_results(step: StepOutcome, results: Collection[Result]) -> StepOutcome:
@@ -173,9 +173,9 @@ def with_results(step: StepOutcome, results: Collection[Result]) -> StepOutcome:
 
 
 _WORST_FIRST = (
-    Status.FAILED,
-    Status.REFUSED,
-    Status.NOT_TRIED,
-    Status.NOT_CONFIRMED,
-    Status.DONE,
+    ChangeStatus.FAILED,
+    ChangeStatus.REFUSED,
+    ChangeStatus.NOT_TRIED,
+    ChangeStatus.NOT_CONFIRMED,
+    ChangeStatus.DONE,
 )

@@ -8,7 +8,7 @@ approval names it. Findings are the checks on a plan, an `Outcome` is the result
 
 from toolkit.plan.actions import ON_LIVE_GROUPS, Action, Change, Intent, Position, Step
 from toolkit.plan.findings import Finding, Severity
-from toolkit.plan.outcomes import Ending, Outcome, Result, Status, StepOutcome
+from toolkit.plan.outcomes import ChangeStatus, ConclusionStatus, Outcome, Result, StepOutcome
 from toolkit.plan.plans import NEW_GROUP, NEW_TOPICS, Plan
 
 __all__ = [
@@ -17,7 +17,8 @@ __all__ = [
     "ON_LIVE_GROUPS",
     "Action",
     "Change",
-    "Ending",
+    "ChangeStatus",
+    "ConclusionStatus",
     "Finding",
     "Intent",
     "Outcome",
@@ -25,7 +26,6 @@ __all__ = [
     "Position",
     "Result",
     "Severity",
-    "Status",
     "Step",
     "StepOutcome",
 ]

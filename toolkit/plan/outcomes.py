@@ -11,7 +11,7 @@ from toolkit.model import TopicPartition
 from toolkit.plan.actions import Action, Position
 
 
-class Status(StrEnum):
+class ChangeStatus(StrEnum):
     """Status of a step or of one of its changes."""
 
     DONE = "done"  # verified
@@ -26,7 +26,7 @@ class Result:
     """Result of one change: `found` is the read-back, None without a committed offset."""
 
     partition: TopicPartition
-    status: Status
+    status: ChangeStatus
     why: str = ""
     found: Position | None = None
 
@@ -37,7 +37,7 @@ class StepOutcome:
 
     group_id: str
     action: Action
-    status: Status
+    status: ChangeStatus
     why: str = ""
     results: tuple[Result, ...] = ()
 
@@ -56,10 +56,10 @@ class Outcome:
     @property
     def is_done(self) -> bool:
         """Whether every step was applied and verified."""
-        return all(step.status is Status.DONE for step in self.steps)
+        return all(step.status is ChangeStatus.DONE for step in self.steps)
 
     @property
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """How many changes were done, refused, failed and not tried, in one line."""
         counts = Counter(result.status for step in self.steps for result in step.results)
         if not counts:
@@ -72,13 +72,15 @@ class Outcome:
     def changed_anything(self) -> bool:
         """Whether a change was made, or may have been."""
         return any(
-            step.status in {Status.DONE, Status.NOT_CONFIRMED, Status.FAILED}
-            or any(r.status in {Status.DONE, Status.NOT_CONFIRMED} for r in step.results)
+            step.status in {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED}
+            or any(
+                r.status in {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED} for r in step.results
+            )
             for step in self.steps
         )
 
 
-class Ending(StrEnum):
+class ConclusionStatus(StrEnum):
     """How a change, or a notebook that reached its last cell, ended."""
 
     DONE = "done"  # also: there was nothing to do
@@ -89,4 +91,4 @@ class Ending(StrEnum):
     @property
     def exit_code(self) -> int:
         """What a program that ends so returns."""
-        return {Ending.DONE: 0, Ending.BLOCKED: 3}.get(self, 4)
+        return {ConclusionStatus.DONE: 0, ConclusionStatus.BLOCKED: 3}.get(self, 4)

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolkit.report.figures import show_figure
     from toolkit.report.html_export import write_report
-    from toolkit.report.names import plain
+    from toolkit.report.safe_names import plain
     from toolkit.report.tables import show_problems, show_table
 
 __all__ = ["plain", "show_figure", "show_problems", "show_table", "write_report"]
 
 _HOME = {
-    "plain": "names",
+    "plain": "safe_names",
     "show_figure": "figures",
     "show_problems": "tables",
     "show_table": "tables",

@@ -12,9 +12,9 @@ from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from toolkit.planning.frames.review_frame import findings_frame, review_columns, summary
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
-from toolkit.report.names import sentence, visible
 from toolkit.report.notices import NoticeTone, show_notice
 from toolkit.report.plan_chart import show_plan_chart
+from toolkit.report.safe_names import sentence, visible
 from toolkit.report.tables import show_table
 
 TO_APPROVE = (
@@ -116,7 +116,7 @@ def show_outcome(outcome: Outcome | None) -> None:
         return
     tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
     whys = outcome_reasons(outcome)
-    show_notice(f"{outcome.in_words}, read back from the cluster", whys, tone=tone)
+    show_notice(f"{outcome.summary}, read back from the cluster", whys, tone=tone)
     frame = outcome_frame(outcome)
     not_done_first = frame.assign(done=frame["status"] == "done").sort_values("done", kind="stable")
     show_table(not_done_first.drop(columns="done"), caption_text="Result of each change")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from toolkit.errors import UsageError
-from toolkit.plan import Ending
-from toolkit.report.display import put
-from toolkit.report.names import in_html, visible
-from toolkit.storage.conclusion_file import COUNTS, Conclusion, hand_over
+from toolkit.plan import ConclusionStatus
+from toolkit.report.display import display_output
+from toolkit.report.safe_names import in_html, visible
+from toolkit.storage.conclusion_file import COUNTS, Conclusion, write_conclusion
 
 
 def conclude(
-    summary: str, *, ending: Ending | str | None = None, undo: str | None = None, **counts: int
+    summary: str,
+    *,
+    ending: ConclusionStatus | str | None = None,
+    undo: str | None = None,
+    **counts: int,
 ) -> None:
     """
     Say in one sentence what the notebook found or did, and hand it to the runner.
@@ -26,14 +30,16 @@ def conclude(
     unknown = sorted(counts.keys() - set(COUNTS))
     if unknown:
         raise UsageError(f"conclude() counts {', '.join(COUNTS)}; not {', '.join(unknown)}")
-    ending = ending or (Ending.INCOMPLETE if counts.get("problems") else Ending.DONE)
+    ending = ending or (
+        ConclusionStatus.INCOMPLETE if counts.get("problems") else ConclusionStatus.DONE
+    )
     # A count is often a numpy integer, which JSON does not know.
     counted = {name: int(counts[name]) for name in COUNTS if name in counts}
-    show_conclusion(Conclusion(" ".join(summary.split()), Ending(ending), counted, undo))
+    show_conclusion(Conclusion(" ".join(summary.split()), ConclusionStatus(ending), counted, undo))
 
 
 def show_conclusion(conclusion: Conclusion) -> None:
     """Show what a notebook concluded, and hand it to the runner."""
-    hand_over(conclusion)
+    write_conclusion(conclusion)
     html = f"<p><strong>{in_html(conclusion.summary)}</strong></p>"
-    put({"text/html": html, "text/plain": visible(conclusion.summary)})
+    display_output({"text/html": html, "text/plain": visible(conclusion.summary)})

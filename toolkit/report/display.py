@@ -13,7 +13,7 @@ HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: nobody is lookin
 ROLE_KEY = "offsetbook_role"  # in an output's metadata
 
 
-class Role(StrEnum):
+class OutputRole(StrEnum):
     """What an output is for, where the report treats it in its own way."""
 
     PROBLEMS = "problems"  # shown at the top of the report
@@ -30,7 +30,7 @@ def is_headless() -> bool:
 
 
 @contextmanager
-def collected() -> Iterator[list[dict[str, Any]]]:
+def capture_outputs() -> Iterator[list[dict[str, Any]]]:
     """Capture displayed outputs in a list instead of showing them."""
     taken: list[dict[str, Any]] = []
     before = _collected.set(taken)
@@ -40,7 +40,7 @@ def collected() -> Iterator[list[dict[str, Any]]]:
         _collected.reset(before)
 
 
-def put(data: dict[str, Any], *, role: Role | None = None) -> None:
+def display_output(data: dict[str, Any], *, role: OutputRole | None = None) -> None:
     """Display one object, given in the formats that a frontend may choose from."""
     if (taken := _collected.get()) is not None:
         taken.append(data)

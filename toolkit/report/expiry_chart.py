@@ -12,7 +12,7 @@ from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.planning.expiry.expiry_rules import Confidence
 from toolkit.report.figures import COLOURS, show_figure
-from toolkit.report.names import plain
+from toolkit.report.safe_names import plain
 
 ROW_PX = 28
 FRAME_PX = 190

@@ -8,8 +8,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import Role, is_headless, put
-from toolkit.report.names import without_tags
+from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.safe_names import without_tags
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -36,10 +36,10 @@ def show_figure(figure: go.Figure) -> None:
     layout = _without_links(shown["layout"])
     # The figure's own choices win; plotly's default template is 7 kB of every figure.
     shown["layout"] = {"template": template(), **{k: layout[k] for k in layout if k != "template"}}
-    put({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})
+    display_output({"application/vnd.plotly.v1+json": shown, "text/plain": describe(shown)})
     if not is_headless():
         sheet = f"<style>{style('figures.css')}</style>"
-        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
 
 
 @cache

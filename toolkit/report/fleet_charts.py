@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from toolkit.planning.lag.status_rules import ERR, OK, UNSUBSCRIBED, WARN
 from toolkit.report.figures import COLOURS, show_figure
-from toolkit.report.names import plain
+from toolkit.report.safe_names import plain
 
 BAR_PX, FRAME_PX = 26, 150
 UNKNOWN = "unknown"

@@ -13,7 +13,7 @@ from nbconvert import HTMLExporter
 from traitlets.config import Config
 
 from toolkit.report.browser_libraries import datatables, plotly, script, style
-from toolkit.report.page import PLOTLY, Page, arrange, run_facts
+from toolkit.report.report_page import PLOTLY, ReportPage, arrange, run_facts
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS_HERE = "<!-- scripts -->"
@@ -80,7 +80,7 @@ def _exporter() -> HTMLExporter:
     )
 
 
-def _scripts(page: Page, nonce: str) -> str:
+def _scripts(page: ReportPage, nonce: str) -> str:
     """The libraries that this page needs, as data, and our scripts that unpack them."""
     blocks = []
     if page.has_tables:

@@ -8,7 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from toolkit.report.figures import show_figure
-from toolkit.report.names import plain
+from toolkit.report.safe_names import plain
 
 BAR_PX = 26
 FRAME_PX = 130

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import Role, is_headless, put
-from toolkit.report.names import in_html, visible
+from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.safe_names import in_html, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +29,10 @@ def show_steps(steps: Sequence[ShownStep]) -> None:
     """
     items = "".join(f"<li>{_html(step)}</li>" for step in steps)
     text = "\n\n".join(_text(number, step) for number, step in enumerate(steps, start=1))
-    put({"text/html": f'<ol class="ob-steps">{items}</ol>', "text/plain": text})
+    display_output({"text/html": f'<ol class="ob-steps">{items}</ol>', "text/plain": text})
     if not is_headless():
         sheet = f"<style>{style('trouble.css')}</style>"
-        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
 
 
 def _html(step: ShownStep) -> str:

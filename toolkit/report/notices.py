@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import Role, is_headless, put
-from toolkit.report.names import in_html, visible
+from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.safe_names import in_html, visible
 
 
 class NoticeTone(StrEnum):
@@ -28,7 +28,7 @@ def show_notice(
     head = f'<p class="ob-notice-title">{in_html(title)}</p>'
     html = f'<div class="ob-notice ob-{tone}" role="status">{head}{said}{code}</div>'
     text = "\n".join(visible(part) for part in (title, *lines, command) if part)
-    put({"text/html": html, "text/plain": text})
+    display_output({"text/html": html, "text/plain": text})
     if not is_headless():
         sheet = f"<style>{style('notices.css')}</style>"
-        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from toolkit.model import Snapshot
 from toolkit.plan import Change, Plan, Step
 from toolkit.report.figures import COLOURS, show_figure
-from toolkit.report.names import plain
+from toolkit.report.safe_names import plain
 
 ROW_PX = 30
 FRAME_PX = 170
@@ -26,7 +26,7 @@ BACK, FORWARD, FIRST, REMOVED, SAME = (
 )
 
 
-class Row(NamedTuple):
+class PlanChartRow(NamedTuple):
     """One change, every place from 0 to 1 on the line of its partition."""
 
     label: str
@@ -76,7 +76,7 @@ def _distance(change: Change) -> int:
     return abs(change.after.offset - change.before.offset)
 
 
-def _row(step: Step, change: Change, facts: Snapshot) -> Row | None:
+def _row(step: Step, change: Change, facts: Snapshot) -> PlanChartRow | None:
     log = facts.logs.get(change.partition)
     if log is None or log.log_start is None or log.log_end is None:
         return None
@@ -88,7 +88,7 @@ def _row(step: Step, change: Change, facts: Snapshot) -> Row | None:
     topic, partition = change.partition
     moves = " → ".join("nothing" if p is None else f"{p:,}" for p in (before, after))
     ends = f"log: {log.log_start:,} to {log.log_end:,}"
-    return Row(
+    return PlanChartRow(
         label=plain(f"{topic} {partition} · {step.group_id}"),
         words=(plain(step.group_id), plain(f"{topic} {partition}: {moves}"), ends),
         kind=_kind(before, after),
@@ -109,7 +109,7 @@ def _kind(before: int | None, after: int | None) -> tuple[str, str]:
     return FORWARD if after > before else BACK
 
 
-def _logs(rows: list[Row]) -> go.Bar:
+def _logs(rows: list[PlanChartRow]) -> go.Bar:
     return go.Bar(
         name="the log",
         y=[row.label for row in rows],
@@ -122,7 +122,7 @@ def _logs(rows: list[Row]) -> go.Bar:
     )
 
 
-def _before(rows: list[Row]) -> go.Scatter:
+def _before(rows: list[PlanChartRow]) -> go.Scatter:
     there = [row for row in rows if row.before is not None]
     return go.Scatter(
         name="current offset",
@@ -134,7 +134,7 @@ def _before(rows: list[Row]) -> go.Scatter:
     )
 
 
-def _after(rows: list[Row]) -> Iterator[go.Scatter]:
+def _after(rows: list[PlanChartRow]) -> Iterator[go.Scatter]:
     """Yield for each kind of change the ways and where they end."""
     for kind in dict.fromkeys(row.kind for row in rows):
         name, colour = kind
@@ -164,6 +164,6 @@ def _after(rows: list[Row]) -> Iterator[go.Scatter]:
         )
 
 
-def _hover(rows: list[Row]) -> dict[str, object]:
+def _hover(rows: list[PlanChartRow]) -> dict[str, object]:
     lines = "<br>".join(f"%{{customdata[{number}]}}" for number in range(3))
     return {"customdata": [row.words for row in rows], "hovertemplate": f"{lines}<extra></extra>"}

@@ -9,16 +9,16 @@ from itertools import groupby
 from toolkit.model import TopicPartition
 from toolkit.model.records import Record
 from toolkit.planning.diagnosis.record_text import (
+    ByteFormat,
     Decoded,
-    Form,
     RecordPlace,
     decode,
     indented,
     places,
 )
 from toolkit.report.browser_libraries import style
-from toolkit.report.display import Role, is_headless, put
-from toolkit.report.names import in_html, visible
+from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.safe_names import in_html, visible
 
 HEADER_CHARACTERS = 200
 _PLACES = {
@@ -55,7 +55,7 @@ def show_record_cards(
         else '<p class="ob-empty">No partition has a problem, and none is selected.</p>'
     )
     texts = [_partition_text(p, positions[p], by_partition.get(p, [])) for p in sorted(positions)]
-    put(
+    display_output(
         {
             "text/html": f'<div class="ob-records">{said}{none}{"".join(parts)}</div>',
             "text/plain": "\n\n".join([*texts, cut]).strip() or "No partition to show.",
@@ -63,7 +63,7 @@ def show_record_cards(
     )
     if not is_headless():
         sheet = f"<style>{style('trouble.css')}</style>"
-        put({"text/html": sheet, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
 
 
 Placed = Sequence[tuple[Record, RecordPlace]]
@@ -89,16 +89,16 @@ def _card(record: Record, place: RecordPlace) -> str:
 
 def _field(name: str, field: Decoded) -> str:
     note = f" · {in_html(field.note)}" if field.note else ""
-    label = f'<dt>{name}<span class="ob-form">{in_html(field.in_words)}{note}</span></dt>'
-    if field.form in {Form.NULL, Form.EMPTY}:
+    label = f'<dt>{name}<span class="ob-form">{in_html(field.description)}{note}</span></dt>'
+    if field.form in {ByteFormat.NULL, ByteFormat.EMPTY}:
         return f"{label}<dd></dd>"
-    text = indented(field.text) if field.form is Form.JSON and not field.note else field.text
+    text = indented(field.text) if field.form is ByteFormat.JSON and not field.note else field.text
     return f"{label}<dd><pre>{_lines(text)}</pre></dd>"
 
 
 def _header(name: str, field: Decoded) -> str:
     note = f" · {in_html(field.note)}" if field.note else ""
-    form = f'<span class="ob-form">{in_html(field.in_words)}{note}</span>'
+    form = f'<span class="ob-form">{in_html(field.description)}{note}</span>'
     label = f"<dt>Header <code>{in_html(name)}</code>{form}</dt>"
     return f"{label}<dd>{f'<pre>{_lines(field.text)}</pre>' if field.text else ''}</dd>"
 
@@ -106,7 +106,7 @@ def _header(name: str, field: Decoded) -> str:
 def _headers(record: Record) -> list[tuple[str, Decoded]]:
     shown = [(h.name, decode(h.value, most_characters=HEADER_CHARACTERS)) for h in record.headers]
     if record.headers_left_out:
-        more = Decoded(Form.EMPTY, "", 0, f"{record.headers_left_out:,} more headers")
+        more = Decoded(ByteFormat.EMPTY, "", 0, f"{record.headers_left_out:,} more headers")
         shown.append(("…", more))
     return shown
 
@@ -122,7 +122,7 @@ def _partition_text(partition: TopicPartition, offset: int, records: Placed) -> 
         key, value = decode(record.key), decode(record.value)
         lines.append(f"  offset {record.offset:,}, {_PLACES[place]}, {_when(record)}")
         fields = [("key", key), ("value", value), *_headers(record)]
-        lines += [f"    {visible(name)} ({f.in_words}): {visible(f.text)}" for name, f in fields]
+        lines += [f"    {visible(name)} ({f.description}): {visible(f.text)}" for name, f in fields]
     return "\n".join(lines if records else [*lines, "  no records found"])
 
 

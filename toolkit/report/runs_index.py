@@ -14,7 +14,7 @@ import jinja2
 
 from toolkit.model.times import format_duration
 from toolkit.report.browser_libraries import datatables, script, style
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
 
 TONES = {
     **dict.fromkeys(("done", "dry run"), "good"),

@@ -18,8 +18,8 @@ import pandas as pd
 
 from toolkit.model.times import format_duration
 from toolkit.report.browser_libraries import table_script, table_style
-from toolkit.report.display import Role, is_headless, put
-from toolkit.report.names import in_html, visible
+from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.safe_names import in_html, visible
 
 Kind = Literal["text", "number", "duration", "time"]
 
@@ -45,7 +45,7 @@ def show_table(
     see only what is shown. A missing value is a dash, never 0. A frame without rows is
     `empty_text`.
     """
-    put(_bundle(frame, caption_text, empty_text))
+    display_output(_bundle(frame, caption_text, empty_text))
     _put_looks(frame)
 
 
@@ -67,14 +67,14 @@ def show_problems(
     frame = frame.dropna(axis="columns", how="all")
     count = "1 read error" if len(frame) == 1 else f"{len(frame):,} read errors"
     caption = caption_text or f"{count}"
-    put(_bundle(frame, caption, ""), role=Role.PROBLEMS)
+    display_output(_bundle(frame, caption, ""), role=OutputRole.PROBLEMS)
     _put_looks(frame)
 
 
 def _put_looks(frame: pd.DataFrame) -> None:
     if not is_headless():
         looks = table_script() if len(frame) else table_style()
-        put({"text/html": looks, "text/plain": ""}, role=Role.LIVE_ONLY)
+        display_output({"text/html": looks, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
 
 
 def _frame(records: Iterable[Any]) -> pd.DataFrame:

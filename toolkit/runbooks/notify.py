@@ -15,14 +15,14 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from toolkit.model.secrets import resolved
-from toolkit.runbooks.fan_out import Ended, exit_code
+from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code
 from toolkit.runbooks.runbook_page import NotifyRule, Runbook
 
 WEBHOOK_TIMEOUT_S = 15
 COMMAND_TIMEOUT_S = 60
 
 
-def notify(page: Runbook, ended: Sequence[Ended]) -> list[str]:
+def notify(page: Runbook, ended: Sequence[ClusterRunResult]) -> list[str]:
     """Give every notice that is due, and return why those failed that did."""
     problems = []
     for notice in page.notify:
@@ -32,17 +32,17 @@ def notify(page: Runbook, ended: Sequence[Ended]) -> list[str]:
     return problems
 
 
-def text_of(page: Runbook, ended: Sequence[Ended]) -> str:
+def text_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
     """Return what is told to people: a line for the whole, and one for each run."""
     lines = [f"offsetbook {page.name}: exit {exit_code(ended)}"]
     for one in ended:
         where = ", ".join(one.clusters) or "run"
         undo = f"; undo {one.result['undo']}" if one.result and one.result["undo"] else ""
-        lines.append(f"{where}: {one.status}: {one.said}{undo}")
+        lines.append(f"{where}: {one.status}: {one.message}{undo}")
     return "\n".join(lines)
 
 
-def content_of(page: Runbook, ended: Sequence[Ended]) -> dict[str, object]:
+def content_of(page: Runbook, ended: Sequence[ClusterRunResult]) -> dict[str, object]:
     """
     Return what is told to programs: runbook, title, exit_code, text, and the runs.
 
@@ -58,7 +58,7 @@ def content_of(page: Runbook, ended: Sequence[Ended]) -> dict[str, object]:
                 "clusters": list(one.clusters),
                 "status": one.status,
                 "exit_code": one.exit_code,
-                "said": one.said,
+                "said": one.message,
                 "result": one.result,
             }
             for one in ended
@@ -66,7 +66,7 @@ def content_of(page: Runbook, ended: Sequence[Ended]) -> dict[str, object]:
     }
 
 
-def _is_due(notice: NotifyRule, ended: Sequence[Ended]) -> bool:
+def _is_due(notice: NotifyRule, ended: Sequence[ClusterRunResult]) -> bool:
     failed = exit_code(ended) != 0
     changed = any(one.changed for one in ended)
     return {"always": True, "failure": failed, "change": changed}[notice.on]
@@ -77,7 +77,7 @@ def _by(notice: NotifyRule) -> str:
     return f"webhook {notice.webhook}" if notice.webhook else f"command {notice.command[0]}"
 
 
-def _call(notice: NotifyRule, page: Runbook, ended: Sequence[Ended]) -> str:
+def _call(notice: NotifyRule, page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
     """Post to a webhook and return why that failed; "" where it did not."""
     try:
         address = resolved(notice.webhook)
@@ -106,7 +106,7 @@ def _for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _run(notice: NotifyRule, page: Runbook, ended: Sequence[Ended]) -> str:
+def _run(notice: NotifyRule, page: Runbook, ended: Sequence[ClusterRunResult]) -> str:
     """Run a command with the JSON on its stdin; return why that failed, "" where it did not."""
     told = {"OFFSETBOOK_RUNBOOK": page.name, "OFFSETBOOK_EXIT_CODE": str(exit_code(ended))}
     try:

@@ -30,7 +30,7 @@ class CellStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class RunEnd:
     """Why the cells stopped running: they all ran, unless there is an error."""
 
     status: RunStatus = RunStatus.DONE
@@ -49,18 +49,18 @@ class NotebookJob:
     on_step: Callable[[CellStep], None]
 
 
-def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
+def execute(job: NotebookJob, path: Path, log: RunLog) -> RunEnd:
     """Execute a notebook cell by cell, saving it at `path` as it grows."""
     # Half a second of imports that a wrong parameter must not cost.
     import papermill  # noqa: PLC0415
     from nbclient.exceptions import DeadKernelError  # noqa: PLC0415
     from papermill.exceptions import PapermillExecutionError  # noqa: PLC0415
 
-    from toolkit.runner.executed import Executed  # noqa: PLC0415
     from toolkit.runner.kernel import Interruption, StoppedBetweenCells  # noqa: PLC0415
+    from toolkit.runner.notebook_writer import NotebookWriter  # noqa: PLC0415
 
     interruption = Interruption(job.limits, log.file)
-    executed = Executed(path)
+    executed = NotebookWriter(path)
     progress = _StepCounter(_cells(job.notebook), job.on_step)
     try:
         with interruption.watching(), _quiet_papermill(), executed.registered() as name:
@@ -81,12 +81,12 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
         stop = _after_error(executed.cells, exc.ename, exc.evalue, asked_by=interruption.asked_by)
     except (KeyboardInterrupt, StoppedBetweenCells):
         reason = f"{interruption.asked_by or 'an interrupt'} stopped the run"
-        stop = Stop(RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
+        stop = RunEnd(RunStatus.INTERRUPTED, 1, _at_cell(executed.cells, progress.index, reason))
     except DeadKernelError:
         reason = "the kernel died during this step; its progress is unknown"
         if interruption.timed_out:
             reason = f"{interruption.asked_by} was exceeded, and the kernel was killed: {reason}"
-        stop = Stop(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
+        stop = RunEnd(RunStatus.KERNEL_DIED, 1, _at_cell(executed.cells, progress.index, reason))
     except RuntimeError as exc:
         raise RunFailed(
             f"{job.notebook.name} could not be started: {exc}",
@@ -97,7 +97,7 @@ def execute(job: NotebookJob, path: Path, log: RunLog) -> Stop:
     if stop.status is RunStatus.INTERRUPTED and interruption.timed_out:
         stop = replace(stop, status=RunStatus.TIMED_OUT)
     if executed.why_not_written and stop.error is None:
-        stop = Stop(RunStatus.FAILED, 1, StepFailed(executed.why_not_written))
+        stop = RunEnd(RunStatus.FAILED, 1, StepFailed(executed.why_not_written))
     return stop
 
 
@@ -148,7 +148,7 @@ def _quiet_papermill() -> Iterator[None]:
 
 def _after_error(
     executed: list[dict[str, Any]], name: str, text: str, *, asked_by: str | None
-) -> Stop:
+) -> RunEnd:
     """
     Say why a cell failed, from the name and the text of its exception.
 
@@ -166,15 +166,15 @@ def _after_error(
             "" if name == "KeyboardInterrupt" else f", which ended with {reason}"
         )
     index = _failed_index(executed)
-    return Stop(status, exit_code, _at_cell(executed, index, reason))
+    return RunEnd(status, exit_code, _at_cell(executed, index, reason))
 
 
-def _after_last_cell(executed: list[dict[str, Any]]) -> Stop:
+def _after_last_cell(executed: list[dict[str, Any]]) -> RunEnd:
     """Papermill calls a notebook complete that left through `sys.exit(0)`; it is not."""
     index = _failed_index(executed)
     if index is None:
-        return Stop()
-    return Stop(RunStatus.FAILED, 1, _at_cell(executed, index, "the notebook called sys.exit()"))
+        return RunEnd()
+    return RunEnd(RunStatus.FAILED, 1, _at_cell(executed, index, "the notebook called sys.exit()"))
 
 
 def _exit_codes(error: type[ToolkitError]) -> dict[str, int]:

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.errors import UsageError
 from toolkit.report.runs_index import RunRow, write_index
 from toolkit.runner.result import FILE_NAME
-from toolkit.runner.result_files import NotAResult, read_result
+from toolkit.runner.result_files import InvalidResultFile, read_result
 
 INDEX_NAME = "index.html"
 NO_RESULT = "no result"
@@ -69,7 +69,7 @@ def remove_old(folder: Path, runbook: str, *, older_than: timedelta) -> int:
 def _newest_first(folder: Path, runbook: str) -> list[Path]:
     found = []
     for inside in folder.iterdir():
-        with suppress(NotAResult):
+        with suppress(InvalidResultFile):
             if inside.is_dir() and not inside.is_symlink():
                 result = read_result(inside)
                 if result.get("runbook") == runbook:
@@ -90,7 +90,7 @@ def _row(folder: Path) -> tuple[tuple[datetime, str], RunRow]:
     """Return a row, and by what it is sorted."""
     try:
         result = read_result(folder)
-    except NotAResult as exc:
+    except InvalidResultFile as exc:
         # When the folder was last written to says most about a run that told nothing itself.
         touched = datetime.fromtimestamp(folder.stat().st_mtime, UTC)
         notebook = next((path.stem for path in sorted(folder.glob("*.ipynb"))), "")

@@ -11,7 +11,7 @@ from typing import Any
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.execution import heading_of
 from toolkit.runner.parameters import read_parameters
-from toolkit.runner.result_files import NotAResult, is_time, read_result
+from toolkit.runner.result_files import InvalidResultFile, is_time, read_result
 
 RAN, UNFINISHED, FAILED = "ran", "unfinished", "failed"
 _NEVER = "run it first: offsetbook run, or Run All Cells in JupyterLab, and save it"
@@ -77,7 +77,7 @@ def _result_beside(notebook: Path) -> dict[str, Any] | None:
     """Return what our runner left beside the notebook that it executed."""
     try:
         result = read_result(notebook.parent)
-    except NotAResult:
+    except InvalidResultFile:
         return None
     return result if result["notebook"] == notebook.stem else None
 

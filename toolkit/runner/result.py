@@ -9,7 +9,7 @@ from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 
-from toolkit.errors import RecordFailed, RunFailed
+from toolkit.errors import RunFailed, StateFileError
 from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_NAME = "result.json"
@@ -100,7 +100,7 @@ class RunResult:
         }
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """What it did, or why it stopped and where, in one line."""
         if self.error is None:
             return self.summary
@@ -114,10 +114,10 @@ class RunResult:
         try:
             # A lone surrogate in a name from a cluster must not cost the whole result.
             write_whole(path, f"{text}\n", errors="backslashreplace")
-        except RecordFailed as exc:
+        except StateFileError as exc:
             undo = f"; undo with 'offsetbook undo {self.undo}'" if self.undo else ""
             raise RunFailed(
-                f"the run ended ({self.status}: {self.said}){undo}, but {exc.problem}",
+                f"the run ended ({self.status}: {self.message}){undo}, but {exc.problem}",
                 hint="free disk space; see the audit log for what was changed",
             ) from exc
         return path

@@ -15,7 +15,7 @@ _TIMES = ("started", "finished")
 MOST_BYTES = 5_000_000  # no run of ours writes as much
 
 
-class NotAResult(ValueError):
+class InvalidResultFile(ValueError):
     """A file is no `result.json`; `str()` says why in a few words."""
 
 
@@ -23,24 +23,24 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     Return the content of the `result.json` in a folder, with the fields that `RunResult` names.
 
-    Raises NotAResult where there is none, where it cannot be read, or is not as we write it.
+    Raises InvalidResultFile where there is none, where it cannot be read, or is not as we write it.
     """
     path = folder / FILE_NAME
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise NotAResult(f"{FILE_NAME} is too large")
+            raise InvalidResultFile(f"{FILE_NAME} is too large")
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         why = f"no {FILE_NAME}: the run is still in progress, or was killed"
-        raise NotAResult(why) from None
+        raise InvalidResultFile(why) from None
     except OSError as exc:
-        raise NotAResult(f"{FILE_NAME} cannot be read: {exc.strerror or exc}") from exc
+        raise InvalidResultFile(f"{FILE_NAME} cannot be read: {exc.strerror or exc}") from exc
     except (UnicodeDecodeError, RecursionError, json.JSONDecodeError) as exc:
-        raise NotAResult(f"{FILE_NAME} is not JSON") from exc
+        raise InvalidResultFile(f"{FILE_NAME} is not JSON") from exc
     if not isinstance(content, dict):
-        raise NotAResult(f"{FILE_NAME} is not an object")
+        raise InvalidResultFile(f"{FILE_NAME} is not an object")
     if wrong := next((name for name in _WANTED if not _is_good(content, name)), ""):
-        raise NotAResult(f"in {FILE_NAME}, {wrong} is missing or invalid")
+        raise InvalidResultFile(f"in {FILE_NAME}, {wrong} is missing or invalid")
     return content
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.report.display import HEADLESS_VARIABLE
-from toolkit.runner.execution import CellStep, NotebookJob, Stop, execute
+from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
 from toolkit.runner.parameters import check_parameters, read_parameters
 from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_clusters import cluster_ids, clusters_of
@@ -72,13 +72,13 @@ def run_notebook(
         conclusion = read_conclusion(handed_over)
         handed_over.unlink(missing_ok=True)
         ended = conclusion.ending
-        ending = stop if stop.error else Stop(RunStatus(ended.value), ended.exit_code)
+        ending = stop if stop.error else RunEnd(RunStatus(ended.value), ended.exit_code)
         result = _result(folder, ending, conclusion, values=values, started=started)
         result = replace(
             result, notebook=notebook.stem, runbook=terms.runbook, cluster_ids=ids.result()
         )
         result = _with_report(result, executed)
-        log.say(f"{result.status}, exit {result.exit_code}: {result.said}")
+        log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
     result.write()
     return result
 
@@ -114,7 +114,7 @@ def _new_folder(output_dir: Path, stem: str, started: datetime, label: str) -> P
 
 def _result(
     folder: Path,
-    ending: Stop,
+    ending: RunEnd,
     conclusion: Conclusion,
     *,
     values: dict[str, object],

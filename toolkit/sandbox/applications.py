@@ -32,7 +32,7 @@ from confluent_kafka import (
 from toolkit.model import GroupType
 from toolkit.sandbox.raw_members import stay_in
 from toolkit.sandbox.seed import LEFT_AT, TOPICS, Behaviour, SeededGroup, seeded_groups
-from toolkit.sandbox.traffic import (
+from toolkit.sandbox.seed_traffic import (
     commit_a_transaction,
     create_topics,
     delete_oldest_records,

@@ -16,7 +16,7 @@ from toolkit.sandbox.seed import SeededTopic
 LATEST, EARLIEST = -1, -2
 
 
-class Refused(Exception):  # reads as a sentence: the broker refused
+class RawRequestRefused(Exception):  # reads as a sentence: the broker refused
     """The broker answered with an error code."""
 
 
@@ -57,9 +57,9 @@ class RawConnection:
 
 
 def checked(answer: Any) -> Any:
-    """Return `answer`, or raise `Refused` when it carries an error code."""
+    """Return `answer`, or raise `RawRequestRefused` when it carries an error code."""
     if answer.error_code:
-        raise Refused(f"{type(answer).__name__}: error {answer.error_code}")
+        raise RawRequestRefused(f"{type(answer).__name__}: error {answer.error_code}")
     return answer
 
 

@@ -32,7 +32,7 @@ from toolkit.kafka_io.wire.messages import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from toolkit.sandbox.raw_connection import RawConnection, Refused, checked, log_offsets
+from toolkit.sandbox.raw_connection import RawConnection, RawRequestRefused, checked, log_offsets
 from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
@@ -61,7 +61,7 @@ def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> No
                 while not stopped.wait(1):
                     member.heartbeat(broker)
                 member.leave(broker)
-        except (OSError, Refused):
+        except (OSError, RawRequestRefused):
             stopped.wait(0.2)
 
 

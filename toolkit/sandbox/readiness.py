@@ -14,7 +14,13 @@ from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
 
 from toolkit.model import TopicPartition
-from toolkit.sandbox.raw_connection import EARLIEST, RawConnection, Refused, checked, log_offsets
+from toolkit.sandbox.raw_connection import (
+    EARLIEST,
+    RawConnection,
+    RawRequestRefused,
+    checked,
+    log_offsets,
+)
 from toolkit.sandbox.seed import (
     OPEN_TRANSACTION,
     POISON,
@@ -45,46 +51,48 @@ def missing_signs(address: str, version: str) -> dict[str, str]:
     """Return the groups whose problem cannot be seen yet, and what is missing."""
     groups = seeded_groups(version)
     try:
-        sight = _look(address, groups)
-    except (OSError, Refused) as exc:
+        seed_state = _read_seed_state(address, groups)
+    except (OSError, RawRequestRefused) as exc:
         return {group.group_id: str(exc) for group in groups}
-    missing = {group.group_id: _missing(group, sight) for group in groups}
+    missing = {group.group_id: _missing(group, seed_state) for group in groups}
     return {group_id: what for group_id, what in missing.items() if what}
 
 
-def _missing(group: SeededGroup, sight: SeedState) -> str:
-    state = sight.states.get(group.group_id, "missing")
+def _missing(group: SeededGroup, seed_state: SeedState) -> str:
+    state = seed_state.states.get(group.group_id, "missing")
     if state != group.state:
         return f"state is {state}, not yet {group.state}"
-    committed = {partition.topic for partition in sight.commits.get(group.group_id, {})}
+    committed = {partition.topic for partition in seed_state.commits.get(group.group_id, {})}
     if without := set(group.committed_topics) - committed:
         return f"no committed offset for {', '.join(sorted(without))}"
     shows = SIGNS.get(group.group_id)
-    return "" if shows is None or shows(group, sight) else f"{group.problem}: not yet visible"
+    return "" if shows is None or shows(group, seed_state) else f"{group.problem}: not yet visible"
 
 
-def _lags_in_left_topics(group: SeededGroup, sight: SeedState) -> bool:
-    return all(sight.lag(group, topic) > 0 for topic in group.left)
+def _lags_in_left_topics(group: SeededGroup, seed_state: SeedState) -> bool:
+    return all(seed_state.lag(group, topic) > 0 for topic in group.left)
 
 
-def _lags(group: SeededGroup, sight: SeedState) -> bool:
-    return all(sight.lag(group, topic) > 0 for topic in group.reads)
+def _lags(group: SeededGroup, seed_state: SeedState) -> bool:
+    return all(seed_state.lag(group, topic) > 0 for topic in group.reads)
 
 
-def _is_stuck(group: SeededGroup, sight: SeedState) -> bool:
-    commits = dict(sight.commits[group.group_id])
+def _is_stuck(group: SeededGroup, seed_state: SeedState) -> bool:
+    commits = dict(seed_state.commits[group.group_id])
     return commits.pop(POISON, None) == POISON_OFFSET and min(commits.values()) > POISON_OFFSET
 
 
-def _lost_records(group: SeededGroup, sight: SeedState) -> bool:
-    commits = sight.commits[group.group_id]
-    return all(offset < sight.starts[partition] for partition, offset in commits.items())
+def _lost_records(group: SeededGroup, seed_state: SeedState) -> bool:
+    commits = seed_state.commits[group.group_id]
+    return all(offset < seed_state.starts[partition] for partition, offset in commits.items())
 
 
-def _is_held_up(group: SeededGroup, sight: SeedState) -> bool:
-    held = sight.stable[OPEN_TRANSACTION]
+def _is_held_up(group: SeededGroup, seed_state: SeedState) -> bool:
+    held = seed_state.stable[OPEN_TRANSACTION]
     return (
-        sight.commits[group.group_id].get(OPEN_TRANSACTION) == held < sight.ends[OPEN_TRANSACTION]
+        seed_state.commits[group.group_id].get(OPEN_TRANSACTION)
+        == held
+        < seed_state.ends[OPEN_TRANSACTION]
     )
 
 
@@ -100,7 +108,7 @@ SIGNS: dict[str, Callable[[SeededGroup, SeedState], bool]] = {
 }
 
 
-def _look(address: str, groups: tuple[SeededGroup, ...]) -> SeedState:
+def _read_seed_state(address: str, groups: tuple[SeededGroup, ...]) -> SeedState:
     with RawConnection(address, client_id="sandbox") as broker:
         return SeedState(
             states=_states(broker),

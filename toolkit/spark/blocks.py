@@ -19,7 +19,7 @@ import pyarrow as pa
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
-from toolkit.kafka_io.offsets_topic.latest import LATEST
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.lag.group_summary import group_summary
@@ -28,10 +28,9 @@ from toolkit.planning.lag.status import with_status
 from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds
 from toolkit.planning.unsubscribed.group_facts import group_facts
-from toolkit.planning.unsubscribed.unused_offsets import leftovers
+from toolkit.planning.unsubscribed.unused_offsets import find_unused_offsets
 from toolkit.spark.arrow import as_columns, as_frame, as_table
-from toolkit.spark.packed import Row, pack, unpack
-from toolkit.spark.read_rows import FROM_LOG
+from toolkit.spark.packed_tables import Row, pack, unpack
 from toolkit.spark.schemas import (
     COMMITS,
     FACTS,
@@ -43,6 +42,7 @@ from toolkit.spark.schemas import (
     RESULTS,
     schema,
 )
+from toolkit.spark.source_rows import FROM_LOG
 
 COMMITS_AT_ONCE = 50_000
 GROUP_KEY = ["cluster", "group"]
@@ -68,7 +68,7 @@ class EvaluationRules:
 
 
 def decoded_block(block: Row) -> Row:
-    """Decode a row of `schemas.READ`: return one of `schemas.DECODED`."""
+    """Decode a row of `schemas.SOURCE_BLOCKS`: return one of `schemas.DECODED`."""
     latest = unpack(block["latest"], LATEST)
     found, _ = decode_commits(latest)
     # Read up to the last stable offset, where all of it counts.
@@ -93,8 +93,8 @@ def evaluate_blocks(rows: Iterable[Row], judging: EvaluationRules) -> Iterator[R
     """
     Judge rows of `schemas.DECODED`, with the log facts of their positions and cluster facts.
 
-    Yields rows of `schemas.JUDGED`. Blocks of a cluster are judged together up to some size: most
-    are small, and the rules take longer to begin than to judge a thousand commits.
+    Yields rows of `schemas.EVALUATED_BLOCKS`. Blocks of a cluster are judged together up to some
+    size: most are small, and the rules take longer to begin than to judge a thousand commits.
     """
     waiting: list[Block] = []
     for row in rows:
@@ -204,7 +204,9 @@ def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.D
     return {
         "partitions": judged,
         "groups": group_summary(partitions),
-        "leftovers": leftovers(partitions, now=now, unused_group_days=judging.unused_group_days),
+        "leftovers": find_unused_offsets(
+            partitions, now=now, unused_group_days=judging.unused_group_days
+        ),
         "problems": _log_problems(partitions),
     }
 

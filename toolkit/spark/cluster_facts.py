@@ -17,7 +17,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.model import Cluster
-from toolkit.spark.packed import Row, on_rows, pack
+from toolkit.spark.packed_tables import Row, on_rows, pack
 from toolkit.spark.schemas import CLUSTER_FACTS, LISTED
 
 

@@ -31,18 +31,18 @@ from toolkit.spark.blocks import EvaluationRules
 from toolkit.spark.cluster_facts import cluster_facts
 from toolkit.spark.history.fleet_history import TABLES, FleetHistory
 from toolkit.spark.log_facts import ask_brokers
-from toolkit.spark.packed import collected
+from toolkit.spark.packed_tables import collect_packed
 from toolkit.spark.progress import OnStep, following
 from toolkit.spark.schemas import RESULTS
 from toolkit.spark.sources import read_offsets
 from toolkit.spark.spark_session import start_session
 from toolkit.spark.transforms import (
+    add_decoded_commits,
+    add_evaluation,
     all_problems,
-    decoded,
-    found,
-    judged,
     most_behind_first,
     read_to,
+    select_results,
 )
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
@@ -68,7 +68,7 @@ class FleetOptions:
     full: bool = False
 
     @classmethod
-    def asked(cls, *, window: str, history: str = "", **options: Any) -> Self:
+    def parse(cls, *, window: str, history: str = "", **options: Any) -> Self:
         """Return options as people write them; `window` is how far back trends look, as "10m"."""
         rules = StatusRules(window_s=parse_duration(window).total_seconds())
         return cls(rules, history=history or None, **options)
@@ -93,7 +93,8 @@ class FleetLag:
     for each group (`schemas.GROUP_SUMMARY`). `activity`: what each group wrote lately
     (`schemas.GROUP_ACTIVITY`). `leftovers`: offsets that nobody needs (`schemas.LEFTOVERS`).
     `problems`: cluster, problem. `read_to`: how far each offsets topic was read
-    (`schemas.READ_TO`). `blocks`: what the first four are unpacked from (`schemas.JUDGED`).
+    (`schemas.READ_TO`). `blocks`: what the first four are unpacked from
+    (`schemas.EVALUATED_BLOCKS`).
     """
 
     clusters: tuple[str, ...]
@@ -114,7 +115,7 @@ class FleetLag:
         """
         if name == "problems":
             return as_frame(self.problems.toArrow())
-        frame = as_frame(collected(self.blocks, name, RESULTS[name]))
+        frame = as_frame(collect_packed(self.blocks, name, RESULTS[name]))
         if name == "groups":
             frame = frame.sort_values("lag", ascending=False, kind="stable", ignore_index=True)
         return frame
@@ -134,7 +135,7 @@ class FleetLag:
         return frames
 
 
-class _Kept:
+class _CachedFrames:
     """Frames that are computed once and let go together."""
 
     def __init__(self) -> None:
@@ -165,7 +166,7 @@ def fleet_lag(
     because of the order. `on_step` is told in words what is being done.
     """
     by_name = {cluster.name: cluster for cluster in clusters}
-    keep = _Kept()
+    keep = _CachedFrames()
     try:
         with following(session, on_step) as step:
             past = FleetHistory(session, options.history, [*by_name], full=options.full)
@@ -177,12 +178,12 @@ def fleet_lag(
             if options.history:
                 merged = keep(merged)  # merging takes longer than reading what is new
             step("querying brokers")
-            blocks = keep(merged.transform(decoded(TASKS_A_CLUSTER * len(by_name))))
+            blocks = keep(merged.transform(add_decoded_commits(TASKS_A_CLUSTER * len(by_name))))
             facts = keep(cluster_facts(session, by_name))
-            asked = keep(job.asked(blocks))
-            asked.count()
+            log_facts = keep(job.log_facts(blocks))
+            log_facts.count()
             step("judging")
-            told = keep(job.judged(blocks, asked, facts))
+            told = keep(job.evaluated(blocks, log_facts, facts))
             told.count()
             result = job.result(
                 told, read, all_problems(session, past.problems, [read, facts], told)
@@ -207,11 +208,11 @@ class _Job:
     taken_at: datetime
 
     def read(self) -> DataFrame:
-        """Return what is in the offsets topics: `schemas.READ`."""
+        """Return what is in the offsets topics: `schemas.SOURCE_BLOCKS`."""
         return read_offsets(self.session, self.clusters.values(), self.past.state.points)
 
-    def asked(self, blocks: DataFrame) -> DataFrame:
-        """Return what brokers tell of the positions in blocks: `schemas.ASKED`."""
+    def log_facts(self, blocks: DataFrame) -> DataFrame:
+        """Return what brokers tell of the positions in blocks: `schemas.BLOCKS_WITH_LOG_FACTS`."""
         return ask_brokers(
             blocks,
             self.clusters,
@@ -219,8 +220,8 @@ class _Job:
             past_ends=self.past.past_ends(self.taken_at),
         )
 
-    def judged(self, blocks: DataFrame, asked: DataFrame, facts: DataFrame) -> DataFrame:
-        """Judge what is in blocks: `schemas.JUDGED`."""
+    def evaluated(self, blocks: DataFrame, log_facts: DataFrame, facts: DataFrame) -> DataFrame:
+        """Judge what is in blocks: `schemas.EVALUATED_BLOCKS`."""
         since = self.taken_at - timedelta(seconds=self.options.activity_s)
         judging = EvaluationRules(
             self.options.rules,
@@ -229,17 +230,17 @@ class _Job:
             _hour(since),
             self.past.read_on,
         )
-        return blocks.transform(judged(judging, asked=asked, cluster_facts=facts))
+        return blocks.transform(add_evaluation(judging, log_facts=log_facts, cluster_facts=facts))
 
     def result(self, told: DataFrame, read: DataFrame, problems: DataFrame) -> FleetLag:
         """Return what is found out about blocks, by what it is about."""
         return FleetLag(
             clusters=tuple(self.clusters),
             taken_at=self.taken_at,
-            partitions=told.transform(found("partitions")),
-            groups=told.transform(found("groups")).transform(most_behind_first),
-            activity=told.transform(found("activity")),
-            leftovers=told.transform(found("leftovers")),
+            partitions=told.transform(select_results("partitions")),
+            groups=told.transform(select_results("groups")).transform(most_behind_first),
+            activity=told.transform(select_results("activity")),
+            leftovers=told.transform(select_results("leftovers")),
             problems=problems,
             read_to=read.transform(read_to),
             blocks=told,

@@ -20,16 +20,22 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.log_times import LogTime, LogTimes, LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.offset_time_lookup import (
+    LogTime,
+    LogTimes,
+    TimeLookup,
+    points_around,
+    read_log_times,
+)
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.cluster_facts import a_task_each
-from toolkit.spark.packed import Row, pack, rows_of, unpack
+from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
 from toolkit.spark.schemas import (
-    ASKED,
+    BLOCKS_WITH_LOG_FACTS,
     LOG_FACTS,
     PAST_ENDS,
     PLACE,
@@ -53,7 +59,7 @@ def ask_brokers(
     past_ends: DataFrame,
 ) -> DataFrame:
     """
-    Ask where the log of each position starts and ends, and its lag in time: `schemas.ASKED`.
+    Ask for log start, log end and time lag of each position: `schemas.BLOCKS_WITH_LOG_FACTS`.
 
     `decoded` are blocks as in `schemas.DECODED`: of each cluster one task asks for all of them
     together. A partition that could not be asked for keeps nulls and says why in `log_problem`.
@@ -69,12 +75,12 @@ def ask_brokers(
         for row in rows_of(batches):
             blocks[row["cluster"]].append(row)
         for name, rows in blocks.items():
-            yield from _asked(clusters[name], rows, look_back_s)
+            yield from _blocks_with_log_facts(clusters[name], rows, look_back_s)
 
-    return a_task_each(with_ends, clusters).mapInArrow(ask, as_spark(ASKED))
+    return a_task_each(with_ends, clusters).mapInArrow(ask, as_spark(BLOCKS_WITH_LOG_FACTS))
 
 
-def _asked(
+def _blocks_with_log_facts(
     cluster: Cluster, blocks: Sequence[Row], look_back_s: Sequence[float]
 ) -> Iterator[pa.RecordBatch]:
     """Yield for each block of a cluster what was found out about its positions."""
@@ -87,7 +93,7 @@ def _asked(
         mine = as_frame(table).merge(facts, on=[*PLACE_KEY[1:], "committed"], how="left")
         row = {name: block[name] for name in ("cluster", "offsets_partition")}
         row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
-        yield pa.RecordBatch.from_pylist([row], schema=ASKED)
+        yield pa.RecordBatch.from_pylist([row], schema=BLOCKS_WITH_LOG_FACTS)
 
 
 def _log_facts(
@@ -111,14 +117,14 @@ def _log_facts(
             why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
             now = _in_whole_milliseconds(datetime.now(UTC))
             instants = [now - timedelta(seconds=ago_s) for ago_s in look_back_s]
-            times = read_log_times(connection, offsets, logs, LookUp(now, at=tuple(instants)))
+            times = read_log_times(connection, offsets, logs, TimeLookup(now, at=tuple(instants)))
     except ToolkitError as exc:
         why = {place: str(exc) for place in offsets if place not in logs}
     known = with_lag(_with_logs(positions, places, logs, why))
     unread = _first_unread(places, positions["committed"], logs)
     known["points"] = pd.Series(_points(unread, times), known.index, dtype="object")
     records = _records(cluster, times)
-    found = [records.get(position, UNREAD) for position in unread]
+    found = [records.get(position, NOT_READ) for position in unread]
     known["record_found"] = pd.array([one.found for one in found], "boolean")
     known["record_at"] = [one.at for one in found]
     timed = with_time_lag(known, now=now).assign(log_read_at=now)
@@ -163,7 +169,7 @@ class _FirstUnread(NamedTuple):
     at: datetime | None
 
 
-UNREAD = _FirstUnread(None, None)
+NOT_READ = _FirstUnread(None, None)
 
 
 def _with_logs(

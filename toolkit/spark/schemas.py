@@ -41,7 +41,7 @@ def _flag(*names: str) -> list[pa.Field]:
 PLACE = [*_text("cluster", "topic"), *_whole("partition")]
 
 
-def _told(by: pa.Schema, *, but: Collection[str] = ()) -> list[pa.Field]:
+def _declared_fields(by: pa.Schema, *, but: Collection[str] = ()) -> list[pa.Field]:
     """Return the columns that a reader in `kafka_io` declares, with Spark's grain of time."""
     return [field.with_type(_grained(field.type)) for field in by if field.name not in but]
 
@@ -63,12 +63,12 @@ READ_TO = [
 # What the offsets topic tells of a commit; the Admin protocol tells less.
 COMMITS = [
     *_text("cluster"),
-    *_told(by=commit_rows.COMMITS, but={"topic_id", "record_offset"}),
+    *_declared_fields(by=commit_rows.COMMITS, but={"topic_id", "record_offset"}),
     *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
     *_text("source"),  # FROM_LOG or FROM_ADMIN
 ]
 # A group as its own records tell, or as its coordinator does.
-GROUPS = [*_text("cluster"), *_told(by=group_rows.GROUPS)]
+GROUPS = [*_text("cluster"), *_declared_fields(by=group_rows.GROUPS)]
 # What coordinators say of a cluster's groups.
 LISTED = _text("group", "type", "state", "protocol_type")
 LOG_FIELDS = [
@@ -140,7 +140,14 @@ EXPIRY_FIELDS = [
     *_text("expiry_confidence"),
 ]
 # What only rules need.
-INNER = {"recent_at", "recent_offset", "past_at", "past_end", "retention_s", "check_interval_s"}
+RULE_ONLY_COLUMNS = {
+    "recent_at",
+    "recent_offset",
+    "past_at",
+    "past_end",
+    "retention_s",
+    "check_interval_s",
+}
 
 
 def schema(*fields: pa.Field) -> pa.Schema:
@@ -149,7 +156,7 @@ def schema(*fields: pa.Field) -> pa.Schema:
 
 
 def _packed(*names: str) -> list[pa.Field]:
-    """Return columns of packed tables: see `packed.py`."""
+    """Return columns of packed tables: see `packed_tables.py`."""
     return _fields(pa.binary(), *names)
 
 
@@ -159,11 +166,11 @@ WHOLE = -1  # instead of a partition: the cluster was read as a whole
 # What is to be read, packed.
 TASKS = schema(pa.field("number", pa.int32()), *_packed("task"))
 # A row has a block, or a problem.
-READ = schema(
+SOURCE_BLOCKS = schema(
     *BLOCK,
-    *_packed("latest"),  # kafka_io.offsets_latest.LATEST; null where it came by Admin
-    *_packed("activity"),  # kafka_io.offsets_activity.ACTIVITY
-    *_packed("removals"),  # kafka_io.offsets_removals.REMOVALS
+    *_packed("latest"),  # kafka_io.offsets_topic.latest_records.LATEST; null where it came by Admin
+    *_packed("activity"),  # kafka_io.offsets_topic.activity.ACTIVITY
+    *_packed("removals"),  # kafka_io.offsets_topic.removals.REMOVALS
     *_packed("commits", "groups"),  # COMMITS and GROUPS, by Admin
     pa.field("read_to", pa.struct(READ_TO)),
     *_text("problem"),
@@ -171,7 +178,7 @@ READ = schema(
 # The same, understood: COMMITS, GROUPS, and each PLACE with what is committed there once.
 DECODED = schema(*BLOCK, *_packed("commits", "groups", "positions", "activity", "removals"))
 # What brokers say of the positions in a block: LOG_FACTS.
-ASKED = schema(*BLOCK, *_packed("log_facts"))
+BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts"))
 # What coordinators say of a cluster, or why they do not.
 CLUSTER_FACTS = schema(
     *_text("cluster"),
@@ -181,12 +188,12 @@ CLUSTER_FACTS = schema(
     *_text("problem"),
 )
 # Everything that was found out about some blocks of a cluster: tables of RESULTS.
-JUDGED = schema(
+EVALUATED_BLOCKS = schema(
     *_text("cluster"), *_packed("partitions", "groups", "activity", "leftovers", "problems")
 )
 
 PARTITIONS = schema(
-    *(field for field in FACTS if field.name not in INNER),
+    *(field for field in FACTS if field.name not in RULE_ONLY_COLUMNS),
     *LAG_FIELDS,
     *STATUS_FIELDS,
     *EXPIRY_FIELDS,

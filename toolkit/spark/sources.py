@@ -1,5 +1,5 @@
 """
-The offsets topics of a fleet, read by Spark: `schemas.READ`.
+The offsets topics of a fleet, read by Spark: `schemas.SOURCE_BLOCKS`.
 
 The work is divided here and done by Spark's workers. A Python data source would divide it in
 processes that Spark starts for nothing else: three pairs of them, one after the other.
@@ -22,10 +22,10 @@ from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import Cluster
-from toolkit.spark.packed import rows_of
+from toolkit.spark.packed_tables import rows_of
 from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
-from toolkit.spark.read_rows import problem_batches
-from toolkit.spark.schemas import READ, TASKS, as_spark
+from toolkit.spark.schemas import SOURCE_BLOCKS, TASKS, as_spark
+from toolkit.spark.source_rows import problem_batches
 from toolkit.spark.tasks import AdminTask, LogTask, OffsetsTopicInfo, ProblemTask, Task
 
 AT_ONCE = 8
@@ -47,7 +47,7 @@ def read_offsets(
         packed = [pickle.dumps(task) for tasks in cut for task in tasks]
     table = pa.table([range(len(packed)), packed], schema=TASKS)
     tasks = session.createDataFrame(table).repartitionById(max(1, len(packed)), "number")
-    return tasks.mapInArrow(_read, as_spark(READ))
+    return tasks.mapInArrow(_read, as_spark(SOURCE_BLOCKS))
 
 
 def tasks_of(cluster: Cluster, points: Mapping[int, ResumePoint]) -> Sequence[Task]:

@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from toolkit.errors import RecordFailed
-from toolkit.spark.history.files import Files
+from toolkit.errors import StateFileError
+from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.read_plan import ResumePoint
 
 FOLDER = "state"
@@ -26,7 +26,7 @@ KEPT = 2  # of each cluster: one to go on from, and one that a run which began e
 # A folder without a file may be of a run that still saves; a file of another format, of another
 # version of this program that is at work in the same folder.
 UNUSABLE_FOR = timedelta(days=1)
-MISUNDERSTOOD = (RecordFailed, ValueError, KeyError, TypeError, AttributeError)
+MISUNDERSTOOD = (StateFileError, ValueError, KeyError, TypeError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SavedState:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class StateVersion:
     """One version, by the name of its folder."""
 
     name: str
@@ -58,8 +58,8 @@ def new_name() -> str:
 
 
 def read_versions(
-    files: Files, clusters: Collection[str], known_format: str
-) -> tuple[list[Version], list[str]]:
+    files: HistoryFiles, clusters: Collection[str], known_format: str
+) -> tuple[list[StateVersion], list[str]]:
     """Return the versions of any of the clusters, and why others cannot be used."""
     versions, problems = [], []
     for file in sorted(files.sizes(FOLDER)):
@@ -77,7 +77,7 @@ def read_versions(
     return versions, problems
 
 
-def write_version(files: Files, version: Version) -> None:
+def write_version(files: HistoryFiles, version: StateVersion) -> None:
     """Put a version in force; its folder must be complete."""
     document = {
         "format": version.format,
@@ -97,7 +97,7 @@ def write_version(files: Files, version: Version) -> None:
     files.write_once(f"{FOLDER}/{version.name}.json", json.dumps(document))
 
 
-def clean_versions(files: Files, known_format: str) -> None:
+def clean_versions(files: HistoryFiles, known_format: str) -> None:
     """Remove versions that no cluster needs, and after a day what nobody can use."""
     found = files.sizes(FOLDER)
     usable = {version.name: version for version in _understood(files, found, known_format)}
@@ -117,7 +117,9 @@ def clean_versions(files: Files, known_format: str) -> None:
             files.remove(f"{FOLDER}/{entry}")
 
 
-def _understood(files: Files, entries: Iterable[str], known_format: str) -> Iterator[Version]:
+def _understood(
+    files: HistoryFiles, entries: Iterable[str], known_format: str
+) -> Iterator[StateVersion]:
     for file in entries:
         if file.endswith(".json"):
             with suppress(*MISUNDERSTOOD):
@@ -126,9 +128,9 @@ def _understood(files: Files, entries: Iterable[str], known_format: str) -> Iter
                     yield version
 
 
-def _parse(name: str, text: str) -> Version:
+def _parse(name: str, text: str) -> StateVersion:
     document = json.loads(text)
-    return Version(
+    return StateVersion(
         name,
         str(document["format"]),
         {

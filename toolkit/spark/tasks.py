@@ -25,13 +25,13 @@ from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
 from toolkit.model import Cluster, Group, LogOffsets, Problem
 from toolkit.spark.read_plan import ReadPlan
-from toolkit.spark.read_rows import (
+from toolkit.spark.schemas import WHOLE
+from toolkit.spark.source_rows import (
     block_batch,
     commits_by_admin,
     groups_by_admin,
     problem_batches,
 )
-from toolkit.spark.schemas import WHOLE
 
 
 @dataclass(frozen=True)

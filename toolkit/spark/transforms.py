@@ -1,9 +1,11 @@
 """
 The pipeline's steps, each a `DataFrame -> DataFrame`, from what was read to what is found.
 
-    read (READ) -> decoded (DECODED) -> ask_brokers (ASKED) -> judged (JUDGED) -> found(name)
+    read (SOURCE_BLOCKS) -> add_decoded_commits (DECODED) -> ask_brokers (BLOCKS_WITH_LOG_FACTS)
+    -> add_evaluation (EVALUATED_BLOCKS) -> select_results(name)
 
-Up to the last step a row is a block, whose tables are packed: see `packed.py` and `blocks.py`.
+Up to the last step a row is a block, whose tables are packed: see `packed_tables.py` and
+`blocks.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.spark.blocks import EvaluationRules, decoded_block, evaluate_blocks
-from toolkit.spark.packed import collected, on_rows, unpacked
-from toolkit.spark.schemas import BLOCK, DECODED, JUDGED, PROBLEMS, RESULTS
+from toolkit.spark.packed_tables import collect_packed, on_rows, unpacked
+from toolkit.spark.schemas import BLOCK, DECODED, EVALUATED_BLOCKS, PROBLEMS, RESULTS
 
 Step = Callable[[DataFrame], DataFrame]
 BLOCK_KEY = [field.name for field in BLOCK]
@@ -27,7 +29,7 @@ def read_to(read: DataFrame) -> DataFrame:
     return read.where("read_to is not null").select(*BLOCK_KEY, "read_to.*")
 
 
-def decoded(tasks: int) -> Step:
+def add_decoded_commits(tasks: int) -> Step:
     """
     Return the step that decodes each block: `schemas.DECODED`.
 
@@ -41,23 +43,25 @@ def decoded(tasks: int) -> Step:
     return step
 
 
-def judged(judging: EvaluationRules, *, asked: DataFrame, cluster_facts: DataFrame) -> Step:
+def add_evaluation(
+    judging: EvaluationRules, *, log_facts: DataFrame, cluster_facts: DataFrame
+) -> Step:
     """
-    Return the step that adds lag, status and expiry, and sums up: `schemas.JUDGED`.
+    Return the step that adds lag, status and expiry, and sums up: `schemas.EVALUATED_BLOCKS`.
 
     All rules run in one pass over the blocks.
     """
     facts = cluster_facts.where("listed is not null").drop("problem")
 
     def step(blocks: DataFrame) -> DataFrame:
-        known = blocks.drop("positions").join(F.broadcast(asked), BLOCK_KEY)
+        known = blocks.drop("positions").join(F.broadcast(log_facts), BLOCK_KEY)
         known = known.join(F.broadcast(facts), "cluster", "left")
-        return on_rows(known, lambda rows: evaluate_blocks(rows, judging), JUDGED)
+        return on_rows(known, lambda rows: evaluate_blocks(rows, judging), EVALUATED_BLOCKS)
 
     return step
 
 
-def found(name: str) -> Step:
+def select_results(name: str) -> Step:
     """Return the step that gives the rows of one of the results: `schemas.RESULTS`."""
     return lambda blocks: unpacked(blocks, name, RESULTS[name])
 
@@ -71,7 +75,7 @@ def all_problems(
     session: SparkSession,
     known: Iterable[tuple[str, str]],
     rows: Iterable[DataFrame],
-    evaluate_blocks: DataFrame,
+    evaluated: DataFrame,
 ) -> DataFrame:
     """
     Say once what could not be read: `schemas.PROBLEMS`.
@@ -80,7 +84,7 @@ def all_problems(
     """
     every = [
         *(one.where("problem is not null").select(*PROBLEMS.names).toArrow() for one in rows),
-        collected(evaluate_blocks, "problems", PROBLEMS),
+        collect_packed(evaluated, "problems", PROBLEMS),
     ]
     told = [tuple(row.values()) for table in every for row in table.to_pylist()]
     once = dict.fromkeys([*known, *told])

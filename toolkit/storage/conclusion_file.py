@@ -12,8 +12,8 @@ import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from toolkit.errors import RecordFailed
-from toolkit.plan import Ending
+from toolkit.errors import StateFileError
+from toolkit.plan import ConclusionStatus
 from toolkit.storage.formats.atomic_files import write_whole
 
 FILE_VARIABLE = "OFFSETBOOK_CONCLUSION"
@@ -25,18 +25,18 @@ class Conclusion:
     """What a notebook concluded; `undo` is the run that undoes it, where something was changed."""
 
     summary: str = ""
-    ending: Ending = Ending.DONE
+    ending: ConclusionStatus = ConclusionStatus.DONE
     counts: dict[str, int] = field(default_factory=dict)
     undo: str | None = None
 
 
-def hand_over(conclusion: Conclusion) -> None:
+def write_conclusion(conclusion: Conclusion) -> None:
     """Give the runner, if there is one, a conclusion that stands until the next one."""
     if path := os.environ.get(FILE_VARIABLE):
         try:
             write_whole(Path(path), json.dumps(asdict(conclusion)))
-        except RecordFailed as exc:
-            raise RecordFailed(
+        except StateFileError as exc:
+            raise StateFileError(
                 f"the result ({conclusion.summary}) could not be written: {exc.problem}",
                 hint="free disk space; the audit log shows what was changed",
             ) from exc
@@ -53,5 +53,5 @@ def read_conclusion(path: Path) -> Conclusion:
     if not path.exists():
         return Conclusion()
     content = json.loads(path.read_text(encoding="utf-8"))
-    content["ending"] = Ending(content["ending"])
+    content["ending"] = ConclusionStatus(content["ending"])
     return Conclusion(**content)

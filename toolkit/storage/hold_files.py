@@ -18,8 +18,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import Blocked, RecordFailed
-from toolkit.model import Cluster, GroupType, HoldNote, Prefer, TopicPartition
+from toolkit.errors import Blocked, StateFileError
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
 from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
@@ -51,7 +51,7 @@ class HoldRecord:
     type: GroupType
     assignor: str
     wanted: tuple[TopicPartition, ...]
-    prefer: Prefer
+    prefer: CaptureMode
     note: HoldNote
     status: HoldStatus = HoldStatus.STARTING
     words: str = ""
@@ -72,21 +72,21 @@ def list_holds(state: Path) -> list[Path]:
 
 
 def write_hold(path: Path, record: HoldRecord) -> None:
-    """Write a hold file, whole and on the disk before this returns; raises RecordFailed."""
+    """Write a hold file, whole and on the disk before this returns; raises StateFileError."""
     make_folder(path.parent)
     write_whole(path, json.dumps(_content(record), indent=1) + "\n")
 
 
 def read_hold(path: Path) -> HoldRecord | None:
-    """Return the record in a hold file, None if there is none; raises RecordFailed."""
+    """Return the record in a hold file, None if there is none; raises StateFileError."""
     try:
         return _record(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         return None
     except OSError as exc:
-        raise RecordFailed(f"hold file {path} cannot be read: {exc.strerror or exc}") from exc
+        raise StateFileError(f"hold file {path} cannot be read: {exc.strerror or exc}") from exc
     except (ValueError, TypeError, KeyError, AttributeError) as exc:
-        raise RecordFailed(
+        raise StateFileError(
             f"hold file {path} is damaged: {exc}",
             hint="list and resume holds without it: offsetbook paused-partitions",
         ) from exc
@@ -141,7 +141,7 @@ def _record(content: dict[str, Any]) -> HoldRecord:
         record,
         cluster=Cluster(**content["cluster"]),
         type=GroupType(record.type),
-        prefer=Prefer(record.prefer),
+        prefer=CaptureMode(record.prefer),
         status=HoldStatus(record.status),
         wanted=tuple(TopicPartition(*pair) for pair in record.wanted),
         held=tuple(TopicPartition(*pair) for pair in record.held),

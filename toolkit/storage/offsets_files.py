@@ -87,7 +87,7 @@ def write_json(path: Path, saved: SavedOffsets) -> None:
     """
     Write a JSON file, whole and on the disk before this returns; the same offsets, the same bytes.
 
-    Raises RecordFailed where it cannot be written. ValueError for offsets of a CSV file, of which
+    Raises StateFileError where it cannot be written. ValueError for offsets of a CSV file, of which
     nobody knows the cluster.
     """
     if saved.cluster is None or saved.cluster_id is None or saved.taken_at is None:
@@ -115,7 +115,7 @@ def write_json(path: Path, saved: SavedOffsets) -> None:
 
 
 def write_csv(path: Path, commits: Iterable[Commit], *, with_group: bool) -> None:
-    """Write the real tool's CSV with four columns or three; raises RecordFailed."""
+    """Write the real tool's CSV with four columns or three; raises StateFileError."""
     write_whole(path, csv_text(commits, with_group=with_group))
 
 

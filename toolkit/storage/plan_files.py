@@ -55,7 +55,7 @@ def write_plan(path: Path, plan: Plan) -> None:
     """
     Write a plan file, whole and on the disk before this returns.
 
-    The same plan gives the same bytes. Raises RecordFailed where the file cannot be written.
+    The same plan gives the same bytes. Raises StateFileError where the file cannot be written.
     """
     content = _content(plan)
     head = {"format": FORMAT, "version": VERSION, "fingerprint": plan.fingerprint}

@@ -44,7 +44,7 @@ def locked(state: Path, cluster_id: str, who: str) -> Iterator[None]:
     Be the only one on this state folder who changes a cluster.
 
     Does not wait: raises Blocked that names who is changing it and since when. However the holder
-    ends, the kernel frees the lock. Raises RecordFailed where there can be no lock file.
+    ends, the kernel frees the lock. Raises StateFileError where there can be no lock file.
     """
     path = state / "locks" / f"{file_name(cluster_id)}.lock"
     with _alone(path, f"cluster {cluster_id} is being changed", who):
@@ -56,7 +56,7 @@ def locked_run(state: Path, runbook: str, cluster: str, who: str) -> Iterator[No
     """
     Be the only one on this state folder who runs a runbook on a cluster, by its name in the fleet.
 
-    Does not wait: raises Blocked that names who runs it and since when. Raises RecordFailed where
+    Does not wait: raises Blocked that names who runs it and since when. Raises StateFileError where
     there can be no lock file.
     """
     folder = state / "locks" / "runbooks"

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
-from toolkit.errors import NotFound, RecordFailed, UsageError
+from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Plan
 from toolkit.storage.formats.atomic_files import make_folder, not_written, sync_folder
 from toolkit.storage.plan_files import read_plan, write_plan
@@ -30,7 +30,7 @@ def write_undo_record(state: Path, run_id: str, plan: Plan) -> Path:
     """
     Write what a run is about to change and return the file, on the disk before this returns.
 
-    Raises RecordFailed where it cannot be written or the run has a record already.
+    Raises StateFileError where it cannot be written or the run has a record already.
     """
     folder = make_folder(state / "runs") / run_id
     try:
@@ -46,7 +46,8 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
     """
     Return the plan of a run, named in full or by a beginning that no other run shares.
 
-    Raises NotFound that names the runs that may be meant, RecordFailed where the record is damaged.
+    Raises NotFound that names the runs that may be meant, StateFileError where the record is
+    damaged.
     """
     runs = list_runs(state)
     matches = [run for run in runs if run_id and run.startswith(run_id)]
@@ -62,7 +63,9 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
     try:
         return read_plan(state / "runs" / chosen[0] / FILE_NAME)
     except UsageError as exc:
-        raise RecordFailed(f"undo record: {exc.problem}", hint="restore it from a backup") from exc
+        raise StateFileError(
+            f"undo record: {exc.problem}", hint="restore it from a backup"
+        ) from exc
 
 
 def list_runs(state: Path) -> list[str]:

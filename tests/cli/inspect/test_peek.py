@@ -6,7 +6,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from toolkit import connect
-from toolkit.report.display import collected
+from toolkit.report.display import capture_outputs
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 
 Command = Callable[..., "CompletedProcess[str]"]
@@ -26,7 +26,7 @@ def test_the_poison_record_is_what_is_read_next(offsetbook_here: Command, fleet:
     assert json.loads(rows[0]["value"])["id"]
     found = connect("eu", fleet).peek("fraud-check", [SCOPE])
     assert rows == json.loads(found.frame().to_json(orient="records", date_format="iso"))
-    with collected() as shown:
+    with capture_outputs() as shown:
         found._ipython_display_()
     assert f"Offset {POISON_OFFSET:,}" in str(shown)
 

@@ -18,8 +18,8 @@ from toolkit.journeys.change.decision import Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
-from toolkit.plan import Action, Outcome, Status, StepOutcome
-from toolkit.report.display import collected
+from toolkit.plan import Action, ChangeStatus, Outcome, StepOutcome
+from toolkit.report.display import capture_outputs
 from toolkit.session import Session
 from toolkit.storage.conclusion_file import FILE_VARIABLE
 from toolkit.storage.plan_files import read_plan
@@ -100,11 +100,11 @@ def test_a_failed_apply_fails_again(desk: Desk, change: PlannedChange) -> None:
 
 def test_a_resume_leaves_nothing_to_undo(change: PlannedChange) -> None:
     """It changes no offset, which is not the same as changing nothing."""
-    step = StepOutcome("payments", Action.RELEASE, Status.DONE)
+    step = StepOutcome("payments", Action.RELEASE, ChangeStatus.DONE)
     now = datetime.now(UTC)
     outcome = ChangeOutcome(change, "approved", outcome=Outcome("run", "f", now, now, (step,)))
 
-    with collected() as shown:
+    with capture_outputs() as shown:
         outcome._ipython_display_()
 
     told = " ".join(str(data["text/plain"]) for data in shown)
@@ -123,7 +123,7 @@ def test_it_is_stopped_between_two_steps(
     ).outcome
 
     assert "stopped by a button" == outcome.interrupted
-    assert {Status.NOT_TRIED} == {step.status for step in outcome.steps}
+    assert {ChangeStatus.NOT_TRIED} == {step.status for step in outcome.steps}
     assert {7} == offsets(desk, change)
     assert "stopped by a button" == desk.log[-1].interrupted
 

@@ -13,7 +13,17 @@ from toolkit.journeys.change.decision import Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.model import Cluster, GroupState, GroupType, Snapshot, TopicPartition
-from toolkit.plan import Action, Change, Ending, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.plan import (
+    Action,
+    Change,
+    ConclusionStatus,
+    Finding,
+    Intent,
+    Plan,
+    Position,
+    Severity,
+    Step,
+)
 from toolkit.plan.approvals import Approval, Limits
 
 CHANGE = Change(TopicPartition("orders", 0), Position(7), Position(0))
@@ -61,16 +71,16 @@ def test_anything_else_does_not(given: dict[str, str], why: str) -> None:
     """Without the fingerprint, with another one, or without a reason, the plan is blocked."""
     decision = decide(PLAN, **{"reason": "why", **given})
 
-    assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
-    assert why in decision.said
+    assert (None, ConclusionStatus.BLOCKED) == (decision.approval, decision.ending)
+    assert why in decision.message
 
 
 def test_a_dry_run_goes_before_every_approval() -> None:
     """As long as it is a dry run, which is the default, no fingerprint makes it apply anything."""
     decision = change(PLAN).decide(approve=PLAN.fingerprint, reason="why")
 
-    assert (None, Ending.DONE) == (decision.approval, decision.ending)
-    assert "dry run: nothing was changed" == decision.said
+    assert (None, ConclusionStatus.DONE) == (decision.approval, decision.ending)
+    assert "dry run: nothing was changed" == decision.message
     assert decision.apply().outcome is None
 
 
@@ -81,8 +91,8 @@ def test_a_guard_rail_blocks(*, dry_run: bool) -> None:
 
     decision = decide(PLAN, SKIPS, LIVE, NOTE, **approval)
 
-    assert (None, Ending.BLOCKED) == (decision.approval, decision.ending)
-    assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.said
+    assert (None, ConclusionStatus.BLOCKED) == (decision.approval, decision.ending)
+    assert "blocked by group-live, skips-unread-records: nothing was changed" == decision.message
     assert ("group-live", "skips-unread-records") == decision.blocked_by
 
 
@@ -104,10 +114,10 @@ def test_nothing_to_do_needs_no_approval() -> None:
     """A plan without steps is done, whoever asked for it and however."""
     decision = decide(EMPTY)
 
-    assert (None, Ending.DONE, "nothing to do") == (
+    assert (None, ConclusionStatus.DONE, "nothing to do") == (
         decision.approval,
         decision.ending,
-        decision.said,
+        decision.message,
     )
 
 

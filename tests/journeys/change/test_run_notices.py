@@ -11,7 +11,7 @@ from desks import Desk
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.model import TopicPartition
-from toolkit.report.display import collected
+from toolkit.report.display import capture_outputs
 from toolkit.storage import audit
 from toolkit.storage.undo_records import write_undo_record
 
@@ -32,7 +32,7 @@ def change(desk: Desk, apps: Applications) -> PlannedChange:
 
 def shown(thing: PlannedChange) -> str:
     """Return the text of all that a change shows."""
-    with collected() as data:
+    with capture_outputs() as data:
         thing._ipython_display_()
     return " ".join(str(one.get("text/plain")) for one in data)
 

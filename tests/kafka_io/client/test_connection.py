@@ -14,11 +14,11 @@ from toolkit.errors import (
     FleetFileError,
     ToolkitError,
 )
-from toolkit.kafka_io.client import diagnose
+from toolkit.kafka_io.client import connection_diagnosis
 from toolkit.kafka_io.client.client_settings import admin_settings, bootstrap_servers, bulk_settings
-from toolkit.kafka_io.client.connection import Ask, Connection
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import is_worth_retrying, reason
-from toolkit.kafka_io.groups.group_clocks import read_group_clocks
+from toolkit.kafka_io.groups.group_times import read_group_times
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
@@ -37,8 +37,8 @@ FROM_VARIABLE = {"sasl.password": "${env:OFFSETBOOK_PASSWORD}"}
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for what a listener says, however busy the machine is that it runs on."""
-    monkeypatch.setattr(diagnose, "PROBE_TIMEOUT_S", 60)
-    monkeypatch.setattr(diagnose, "LOGIN_TIMEOUT_S", 60)
+    monkeypatch.setattr(connection_diagnosis, "PROBE_TIMEOUT_S", 60)
+    monkeypatch.setattr(connection_diagnosis, "LOGIN_TIMEOUT_S", 60)
 
 
 @pytest.fixture(autouse=True)
@@ -184,7 +184,7 @@ def test_tls_with_its_certificate(secured: Any) -> None:
     """With the certificate named in the fleet file, TLS works for requests and bulk reading."""
     with Connection(secured.tls) as connection:
         assert connection.cluster_id
-        assert read_group_clocks(connection, []) == ({}, [])
+        assert read_group_times(connection, []) == ({}, [])
 
 
 def test_wrong_password(secured: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +264,9 @@ def test_literal_secret_is_refused_and_not_repeated() -> None:
 
 def test_request_that_cannot_be_sent_is_answered(bare_cluster: Cluster) -> None:
     """A request that fails in an unforeseen way is answered with the error, not waited for."""
-    asks = [Ask(name, DescribeGroupsRequest(groups=[name])) for name in ("a", "\ud800", "b")]
+    asks = [
+        TaggedRequest(name, DescribeGroupsRequest(groups=[name])) for name in ("a", "\ud800", "b")
+    ]
     with Connection(bare_cluster) as connection:
         node = connection.broker_ids[0]
         list_groups(connection)  # from here on there is a connection to send on
@@ -278,7 +280,7 @@ def test_request_that_cannot_be_sent_is_answered(bare_cluster: Cluster) -> None:
 def test_broker_that_is_not_there_is_a_problem(bare_cluster: Cluster) -> None:
     """Asking a broker that the cluster does not have gives an error in place of its answer."""
     with Connection(bare_cluster) as connection:
-        (answer,) = connection.send_each({77: [Ask("groups", ListGroupsRequest())]})
+        (answer,) = connection.send_each({77: [TaggedRequest("groups", ListGroupsRequest())]})
 
     assert isinstance(answer.response, ClusterUnreachable)
 

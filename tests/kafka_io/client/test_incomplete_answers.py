@@ -10,12 +10,12 @@ import pytest
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
-from toolkit.kafka_io.client.connection import Ask, Connection, Response
+from toolkit.kafka_io.client.connection import Connection, Response, TaggedRequest
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster, TopicPartition
-from toolkit.spark.read_rows import FROM_ADMIN
+from toolkit.spark.source_rows import FROM_ADMIN
 from toolkit.spark.tasks import LogTask
 
 
@@ -24,7 +24,7 @@ class Forgetful(Connection):
 
     forgotten = ""
 
-    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Response]:
+    def send_each(self, asks: Mapping[int, Sequence[TaggedRequest]]) -> Iterator[Response]:
         """Take the forgotten name out of real answers."""
         for answer in super().send_each(asks):
             response: Any = answer.response

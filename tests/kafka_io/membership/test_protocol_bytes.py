@@ -23,7 +23,7 @@ from toolkit.kafka_io.groups.subscriptions import (
 )
 from toolkit.kafka_io.membership.protocol_bytes import (
     PROTOCOLS,
-    Subscribed,
+    MemberSubscription,
     assignment_with_note,
     protocol_named,
     read_subscription,
@@ -140,7 +140,7 @@ def test_our_own_bytes(protocol: str, subscription: str, nothing: str) -> None:
 
     assert bytes.fromhex(subscription) == ours.subscription(["a"])
     assert bytes.fromhex(nothing) == ours.assignment((), generation=7)
-    assert Subscribed(frozenset({"a"})) == read_subscription(ours.subscription(["a"]))
+    assert MemberSubscription(frozenset({"a"})) == read_subscription(ours.subscription(["a"]))
 
 
 def test_a_kafka_go_leader_can_read_our_subscription() -> None:
@@ -188,7 +188,7 @@ def test_an_assignment_is_read_as_it_was_written(
     assert tuple(sorted(share)) == assignment_from_bytes(data)
     if PROTOCOLS[protocol].sticky:
         again = b"\x00\x00\x00\x00\x00\x00" + data[-4 - len(user_data_from_bytes(data)) :]
-        assert Subscribed(frozenset(), share, generation) == read_subscription(again)
+        assert MemberSubscription(frozenset(), share, generation) == read_subscription(again)
 
 
 @given(st.binary(max_size=60))

@@ -21,9 +21,9 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
 from toolkit.kafka_io.membership.protocol_bytes.streams_assignment import (
     KNOWN_VERSIONS,
     NEVER,
-    Paired,
     StreamsAssignment,
     StreamsSubscription,
+    TaskPartition,
     read_streams_subscription,
 )
 from toolkit.model import TopicPartition
@@ -58,7 +58,7 @@ def assignments(draw: st.DrawFn) -> StreamsAssignment:
     topics = st.text("ab.-_Z9", min_size=1, max_size=5)
     places = draw(st.sets(st.builds(TopicPartition, topics, st.integers(0, 9)), max_size=8))
     pairs = [
-        Paired(place, task(draw(st.integers(0, 3)), place.partition, version=version))
+        TaskPartition(place, task(draw(st.integers(0, 3)), place.partition, version=version))
         for place in sorted(places)
     ]
     return StreamsAssignment(3, version, version, tuple(pairs), TAIL)

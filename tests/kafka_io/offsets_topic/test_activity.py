@@ -22,7 +22,7 @@ from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.offsets_topic.activity import ACTIVITY, HOUR_MS, Activity
 from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
-from toolkit.kafka_io.offsets_topic.latest import empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS, Removals
 
 HOUR = datetime(2023, 11, 14, 22, tzinfo=UTC)

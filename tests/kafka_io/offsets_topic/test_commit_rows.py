@@ -10,7 +10,7 @@ from toolkit.kafka_io.client.timestamps import LAST_MS
 from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
-from toolkit.kafka_io.offsets_topic.latest import empty_latest, latest_of
+from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of
 
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
 KEY = CommitKey("g", "t", 1)

@@ -41,7 +41,7 @@ from toolkit.kafka_io.offsets_topic.group_records import (
     generation_of,
 )
 from toolkit.kafka_io.offsets_topic.group_rows import DAMAGED, DECODERS, GROUPS, decode_groups
-from toolkit.kafka_io.offsets_topic.latest import latest_of
+from toolkit.kafka_io.offsets_topic.latest_records import latest_of
 from toolkit.kafka_io.offsets_topic.partitions import UnknownRecord
 
 AT = datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)

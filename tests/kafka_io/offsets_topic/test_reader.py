@@ -11,7 +11,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
-from toolkit.kafka_io.offsets_topic.latest import merge_latest
+from toolkit.kafka_io.offsets_topic.latest_records import merge_latest
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.kafka_io.offsets_topic.reader import (
     offsets_partitions,

@@ -20,7 +20,7 @@ MONTH = 30 * DAY
 
 
 @dataclass(frozen=True)
-class Seen:
+class FakeSighting:
     """A sighting."""
 
     since: datetime
@@ -97,7 +97,7 @@ def test_a_group_that_has_been_empty_long_enough_goes(
         snapshot(group, commits=(commit(newest),)),
         groups=["g"],
         empty_for=MONTH,
-        sightings={"g": Seen(ago(seen))} if seen else {},
+        sightings={"g": FakeSighting(ago(seen))} if seen else {},
     )
     (change,) = (change for _, change in plan.changes)
 
@@ -129,7 +129,7 @@ def test_a_group_that_may_have_been_used_stays(
         snapshot(group, commits=(commit(newest),)),
         groups=["g"],
         empty_for=MONTH,
-        sightings={"g": Seen(ago(seen))} if seen else {},
+        sightings={"g": FakeSighting(ago(seen))} if seen else {},
     )
 
     assert ([(rule, Severity.NOTE)], ()) == (rules(plan), plan.steps)
@@ -153,7 +153,7 @@ def test_exactly_long_enough_is_long_enough() -> None:
 def test_a_simple_group_without_commits_has_only_our_sightings() -> None:
     """Nothing was committed, so nothing tells of its use but that it stayed so."""
     plan = plan_delete_groups(
-        snapshot(SIMPLE), groups=["g"], empty_for=MONTH, sightings={"g": Seen(ago(40))}
+        snapshot(SIMPLE), groups=["g"], empty_for=MONTH, sightings={"g": FakeSighting(ago(40))}
     )
 
     assert ("g",) == plan.group_ids

@@ -236,7 +236,7 @@ def test_all_leftovers_of_a_cluster_in_one_plan() -> None:
 
 
 @dataclass(frozen=True)
-class Seen:
+class FakeSighting:
     """A series of looks."""
 
     since: datetime
@@ -253,10 +253,10 @@ LEFT = snapshot(
     ),
 )
 SINCE = {
-    ("g", "audit"): Seen(NOON - 14 * DAY, 3),
-    ("g", "payments"): Seen(NOON - 13 * DAY, 2),
+    ("g", "audit"): FakeSighting(NOON - 14 * DAY, 3),
+    ("g", "payments"): FakeSighting(NOON - 13 * DAY, 2),
     # What was not judged by this look, or is read again, may still have a series.
-    ("g", "orders"): Seen(NOON - 99 * DAY, 99),
+    ("g", "orders"): FakeSighting(NOON - 99 * DAY, 99),
 }
 
 

@@ -10,12 +10,12 @@ from held import PARTITIONS, blocks, classic, facts, group, holder, notes, numbe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import GroupState, GroupType, Prefer, Snapshot, TimedOffset, TopicPartition
+from toolkit.model import CaptureMode, GroupState, GroupType, Snapshot, TimedOffset, TopicPartition
 from toolkit.plan import Action, Intent, Position
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.from_offsets import from_offsets
-from toolkit.planning.changes.modes import parse_target
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, plan_move, saved_move
+from toolkit.planning.changes.offsets_target import from_offsets
+from toolkit.planning.changes.target_parser import parse_target
 from toolkit.planning.changes.targets import ShiftBy, Target, ToOffset
 
 FLOWING = group()
@@ -23,7 +23,7 @@ HELD = group(reader("a", 0), reader("b", 2, 3), holder(1), state=GroupState.RECO
 
 
 def move(
-    about: Snapshot, to: Target, *topics: str, prefer: Prefer = Prefer.LOSSLESS
+    about: Snapshot, to: Target, *topics: str, prefer: CaptureMode = CaptureMode.LOSSLESS
 ) -> PlannedMove:
     """Plan to move offsets of the group."""
     return plan_move(about, MoveRequest(to, "g", topics or ("orders:1",), prefer=prefer))
@@ -39,7 +39,7 @@ def test_it_is_approved_as_what_was_asked_for() -> None:
     others = (
         move(facts(FLOWING), ToOffset(6)),
         move(facts(FLOWING), ToOffset(5), "orders:2"),
-        move(facts(FLOWING), ToOffset(5), prefer=Prefer.FAST),
+        move(facts(FLOWING), ToOffset(5), prefer=CaptureMode.FAST),
     )
     assert plan.fingerprint not in {other.plan.fingerprint for other in others}
 

@@ -30,12 +30,12 @@ from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import (
+    CaptureMode,
     Group,
     GroupState,
     GroupType,
     HoldNote,
     Member,
-    Prefer,
     Problem,
     Snapshot,
     Subscription,
@@ -46,7 +46,7 @@ from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
 
 DAY = timedelta(days=1)
-QUIET = HoldTerms(Prefer.QUIET)
+QUIET = HoldTerms(CaptureMode.QUIET)
 BOB = ("bob", "elsewhere")
 
 
@@ -71,7 +71,7 @@ def resume(about: Group, *topics: str, by: tuple[str, str] | None = None) -> Pla
 
 def test_a_pause_is_one_step_that_names_partitions_and_terms() -> None:
     """Changes say who reads and how far behind; offsets stay; the terms are part of the plan."""
-    plan = pause(group(), "orders:1-2", terms=HoldTerms(Prefer.FAST, timedelta(minutes=90)))
+    plan = pause(group(), "orders:1-2", terms=HoldTerms(CaptureMode.FAST, timedelta(minutes=90)))
 
     (step,) = plan.steps
     assert (Intent.PAUSE, Action.HOLD) == (plan.intent, step.action)
@@ -89,7 +89,7 @@ def test_other_terms_are_another_plan() -> None:
     """An approval of a lossless pause approves no fast one, nor a longer one."""
     plans = [
         pause(group(), terms=terms)
-        for terms in (HoldTerms(), HoldTerms(Prefer.FAST), HoldTerms(pause_for=DAY))
+        for terms in (HoldTerms(), HoldTerms(CaptureMode.FAST), HoldTerms(pause_for=DAY))
     ]
     assert 3 == len({plan.fingerprint for plan in plans})
 
@@ -100,7 +100,7 @@ def test_positions_that_move_on_leave_the_plan_the_same() -> None:
     assert one.fingerprint == other.fingerprint
 
 
-@given(st.builds(HoldTerms, st.sampled_from(Prefer), st.timedeltas(timedelta(seconds=1), DAY)))
+@given(st.builds(HoldTerms, st.sampled_from(CaptureMode), st.timedeltas(timedelta(seconds=1), DAY)))
 def test_terms_are_read_as_they_are_written(terms: HoldTerms) -> None:
     """What stands in a plan is what was asked for, to the second."""
     read = HoldTerms.of(replace(pause(group()), terms=terms.as_terms()))
@@ -224,7 +224,7 @@ def test_a_partition_that_nobody_reads_beside_one_that_is_read() -> None:
     [
         (group(), HoldTerms()),
         (group(), QUIET),
-        (group(), HoldTerms(Prefer.FAST)),
+        (group(), HoldTerms(CaptureMode.FAST)),
         (classic(), HoldTerms()),
         (classic(assignor="cooperative-sticky"), HoldTerms()),
         (classic(assignor="stream"), HoldTerms()),

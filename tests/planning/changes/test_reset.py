@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.errors import UsageError
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
     Commit,
     EpochEnd,
     Group,
@@ -25,8 +25,8 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.plan import NEW_TOPICS, Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.from_offsets import from_offsets
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
+from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import (
     ShiftBy,
@@ -227,7 +227,7 @@ def test_a_live_group_is_planned_and_blocked() -> None:
 def test_a_reset_of_paused_partitions_moves_them_while_the_group_lives() -> None:
     """Nobody reads them, so nobody writes over the change; one that is read keeps it back."""
     free = TopicPartition("orders", 1)
-    holds = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+    holds = replace(member(), client_id=HOLDER_CLIENT_ID, holds=(ORDERS,))
     held = live("g", member("orders", owns=(free,)), holds)
     about = facts(AT_50, replace(AT_50, partition=1), groups=(held,))
 

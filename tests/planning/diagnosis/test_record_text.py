@@ -13,7 +13,7 @@ from toolkit.model.records import Excerpt, Header, Record
 from toolkit.planning.diagnosis.record_text import (
     MOST_CHARACTERS,
     MOST_HEX_BYTES,
-    Form,
+    ByteFormat,
     RecordPlace,
     decode,
     indented,
@@ -43,18 +43,18 @@ def record(offset: int, *, partition: TopicPartition = P0, **fields: Any) -> Rec
 @pytest.mark.parametrize(
     ("field", "form", "text"),
     [
-        (b'{"id": 1}', Form.JSON, '{"id": 1}'),
-        (b" [1, 2]\n", Form.JSON, " [1, 2]\n"),
-        (b'{"id": 1', Form.TEXT, '{"id": 1'),
-        (b"12", Form.TEXT, "12"),
-        ("東京 café".encode(), Form.TEXT, "東京 café"),
-        (b"a\tb\r\n", Form.TEXT, "a\tb\r\n"),
-        (b"\x00\xff", Form.HEX, "00 ff"),
-        (b"a\x1b[31m", Form.HEX, "61 1b 5b 33 31 6d"),
-        (b"[" * 100_000, Form.TEXT, "[" * MOST_CHARACTERS),
+        (b'{"id": 1}', ByteFormat.JSON, '{"id": 1}'),
+        (b" [1, 2]\n", ByteFormat.JSON, " [1, 2]\n"),
+        (b'{"id": 1', ByteFormat.TEXT, '{"id": 1'),
+        (b"12", ByteFormat.TEXT, "12"),
+        ("東京 café".encode(), ByteFormat.TEXT, "東京 café"),
+        (b"a\tb\r\n", ByteFormat.TEXT, "a\tb\r\n"),
+        (b"\x00\xff", ByteFormat.HEX, "00 ff"),
+        (b"a\x1b[31m", ByteFormat.HEX, "61 1b 5b 33 31 6d"),
+        (b"[" * 100_000, ByteFormat.TEXT, "[" * MOST_CHARACTERS),
     ],
 )
-def test_bytes_are_what_they_are(field: bytes, form: Form, text: str) -> None:
+def test_bytes_are_what_they_are(field: bytes, form: ByteFormat, text: str) -> None:
     """Objects and lists are JSON, other legible bytes text, and everything else is hex."""
     found = decode(whole(field))
 
@@ -63,13 +63,13 @@ def test_bytes_are_what_they_are(field: bytes, form: Form, text: str) -> None:
 
 def test_json_is_said_only_of_the_whole() -> None:
     """Bytes that are JSON as far as they are known may go on as anything."""
-    assert Form.TEXT is decode(Excerpt(b"[1]", 4)).form
+    assert ByteFormat.TEXT is decode(Excerpt(b"[1]", 4)).form
 
 
 def test_null_is_not_empty() -> None:
     """Kafka's null and a field of no bytes are told apart."""
-    assert (Form.NULL, None) == (decode(None).form, decode(None).size_bytes)
-    assert (Form.EMPTY, 0) == (decode(whole(b"")).form, decode(whole(b"")).size_bytes)
+    assert (ByteFormat.NULL, None) == (decode(None).form, decode(None).size_bytes)
+    assert (ByteFormat.EMPTY, 0) == (decode(whole(b"")).form, decode(whole(b"")).size_bytes)
 
 
 @given(st.text())
@@ -77,9 +77,9 @@ def test_every_text_comes_back_as_it_was(text: str) -> None:
     """What is shown as text or JSON stands for exactly the bytes of the record."""
     found = decode(whole(text.encode()), most_characters=len(text) + 1)
 
-    if found.form in {Form.TEXT, Form.JSON}:
+    if found.form in {ByteFormat.TEXT, ByteFormat.JSON}:
         assert (text, "") == (found.text, found.note)
-    elif found.form is Form.HEX:
+    elif found.form is ByteFormat.HEX:
         assert any(c < " " or "\x7f" <= c <= "\x9f" for c in text)
 
 
@@ -89,22 +89,24 @@ def test_anything_can_be_decoded(start: bytes, unseen: int) -> None:
     found = decode(Excerpt(start, len(start) + unseen))
 
     assert len(found.text) <= max(MOST_CHARACTERS, 3 * MOST_HEX_BYTES)
-    if found.form is Form.HEX:
+    if found.form is ByteFormat.HEX:
         assert bytes.fromhex(found.text) == start[:MOST_HEX_BYTES]
     if unseen:
-        assert found.form is not Form.JSON
+        assert found.form is not ByteFormat.JSON
         assert "truncated: first" in found.note
         assert f"of {len(start) + unseen:,} bytes" in found.note
 
 
-@given(st.text(min_size=1).filter(lambda text: decode(whole(text.encode())).form is Form.TEXT))
+@given(
+    st.text(min_size=1).filter(lambda text: decode(whole(text.encode())).form is ByteFormat.TEXT)
+)
 def test_a_text_that_is_cut_within_a_character_is_still_text(text: str) -> None:
     """Of an excerpt, the beginning of its last character is left away and not taken for bytes."""
     data = text.encode()
     for end in range(max(1, len(data) - 3), len(data)):
         if data[:end].decode(errors="ignore"):
             found = decode(Excerpt(data[:end], len(data)))
-            assert Form.TEXT is found.form
+            assert ByteFormat.TEXT is found.form
             assert text.startswith(found.text)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from expiry_facts import CLASSIC, EMPTY, KIP848, READS, STREAMS, T0, at, frame
 
-from toolkit.planning.expiry.expiry_forecast import expiring, expiry_by_group
+from toolkit.planning.expiry.expiry_forecast import expiry_by_group, select_expiring
 from toolkit.planning.expiry.with_expiry import with_expiry
 
 NOW_S = 40
@@ -23,7 +23,7 @@ def forecast(*rows: dict[str, Any]) -> pd.DataFrame:
 
 def partitions_within(seconds: float, *rows: dict[str, Any]) -> tuple[list[int], list[int]]:
     """Return the partitions that vanish within a time, and those at risk."""
-    found = expiring(forecast(*rows), now=T0 + timedelta(seconds=NOW_S), within_s=seconds)
+    found = select_expiring(forecast(*rows), now=T0 + timedelta(seconds=NOW_S), within_s=seconds)
     return list(found.rows["partition"]), list(found.at_risk["partition"])
 
 
@@ -105,7 +105,7 @@ def test_groups_of_the_same_name_in_two_clusters() -> None:
 def test_nothing_at_all() -> None:
     """Frames without rows give frames without rows, with their columns."""
     nothing = forecast()
-    found = expiring(nothing, now=T0, within_s=60)
+    found = select_expiring(nothing, now=T0, within_s=60)
 
     assert [0, 0, 0] == [len(found.rows), len(found.at_risk), len(expiry_by_group(nothing))]
     assert "why" in expiry_by_group(nothing)

@@ -6,7 +6,7 @@ import pandas as pd
 from facts import NOON
 
 from toolkit.model import TopicPartition
-from toolkit.plan import Action, Outcome, Position, Result, Status, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Outcome, Position, Result, StepOutcome
 from toolkit.planning.frames.outcome_frame import OUTCOME_COLUMNS, outcome_frame
 
 ORDERS = TopicPartition("orders", 0)
@@ -27,12 +27,12 @@ def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
 
 def test_each_change_has_a_row_and_so_has_a_step_without_changes() -> None:
     """Rows come in the order of the plan; offset 0 is not nothing."""
-    refused = StepOutcome("shell", Action.DELETE_GROUP, Status.REFUSED, "not authorised")
+    refused = StepOutcome("shell", Action.DELETE_GROUP, ChangeStatus.REFUSED, "not authorised")
     results = (
-        Result(ORDERS, Status.DONE, found=Position(0, 3, "mine")),
-        Result(ORDERS._replace(partition=1), Status.FAILED, "nothing was read back"),
+        Result(ORDERS, ChangeStatus.DONE, found=Position(0, 3, "mine")),
+        Result(ORDERS._replace(partition=1), ChangeStatus.FAILED, "nothing was read back"),
     )
-    half = StepOutcome("g", Action.COMMIT, Status.FAILED, "", results)
+    half = StepOutcome("g", Action.COMMIT, ChangeStatus.FAILED, "", results)
 
     assert [
         ("shell", "delete-group", None, None, "refused", None, "not authorised"),
@@ -44,8 +44,11 @@ def test_each_change_has_a_row_and_so_has_a_step_without_changes() -> None:
 def test_numbers_are_integers_also_where_some_are_missing() -> None:
     """An offset beyond 2^53 stays exact, and a frame without rows has the same columns."""
     exact = 2**63 - 1
-    results = (Result(ORDERS, Status.DONE, found=Position(exact)), Result(ORDERS, Status.DONE))
-    frame = outcome_frame(outcome(StepOutcome("g", Action.COMMIT, Status.DONE, "", results)))
+    results = (
+        Result(ORDERS, ChangeStatus.DONE, found=Position(exact)),
+        Result(ORDERS, ChangeStatus.DONE),
+    )
+    frame = outcome_frame(outcome(StepOutcome("g", Action.COMMIT, ChangeStatus.DONE, "", results)))
     empty = outcome_frame(outcome())
 
     assert exact == frame["read_back"][0]

@@ -23,7 +23,7 @@ from guardrail_cases import (
 )
 
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
     NO_SUCH_GROUP,
     Commit,
     Group,
@@ -395,7 +395,7 @@ def test_topics_of_another_cluster_are_not_called_new() -> None:
     assert ["wrong-cluster"] == rules(case(made, facts(cluster_id="x", topic_ids={"orders": "y"})))
 
 
-HOLDER_OF_ORDERS = replace(member(), client_id=HOLDER, holds=(ORDERS,))
+HOLDER_OF_ORDERS = replace(member(), client_id=HOLDER_CLIENT_ID, holds=(ORDERS,))
 HELD_GROUP = live("g", member("orders"), HOLDER_OF_ORDERS, assignor="range")
 
 

@@ -31,14 +31,14 @@ from toolkit.model import (
 )
 from toolkit.model.plurals import counted
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
-from toolkit.planning.guardrails.registry import RULES, CannotTell, CheckContext, check
+from toolkit.planning.guardrails.registry import RULES, CheckContext, FactsMissing, check
 
 
 @given(any_cases)
 def test_a_rule_raises_nothing_but_that_it_cannot_tell(about: CheckContext) -> None:
     """No fact, however odd, makes a rule fail in another way, and no reason is empty."""
     for judge in filter(None, (rule.by for rule in RULES.values())):
-        with suppress(CannotTell):
+        with suppress(FactsMissing):
             assert all(objection.why for objection in judge(about))
     assert all(finding.rule in RULES for finding in check(about))
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from toolkit import planning
 from toolkit.errors import UsageError
-from toolkit.model import GroupType, Prefer
+from toolkit.model import CaptureMode, GroupType
 from toolkit.plan import Action, Intent
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset
@@ -169,7 +169,7 @@ def test_every_intent_of_a_rule_is_real(rule: str) -> None:
 def test_a_move_is_blocked_by_what_its_hold_would_be_blocked_by(rule: str) -> None:
     """A hold inside a move is judged when the move is planned, but not for when it ends."""
     bad = EXAMPLES[rule].bad
-    prefer = Prefer.QUIET if rule == "no-committed-offset" else Prefer.LOSSLESS
+    prefer = CaptureMode.QUIET if rule == "no-committed-offset" else CaptureMode.LOSSLESS
     beside = bad.beside.get("g", MoveRequest(ToOffset(5), "g").beside)
     request = MoveRequest(ToOffset(5), "g", ("orders:0",), True, prefer, beside)
     findings = plan_move(bad.facts, request).plan.findings

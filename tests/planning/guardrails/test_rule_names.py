@@ -12,12 +12,18 @@ from toolkit.planning.guardrails.registry import NOTES, RULES
 from toolkit.planning.holds.hold_rules import GROUP_RULES
 
 ROOT = Path(toolkit.__file__).parent
-NAMES_IT = {"block": 0, "note": 0, "say": 0, "Finding": 0, "Aim": 2}  # which argument is the rule
+NAMES_IT = {
+    "block": 0,
+    "note": 0,
+    "say": 0,
+    "Finding": 0,
+    "TargetOffset": 2,
+}  # which argument is the rule
 # What is not a literal: passed on, or read from a table or from a file.
 PASSED_ON = {
-    ("by_time", "Aim", None),  # it says nothing of its own
-    ("from_offsets", "Aim", None),
-    ("targets", "Aim", None),
+    ("datetime_target", "TargetOffset", None),  # it says nothing of its own
+    ("offsets_target", "TargetOffset", None),
+    ("targets", "TargetOffset", None),
     ("group_selection", "Finding", "rule"),
     ("pause", "block", "rule"),  # from GROUP_RULES
     ("plan_files", "Finding", None),

@@ -62,7 +62,7 @@ def test_the_rules_that_no_new_plan_passes_are_these() -> None:
 
 def test_no_rule_is_there_twice() -> None:
     """A second rule of a name would replace the first."""
-    tables = (*registry.JUDGED, *registry.HOLD_RULES, *registry.PLANNED)
+    tables = (*registry.EVALUATED_RULES, *registry.HOLD_RULES, *registry.PLANNED)
 
     assert len(tables) == len(RULES)
     assert not RULES.keys() & registry.NOTES.keys()

@@ -11,7 +11,7 @@ from held import classic, facts, group, notes, reader, told
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.model import Commit, Group, GroupType, Prefer, Snapshot
+from toolkit.model import CaptureMode, Commit, Group, GroupType, Snapshot
 from toolkit.plan import Plan
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings, HoldTerms
@@ -29,7 +29,7 @@ def earlier(now: Snapshot, *, written: int = 0, read: int = 0) -> Snapshot:
 
 def pause(
     about: Group,
-    prefer: Prefer = Prefer.LOSSLESS,
+    prefer: CaptureMode = CaptureMode.LOSSLESS,
     *,
     pause_for: timedelta | None = None,
     end: int = 20,
@@ -62,7 +62,7 @@ def test_a_lossless_capture_stops_the_topic_and_repeats_nothing() -> None:
 
 def test_a_quiet_capture_stops_the_owner_alone() -> None:
     """The owner of orders:1 reads orders:0 too; it is evicted, and what it read comes twice."""
-    plan = pause(group(), Prefer.QUIET, written=100)
+    plan = pause(group(), CaptureMode.QUIET, written=100)
     assert "1 other partitions stop" in told(plan, "stops")
     assert "evicted once, and rejoin automatically: a @ /10.0.0.1" == told(plan, "disturbs")
     # 10 records a second of two partitions, since a commit at most 5 s old, noticed within 5 s.
@@ -71,7 +71,7 @@ def test_a_quiet_capture_stops_the_owner_alone() -> None:
 
 def test_a_group_that_catches_up_repeats_what_it_reads() -> None:
     """Reading may be faster than writing, and it is what counts then."""
-    plan = pause(group(), Prefer.FAST, written=0, read=200)
+    plan = pause(group(), CaptureMode.FAST, written=0, read=200)
     assert "up to about 400 records" in told(plan, "repeats")
 
 
@@ -80,14 +80,14 @@ def test_an_old_commit_makes_more_repeats() -> None:
     now = facts(group(), age_s=60)
     beside = HoldFacts(earlier=earlier(now, written=100))
     plan = plan_pause(
-        now, group="g", topics=["orders:1"], terms=HoldTerms(Prefer.FAST), beside=beside
+        now, group="g", topics=["orders:1"], terms=HoldTerms(CaptureMode.FAST), beside=beside
     )
     assert "up to about 1,300 records" in told(plan, "repeats")
 
 
 def test_repeats_of_an_unknown_rate_are_not_known() -> None:
     """With one snapshot alone no number is made up."""
-    assert "the number is unknown" in told(pause(group(), Prefer.QUIET), "repeats")
+    assert "the number is unknown" in told(pause(group(), CaptureMode.QUIET), "repeats")
 
 
 def test_classic_groups_wait_as_a_whole() -> None:
@@ -131,8 +131,8 @@ def test_alternatives_have_their_costs() -> None:
     )
 
 
-@given(st.integers(0, 1000), st.integers(0, 1000), st.sampled_from(Prefer))
-def test_more_traffic_never_repeats_less(written: int, more: int, prefer: Prefer) -> None:
+@given(st.integers(0, 1000), st.integers(0, 1000), st.sampled_from(CaptureMode))
+def test_more_traffic_never_repeats_less(written: int, more: int, prefer: CaptureMode) -> None:
     """What is announced grows with the rate, and is nothing only where nothing is evicted."""
 
     def announced(count: int) -> int:
@@ -151,7 +151,7 @@ def test_a_partition_without_facts_has_no_rate() -> None:
         now,
         group="g",
         topics=["orders:1"],
-        terms=HoldTerms(Prefer.FAST),
+        terms=HoldTerms(CaptureMode.FAST),
         beside=HoldFacts(earlier=before),
     )
     assert "the number is unknown" in told(plan, "repeats")

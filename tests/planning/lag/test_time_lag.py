@@ -10,15 +10,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from toolkit.kafka_io.logs.log_times import LogTime, points_around
-from toolkit.kafka_io.logs.time_probes import (
+from toolkit.kafka_io.logs.offset_time_lookup import LogTime, points_around
+from toolkit.kafka_io.logs.time_lookup_search import (
     FAR,
     NO_OFFSET,
     NOTHING,
     YOUNGEST,
-    Lines,
-    Probe,
-    Search,
+    TimeGrid,
+    TimeLookupResult,
+    TimeSearch,
 )
 from toolkit.planning.lag.time_lag import (
     BY_HISTORY,
@@ -70,17 +70,17 @@ class Log(NamedTuple):
         return max(before) if before else (dated[0] if dated else None)
 
 
-def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[Search, int]:
+def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[TimeSearch, int]:
     """Look up all that is asked for, and return what was learnt and in how many rounds."""
-    found = Search.begin(committed, at, start=log.start, end=log.end)
-    lines, rounds = Lines(NOW_MS, within_s=1.0, within_share=0.05), 0
+    found = TimeSearch.begin(committed, at, start=log.start, end=log.end)
+    lines, rounds = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05), 0
     while found.next:
         rounds += 1
         for asked in found.next:
             found.learn(asked, *log.answer(asked))
         found.next = []
         if found.offsets.size:
-            found.go_on(lines, rounds + 1)
+            found.plan_round(lines, rounds + 1)
     return found, rounds
 
 
@@ -89,7 +89,7 @@ def utc(ms: int) -> datetime | None:
     return None if ms == FAR else EPOCH + timedelta(milliseconds=ms)
 
 
-def points(probes: list[Probe]) -> list[dict[str, Any]]:
+def points(probes: list[TimeLookupResult]) -> list[dict[str, Any]]:
     """Return answers as rows hold them."""
     return [
         {
@@ -114,7 +114,7 @@ def looked_up(log: Log, committed: list[int], **columns: Any) -> pd.DataFrame:
     """Return the rows with their lag in time, after all look-ups that it takes."""
     found, rounds = search(log, committed)
     assert rounds <= ROUNDS
-    given = frame(log, committed, points=[points(found.probes)] * len(committed), **columns)
+    given = frame(log, committed, points=[points(found.results)] * len(committed), **columns)
     return with_time_lag(given, now=NOW)
 
 
@@ -171,7 +171,7 @@ def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.Data
     found, _ = search(log, committed)
     every = [
         LogTime(at, None if one.offset == NOTHING else one.offset, utc(one.at))
-        for one in found.probes
+        for one in found.results
         if (at := utc(one.asked)) is not None
     ]
     near = points_around(every, committed)
@@ -190,8 +190,8 @@ def test_unsettled_is_all_that_is_not_precise(ages: list[int], data: st.DataObje
     log = Log(records, 0, len(records))
     committed = data.draw(st.lists(st.integers(0, log.end - 1), min_size=1, unique=True))
     found, _ = search(log, committed)
-    unsettled = Lines(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
-        found.offsets, found.probes, end=log.end
+    unsettled = TimeGrid(NOW_MS, within_s=1.0, within_share=0.05).unsettled(
+        found.offsets, found.results, end=log.end
     )
     for row in looked_up(log, committed).itertuples():
         if row.committed in unsettled:
@@ -206,7 +206,7 @@ def test_records_that_come_evenly_are_found_in_few_rounds() -> None:
     found, rounds = search(log, [3, 40_000, 86_000, 86_399])
 
     assert rounds <= 4
-    assert len(found.probes) <= 16
+    assert len(found.results) <= 16
 
 
 def test_a_log_that_slows_down_takes_no_more_rounds() -> None:
@@ -228,7 +228,7 @@ def test_groups_share_the_questions() -> None:
     found, rounds = search(log, list(range(3000)))
 
     assert rounds <= ROUNDS
-    assert len(found.probes) <= 120
+    assert len(found.results) <= 120
 
 
 @pytest.mark.parametrize("later_h", [0, 5, 1000])
@@ -236,7 +236,7 @@ def test_an_idle_topic_waits_on_only_where_something_is_left(later_h: int) -> No
     """With time, what is left waits longer; who has read everything never falls behind."""
     log = Log([Record(n, NOW_MS - DAY_MS + 60_000 * n) for n in range(10)], 0, 10)
     found, _ = search(log, [4, 10])
-    rows = frame(log, [4, 10], points=[points(found.probes)] * 2)
+    rows = frame(log, [4, 10], points=[points(found.results)] * 2)
     told = with_time_lag(rows, now=NOW + timedelta(hours=later_h))
 
     assert (
@@ -286,7 +286,7 @@ def test_only_a_marker_follows() -> None:
         "record_at": pd.to_datetime([None, None, NOW - timedelta(hours=9), None], utc=True),
     }
     given = frame(log, [10] * 4, **read)
-    given["points"] = [points(search(log, [10])[0].probes)] * 4
+    given["points"] = [points(search(log, [10])[0].results)] * 4
     unread, nothing, found, undated = with_time_lag(given, now=NOW).itertuples()
 
     assert unread.time_lag_method is None
@@ -368,7 +368,7 @@ def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
     log = Log([Record(n, NOW_MS - 1_800_000 + n // 90) for n in range(100)], 0, 100)
     rows = frame(log, [80, 0], earlier_at=pd.Timestamp(NOW - timedelta(hours=1)))
     rows["earlier_end"] = pd.array([60, 0], dtype="Int64")
-    rows["points"] = [None, points(search(log, [0])[0].probes)]
+    rows["points"] = [None, points(search(log, [0])[0].results)]
     first, second = with_time_lag(rows, now=NOW).itertuples()
 
     assert (1800, 1800, BY_HISTORY) == first[-3:]
@@ -379,7 +379,7 @@ def test_no_number_without_a_lag() -> None:
     """No commit, a commit past the end and an unknown log have no lag in time."""
     log = Log([Record(n, NOW_MS - 1000) for n in range(10)], 0, 10)
     rows = frame(log, [0, 11, 3])
-    rows["points"] = [points(search(log, [0])[0].probes)] * 3
+    rows["points"] = [points(search(log, [0])[0].results)] * 3
     rows.loc[0, "committed"] = pd.NA
     rows.loc[0, "lag"] = pd.NA
     rows.loc[2, ["log_start", "log_end", "lag"]] = pd.NA
@@ -405,7 +405,7 @@ def test_where_logs_ended_earlier(log: Log, ages: list[int]) -> None:
     """The first record since an instant lies where the log ended then; without one, at its end."""
     asked = [NOW_MS - age for age in ages]
     found, _ = search(log, [log.start], tuple(asked))
-    cells = pd.Series([points(found.probes), None])
+    cells = pd.Series([points(found.results), None])
     for ms in asked:
         at = utc(ms)
         assert at is not None

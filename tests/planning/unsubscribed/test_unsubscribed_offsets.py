@@ -15,7 +15,7 @@ from toolkit.planning.unsubscribed.unsubscribed_offsets import (
     LEFT_OUT_COLUMNS,
     ROW_COLUMNS,
     find_unsubscribed,
-    left_behind,
+    unsubscribed_topics_by_group,
 )
 
 TOPICS = ("orders", "payments", "audit")
@@ -121,7 +121,7 @@ def test_what_cannot_be_said_is_left_out_with_its_reason(group: Group, word: str
     facts = snapshot(group, commits=commits("g", "payments", "audit"))
     found = find_unsubscribed(facts)
 
-    assert (True, {}) == (found.rows.empty, left_behind(facts))
+    assert (True, {}) == (found.rows.empty, unsubscribed_topics_by_group(facts))
     ((name, count, why),) = found.left_out[["group", "commits", "why"]].itertuples(index=False)
     assert ("g", 2) == (name, count)
     assert word in why
@@ -168,7 +168,7 @@ def test_rows_are_exactly_what_no_member_subscribes_to(
     found = find_unsubscribed(facts)
 
     left = committed - set().union(*subscribed)
-    assert (left, {"g": left}) == (set(found.rows["topic"]), left_behind(facts))
+    assert (left, {"g": left}) == (set(found.rows["topic"]), unsubscribed_topics_by_group(facts))
 
 
 @pytest.mark.parametrize(
@@ -186,5 +186,5 @@ def test_a_reading_with_a_gap_is_no_evidence(problem: Problem) -> None:
         commits=(*commits("a", "orders"), *commits("b", "payments")),
     )
 
-    assert {"a": set(), "b": {"payments"}} == left_behind(facts)
-    assert {"a": set()} == left_behind(replace(facts, problems=(problem,)))
+    assert {"a": set(), "b": {"payments"}} == unsubscribed_topics_by_group(facts)
+    assert {"a": set()} == unsubscribed_topics_by_group(replace(facts, problems=(problem,)))

@@ -24,7 +24,7 @@ from toolkit.planning.unsubscribed.unused_offsets import (
     OWN_RECORD,
     TOPIC_GONE,
     UNSUBSCRIBED,
-    leftovers,
+    find_unused_offsets,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -69,7 +69,7 @@ def rows(*given: dict[str, Any]) -> pd.DataFrame:
 
 def found(*given: dict[str, Any], sightings: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return what is left over after 30 days."""
-    return leftovers(rows(*given), now=NOW, unused_group_days=30, sightings=sightings)
+    return find_unused_offsets(rows(*given), now=NOW, unused_group_days=30, sightings=sightings)
 
 
 def seen(days: float, times: int = 4, group: str = "g") -> pd.DataFrame:
@@ -254,7 +254,7 @@ def test_unsubscribed_never_contradicts_the_snapshot(
     commits = tuple(Commit(*key, 10) for key in sorted(committed) if key[0] in names)
     facts = snapshot(*drawn, commits=commits, logs={("orders", 0): (0, 40)})
     expected = find_unsubscribed(facts).rows
-    table = leftovers(as_rows(facts), now=NOW, unused_group_days=30)
+    table = find_unused_offsets(as_rows(facts), now=NOW, unused_group_days=30)
     told = table[table["kind"] == UNSUBSCRIBED]
     key = ["group", "topic", "partition"]
 

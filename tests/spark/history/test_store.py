@@ -19,8 +19,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from toolkit.errors import RecordFailed, UsageError
-from toolkit.spark.history.files import Files
+from toolkit.errors import StateFileError, UsageError
+from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.history.parts import HistoryRun
 from toolkit.spark.history.store import FOLDER, History, folder_of
 
@@ -146,7 +146,7 @@ def dying_at(monkeypatch: pytest.MonkeyPatch, step: int, *, after: bool) -> Call
         return change
 
     for name in STEPS:
-        monkeypatch.setattr(Files, name, dies(getattr(Files, name)))
+        monkeypatch.setattr(HistoryFiles, name, dies(getattr(HistoryFiles, name)))
     return lambda: made
 
 
@@ -320,7 +320,7 @@ def test_a_column_that_became_something_else_is_an_error_that_names_it(
         history = History(session, str(tmp_path), {"lags": StructType.fromDDL(ddl)})
         history.write(ddl, DAY, {"lags": session.createDataFrame([], history._tables["lags"])})
 
-    with pytest.raises(RecordFailed, match=r"lags\.lag .* as bigint and as string"):
+    with pytest.raises(StateFileError, match=r"lags\.lag .* as bigint and as string"):
         history.read("lags")
 
 
@@ -486,10 +486,10 @@ def test_a_damaged_record_is_told_and_not_passed_over(
     file.with_name(f".{file.name}.crc").unlink()
     file.write_text(file.read_text()[:-5])
 
-    with pytest.raises(RecordFailed, match=f"{file.name} of the history is damaged"):
+    with pytest.raises(StateFileError, match=f"{file.name} of the history is damaged"):
         history.read("partitions")
     file.write_text('{"format": 99}')
-    with pytest.raises(RecordFailed, match="has format 99"):
+    with pytest.raises(StateFileError, match="has format 99"):
         history.runs()
 
 
@@ -503,7 +503,7 @@ def test_what_cannot_be_a_history_is_refused(session: SparkSession, tmp_path: Pa
     for name in ("state", "published", "../x", "A"):
         with pytest.raises(UsageError, match="invalid name"):
             History(session, str(tmp_path), {name: LAG})
-    with pytest.raises(RecordFailed, match="stands for many files"):
+    with pytest.raises(StateFileError, match="stands for many files"):
         History(session, f"{tmp_path}/*", TABLES)
-    with pytest.raises(RecordFailed, match='No FileSystem for scheme "nowhere"'):
+    with pytest.raises(StateFileError, match='No FileSystem for scheme "nowhere"'):
         History(session, "nowhere://x/y", TABLES)

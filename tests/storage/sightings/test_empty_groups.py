@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.model import Commit, Group, GroupState, GroupType, Problem, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.storage.sightings.empty_groups import empty_since, record
@@ -108,9 +108,9 @@ def test_a_damaged_file_is_told(tmp_path: Path, content: str) -> None:
     (path,) = (tmp_path / "sightings").glob("*.json")
     path.write_text(content)
 
-    with pytest.raises(RecordFailed, match=r"sightings .*json") as caught:
+    with pytest.raises(StateFileError, match=r"sightings .*json") as caught:
         empty_since(tmp_path, "../id")
-    with pytest.raises(RecordFailed):
+    with pytest.raises(StateFileError):
         record(tmp_path, reading(1))
 
     assert "delete that file" in caught.value.hint
@@ -122,5 +122,5 @@ def test_a_file_of_another_cluster_is_told(tmp_path: Path) -> None:
     (path,) = (tmp_path / "sightings").glob("*.json")
     path.write_text(path.read_text().replace('"../id"', '"other"'))
 
-    with pytest.raises(RecordFailed, match=r"are not of cluster \.\./id"):
+    with pytest.raises(StateFileError, match=r"are not of cluster \.\./id"):
         empty_since(tmp_path, "../id")

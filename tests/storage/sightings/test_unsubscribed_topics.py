@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.model import Commit, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.storage.sightings.unsubscribed_topics import record, since
@@ -95,7 +95,7 @@ def test_a_damaged_book_is_named(tmp_path: Path) -> None:
     (file,) = (tmp_path / "sightings").glob("*.json")
     file.write_text("{", "utf-8")
 
-    with pytest.raises(RecordFailed) as caught:
+    with pytest.raises(StateFileError) as caught:
         since(tmp_path, "../id")
 
     assert str(file) in caught.value.problem

@@ -37,13 +37,15 @@ def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **gi
     from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record
 
-    asked = CommandTarget(fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet"))
+    command = CommandTarget(
+        fleet, given.pop("cluster"), (), given.pop("output"), given.pop("quiet")
+    )
     if (plan_file is None) == (run_id is None):
         raise UsageError("which plan?", hint="name a plan file, or --run RUN")
     if plan_file is not None:
         plan = read_plan(plan_file)
     else:
         plan = read_undo_record(state_dir(fleet), run_id or "")
-    with opened(asked, asked.cluster or plan.cluster) as access:
+    with opened(command, command.cluster or plan.cluster) as access:
         saved = change_of(plan, access)
-    change(CommandPlan(saved), asked, ApprovalOptions(**given))
+    change(CommandPlan(saved), command, ApprovalOptions(**given))

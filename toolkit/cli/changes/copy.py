@@ -44,27 +44,27 @@ OPTIONS = (
 
 
 def make(
-    asked: CommandTarget, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
+    command: CommandTarget, *, target: str, topics: tuple[str, ...], mirror: str | None, **way: str
 ) -> PlannedChange:
     """Plan a copy within a cluster, or to a mirror."""
     from toolkit.journeys.copy import CopyRequest, copy
 
-    request = CopyRequest(_source(asked), target, topics, way["by"], way["prefix"])
-    with opened(asked) as access:
+    request = CopyRequest(_source(command), target, topics, way["by"], way["prefix"])
+    with opened(command) as access:
         return copy(access, request, mirror=mirror)
 
 
-def make_rename(asked: CommandTarget, *, target: str) -> PlannedChange:
+def make_rename(command: CommandTarget, *, target: str) -> PlannedChange:
     """Plan to rename a group: copy, verify, delete."""
     from toolkit.journeys.copy import rename
 
-    source = _source(asked)
-    with opened(asked) as access:
+    source = _source(command)
+    with opened(command) as access:
         return rename(access, source, to_group=target)
 
 
-def _source(asked: CommandTarget) -> str:
-    groups = required_groups(asked)
+def _source(command: CommandTarget) -> str:
+    groups = required_groups(command)
     if len(groups) > 1:
         raise UsageError(f"{len(groups)} groups are named", hint="copy them one by one")
     return groups[0]

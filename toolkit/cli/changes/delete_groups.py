@@ -23,12 +23,12 @@ OPTIONS = (
 )
 
 
-def make(asked: CommandTarget, *, empty_for: str | None) -> PlannedChange:
+def make(command: CommandTarget, *, empty_for: str | None) -> PlannedChange:
     """Plan to delete groups; with an age, what is seen now is kept for later calls."""
     from toolkit.journeys.delete_groups import delete_groups
 
-    groups = required_groups(asked)
-    with opened(asked) as access:
+    groups = required_groups(command)
+    with opened(command) as access:
         return delete_groups(access, groups, empty_for=empty_for or "")
 
 

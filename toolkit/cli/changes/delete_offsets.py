@@ -44,7 +44,7 @@ OPTIONS = (
 
 
 def make(
-    asked: CommandTarget,
+    command: CommandTarget,
     *,
     topics: tuple[str, ...],
     all_topics: bool,
@@ -54,10 +54,10 @@ def make(
     """Plan to delete offsets."""
     from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
 
-    groups = required_groups(asked)
+    groups = required_groups(command)
     seen = age["left_for"] or "", age["in_runs"]
     which = OffsetChoice(topics, all_topics, unsubscribed, *seen)
-    with opened(asked) as access:
+    with opened(command) as access:
         return delete_offsets(access, groups, which)
 
 

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(asked: CommandTarget, *, prefer: str, commit_missing: str, **given: Any) -> PlannedChange:
+def make(
+    command: CommandTarget, *, prefer: str, commit_missing: str, **given: Any
+) -> PlannedChange:
     """Plan a move; of a group without members, an ordinary reset."""
     from toolkit.journeys.move import move
 
-    group, to = only_group(asked), target_of(given)
-    with opened(asked) as access:
+    group, to = only_group(command), target_of(given)
+    with opened(command) as access:
         change = move(
             access,
             group,

@@ -10,12 +10,12 @@ from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.command_target import CommandPlan, CommandTarget
 from toolkit.cli.options import topics_option
-from toolkit.model import Prefer
+from toolkit.model import CaptureMode
 
 PREFER = click.option(
     "--prefer",
-    type=click.Choice([prefer.value for prefer in Prefer]),
-    default=Prefer.LOSSLESS.value,
+    type=click.Choice([prefer.value for prefer in CaptureMode]),
+    default=CaptureMode.LOSSLESS.value,
     show_default=True,
     help="How to capture partitions of a KIP-848 group: lossless (no redelivered records), quiet "
     "(only the current owner stops), or fast (paused within a second).",

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
 
-def make(asked: CommandTarget) -> PlannedChange:
+def make(command: CommandTarget) -> PlannedChange:
     """Plan to restart the retention timer of idle groups."""
     from toolkit.journeys.rescue import rescue
 
-    groups = required_groups(asked)
-    with opened(asked) as access:
+    groups = required_groups(command)
+    with opened(command) as access:
         return rescue(access, groups)
 
 

@@ -13,7 +13,7 @@ from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import topics_option
 from toolkit.errors import UsageError
-from toolkit.planning.changes.modes import MODES, WITHOUT_VALUE
+from toolkit.planning.changes.target_parser import MODES, WITHOUT_VALUE
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -64,13 +64,13 @@ SCOPE = (
 )
 
 
-def make(asked: CommandTarget, **given: Any) -> PlannedChange:
+def make(command: CommandTarget, **given: Any) -> PlannedChange:
     """Plan a reset."""
     from toolkit.journeys.reset import reset
 
-    groups = required_groups(asked)
+    groups = required_groups(command)
     to = target_of(given)
-    with opened(asked) as access:
+    with opened(command) as access:
         return reset(access, groups, to=to, topics=given["topics"], new_topics=given["new_topics"])
 
 

@@ -25,15 +25,15 @@ OPTIONS = (
 
 
 def make(
-    asked: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str
+    command: CommandTarget, *, saved_file: Path, topics: tuple[str, ...], into: str
 ) -> PlannedChange:
     """Plan to restore what a JSON file holds."""
     from toolkit.journeys.restore import restore
     from toolkit.storage.offsets_files import read_offsets
 
     saved = read_offsets(saved_file)
-    with opened(asked, asked.cluster or saved.cluster) as access:
-        return restore(access, saved, groups=asked.groups, topics=topics, into=into)
+    with opened(command, command.cluster or saved.cluster) as access:
+        return restore(access, saved, groups=command.groups, topics=topics, into=into)
 
 
 HELP = (

@@ -18,12 +18,12 @@ FORCE = click.option(
 OPTIONS = (topics_option(" Default: all paused partitions."), FORCE)
 
 
-def make(asked: CommandTarget, *, topics: tuple[str, ...], force: bool) -> CommandPlan:
+def make(command: CommandTarget, *, topics: tuple[str, ...], force: bool) -> CommandPlan:
     """Plan a resume of the one group that is named."""
     from toolkit.journeys.resume import resume
 
-    group = only_group(asked)
-    with opened(asked) as access:
+    group = only_group(command)
+    with opened(command) as access:
         return CommandPlan(resume(access, group, topics), overrides=(FORCE_RULE,) if force else ())
 
 

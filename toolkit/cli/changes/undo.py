@@ -24,16 +24,16 @@ OPTIONS = (
 )
 
 
-def make(asked: CommandTarget, *, run: str, even_if_moved: bool) -> PlannedChange:
+def make(command: CommandTarget, *, run: str, even_if_moved: bool) -> PlannedChange:
     """Plan to undo a run, from its undo record and the facts of now."""
     from toolkit.journeys.undo import undo
     from toolkit.storage.state_folder import state_dir
     from toolkit.storage.undo_records import read_undo_record
 
-    if asked.groups:
+    if command.groups:
         raise UsageError("an undo is of a whole run", hint="leave --group out")
-    done = read_undo_record(state_dir(asked.fleet), run)
-    with opened(asked, asked.cluster or done.cluster) as access:
+    done = read_undo_record(state_dir(command.fleet), run)
+    with opened(command, command.cluster or done.cluster) as access:
         return undo(access, run, even_if_moved=even_if_moved)
 
 

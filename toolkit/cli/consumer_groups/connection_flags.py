@@ -13,7 +13,7 @@ from toolkit.model import Cluster
 MS = 1000
 
 
-def asked_of(given: dict[str, Any]) -> CommandTarget:
+def command_target_of(given: dict[str, Any]) -> CommandTarget:
     """Return which fleet file and groups are meant, and how to answer."""
     return CommandTarget(
         *(given[name] for name in ("fleet", "cluster", "groups", "output", "quiet"))

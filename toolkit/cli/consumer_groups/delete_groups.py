@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.cluster_options import opened
-from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
 from toolkit.cli.consumer_groups.exact_names import chosen_by
-from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.output import printable
 from toolkit.journeys.delete_groups import delete_groups
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 
 def run(given: dict[str, Any]) -> int:
     """Delete groups, or show which would be; the exit code."""
-    with opened(asked_of(given), cluster_of(given)) as access:
+    with opened(command_target_of(given), cluster_of(given)) as access:
         change = delete_groups(access, chosen_by(given))
 
     def write(outcome: Outcome | None) -> None:
         _write(change.plan, outcome)
 
-    return carry(Carrying(change, write, asks=True), given)
+    return apply_tool_change(ToolChange(change, write, asks=True), given)
 
 
 def _write(plan: Plan, outcome: Outcome | None) -> None:
     """Say what was deleted in the tool's words; why others were not is said on stderr."""
-    from toolkit.plan import Status
+    from toolkit.plan import ChangeStatus
 
     if outcome is None:
         if plan.group_ids:
             click.echo(f"These consumer groups would be deleted: {_listed(plan.group_ids)}")
         return
-    done = [step.group_id for step in outcome.steps if step.status is Status.DONE]
+    done = [step.group_id for step in outcome.steps if step.status is ChangeStatus.DONE]
     if outcome.is_done:
         click.echo(f"Deletion of requested consumer groups ({_listed(done)}) was successful.")
     elif done:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.cluster_options import opened
-from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
-from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
+from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.errors import UsageError
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.delete_offsets import OffsetChoice, delete_offsets
-from toolkit.plan import Plan, Status
+from toolkit.plan import ChangeStatus, Plan
 
 if TYPE_CHECKING:
     from toolkit.plan import Outcome
@@ -28,7 +28,7 @@ def run(given: dict[str, Any]) -> int:
     if len(set(given["groups"])) > 1:
         hint = "one call for each; 'offsetbook delete-offsets' takes several"
         raise UsageError("--delete-offsets takes one --group", hint=hint)
-    with opened(asked_of(given), cluster_of(given)) as access:
+    with opened(command_target_of(given), cluster_of(given)) as access:
         choice = GroupChoice(tuple(given["groups"]), exact=True)
         change = delete_offsets(access, choice, OffsetChoice(given["topics"]))
 
@@ -36,7 +36,7 @@ def run(given: dict[str, Any]) -> int:
         click.echo()
         write_table(COLUMNS, _rows(change.plan, outcome))
 
-    return carry(Carrying(change, write, asks=True), given)
+    return apply_tool_change(ToolChange(change, write, asks=True), given)
 
 
 def _rows(plan: Plan, outcome: Outcome | None) -> Iterator[Sequence[Cell]]:
@@ -44,5 +44,5 @@ def _rows(plan: Plan, outcome: Outcome | None) -> Iterator[Sequence[Cell]]:
         yield from sorted((*change.partition, PLANNED) for _, change in plan.changes)
     for step in outcome.steps if outcome else ():
         for result in sorted(step.results, key=lambda result: result.partition):
-            done = result.status is Status.DONE
+            done = result.status is ChangeStatus.DONE
             yield (*result.partition, DONE if done else f"Error: {result.why}")

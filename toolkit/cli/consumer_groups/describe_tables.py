@@ -14,16 +14,16 @@ from toolkit.model import Cluster, Group, Member, Snapshot, TopicPartition
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Rows = Callable[[Group], Iterator[Sequence[Cell]]]
+TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
 INSTANCE = "GROUP-INSTANCE-ID"
 NOBODY: tuple[str | None, ...] = (None, None, None)
 
 
-class Table(NamedTuple):
+class GroupTable(NamedTuple):
     """Columns, and the rows of one group."""
 
     columns: tuple[str, ...]
-    rows: Rows
+    rows: TableRows
 
     def of(self, group: Group) -> tuple[tuple[str, ...], list[Sequence[Cell]]]:
         """Return columns and rows for one group, without instance ids where nobody has one."""
@@ -38,7 +38,7 @@ def _without(row: Sequence[Any], place: int) -> tuple[Any, ...]:
     return (*row[:place], *row[place + 1 :])
 
 
-def offsets_table(snapshot: Snapshot, *, verbose: bool) -> Table:
+def offsets_table(snapshot: Snapshot, *, verbose: bool) -> GroupTable:
     """Return one row for each partition that a group has committed or owns."""
     from toolkit.planning.frames.snapshot_frames import offsets_frame
     from toolkit.planning.lag.lag import with_lag
@@ -62,7 +62,7 @@ def offsets_table(snapshot: Snapshot, *, verbose: bool) -> Table:
         *("GROUP", "TOPIC", "PARTITION", *epoch_column, "CURRENT-OFFSET", "LOG-END-OFFSET"),
         *("LAG", "CONSUMER-ID", "HOST", "CLIENT-ID"),
     )
-    return Table(columns, lambda group: iter(rows.get(group.group_id, ())))
+    return GroupTable(columns, lambda group: iter(rows.get(group.group_id, ())))
 
 
 def _whole(value: Any) -> int | None:
@@ -71,7 +71,7 @@ def _whole(value: Any) -> int | None:
     return None if pd.isna(value) else int(value)
 
 
-def members_table(*, verbose: bool) -> Table:
+def members_table(*, verbose: bool) -> GroupTable:
     """Return one row for each member, with an instance id that is left out where nobody has one."""
 
     def rows(group: Group) -> Iterator[Sequence[Cell]]:
@@ -82,7 +82,7 @@ def members_table(*, verbose: bool) -> Table:
 
     columns = ("GROUP", "CONSUMER-ID", INSTANCE, "HOST", "CLIENT-ID", "#PARTITIONS")
     more = ("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT")
-    return Table((*columns, *(more if verbose else ())), rows)
+    return GroupTable((*columns, *(more if verbose else ())), rows)
 
 
 def _assignment(member: Member) -> str:
@@ -93,7 +93,7 @@ def _assignment(member: Member) -> str:
     return ";".join(f"{topic}:{','.join(map(str, found))}" for topic, found in by_topic.items())
 
 
-def states_table(cluster: Cluster, *, verbose: bool) -> Table:
+def states_table(cluster: Cluster, *, verbose: bool) -> GroupTable:
     """Return one row for each group."""
     addresses = _addresses(cluster)
 
@@ -106,7 +106,7 @@ def states_table(cluster: Cluster, *, verbose: bool) -> Table:
 
     epochs = ("GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH") if verbose else ()
     columns = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", *epochs, "#MEMBERS")
-    return Table(columns, rows)
+    return GroupTable(columns, rows)
 
 
 def _addresses(cluster: Cluster) -> dict[int, str]:

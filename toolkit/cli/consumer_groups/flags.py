@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from toolkit.cli.change_command import APPROVAL, ASKED
+from toolkit.cli.change_command import APPROVAL, TARGET_OPTIONS
 from toolkit.cli.changes.pause import HOLD_FOR, PREFER
 from toolkit.cli.changes.reset import FLAGS as MODES
 from toolkit.cli.changes.reset import SCOPE
@@ -108,7 +108,7 @@ OPTIONS: tuple[Option, ...] = (
     PREFER,
     FORCE,
     *EXECUTION,
-    *(option for option in (*APPROVAL, *ASKED) if not _names(option) & WITHOUT),
+    *(option for option in (*APPROVAL, *TARGET_OPTIONS) if not _names(option) & WITHOUT),
 )
 
 TARGETS = frozenset(

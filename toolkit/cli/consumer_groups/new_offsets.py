@@ -11,7 +11,7 @@ import click
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import echo_data
 from toolkit.model import Commit, TopicPartition
-from toolkit.planning.selection.scope import TopicScope
+from toolkit.planning.selection.partition_selection import TopicScope
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange

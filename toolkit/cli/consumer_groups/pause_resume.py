@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolkit.cli.cluster_options import only_group, opened
-from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
 from toolkit.cli.consumer_groups.exact_names import exactly, named, only
-from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.errors import NotFound
-from toolkit.plan import Status
+from toolkit.plan import ChangeStatus
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -31,9 +31,9 @@ def pause(given: dict[str, Any]) -> int:
     """Pause partitions in the background, or show which would be; the exit code."""
     from toolkit.journeys import pause as journey
 
-    asked = asked_of(given)
-    group = only_group(asked)
-    with opened(asked, cluster_of(given)) as access:
+    command = command_target_of(given)
+    group = only_group(command)
+    with opened(command, cluster_of(given)) as access:
         terms = {name: given[name] for name in ("pause_for", "prefer")}
         change = journey.pause(access, group, given["topics"], **terms)
     return _carry(change, PAUSE, given)
@@ -44,9 +44,9 @@ def resume(given: dict[str, Any]) -> int:
     from toolkit.cli.changes.resume import FORCE_RULE
     from toolkit.journeys import resume as journey
 
-    asked = asked_of(given)
-    group = only_group(asked)
-    with opened(asked, cluster_of(given)) as access:
+    command = command_target_of(given)
+    group = only_group(command)
+    with opened(command, cluster_of(given)) as access:
         change = journey.resume(access, group, given["topics"])
     force = (FORCE_RULE,) if given["force"] else ()
     return _carry(change, RESUME, {**given, "overrides": (*given["overrides"], *force)})
@@ -91,7 +91,7 @@ def _carry(change: PlannedChange, words: tuple[str, str], given: dict[str, Any])
         click.echo()
         write_table(COLUMNS, _rows(change.plan, outcome, words))
 
-    return carry(Carrying(change, write, asks=True), given)
+    return apply_tool_change(ToolChange(change, write, asks=True), given)
 
 
 def _rows(plan: Plan, outcome: Outcome | None, words: tuple[str, str]) -> Iterator[Sequence[Cell]]:
@@ -100,5 +100,5 @@ def _rows(plan: Plan, outcome: Outcome | None, words: tuple[str, str]) -> Iterat
         yield from sorted((*change.partition, would) for _, change in plan.changes)
     for step in outcome.steps if outcome else ():
         for result in step.results:
-            is_done = result.status is Status.DONE
+            is_done = result.status is ChangeStatus.DONE
             yield (*result.partition, done if is_done else f"Error: {result.why}")

@@ -6,24 +6,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolkit.cli.cluster_options import opened
-from toolkit.cli.consumer_groups.connection_flags import asked_of, cluster_of
+from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
 from toolkit.cli.consumer_groups.exact_names import chosen_by
 from toolkit.cli.consumer_groups.flags import TARGETS
 from toolkit.cli.consumer_groups.new_offsets import NewOffsets
-from toolkit.cli.consumer_groups.tool_change_flow import Carrying, carry
+from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.errors import UsageError
 from toolkit.journeys.reset import reset
-from toolkit.planning.changes.from_offsets import FromOffsets, from_offsets
-from toolkit.planning.changes.modes import WITHOUT_VALUE, parse_target
+from toolkit.planning.changes.offsets_target import FromOffsets, from_offsets
+from toolkit.planning.changes.target_parser import WITHOUT_VALUE, parse_target
 from toolkit.planning.changes.targets import Target
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 
 
 def run(given: dict[str, Any]) -> int:
     """Reset offsets, or show where they would go; the exit code."""
     scopes = parse_topics(given["topics"])
     where = _target(given)
-    with opened(asked_of(given), cluster_of(given)) as access:
+    with opened(command_target_of(given), cluster_of(given)) as access:
         change = reset(
             access,
             chosen_by(given),
@@ -35,7 +35,7 @@ def run(given: dict[str, Any]) -> int:
     write = offsets.write_table
     if given["export"]:
         write = offsets.write_rows if _is_of_one_group(given) else offsets.write_group_rows
-    return carry(Carrying(change, write), given)
+    return apply_tool_change(ToolChange(change, write), given)
 
 
 def _target(given: dict[str, Any]) -> Target:

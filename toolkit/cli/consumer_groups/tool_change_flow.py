@@ -15,16 +15,16 @@ from toolkit.cli.change_flow import (
     approved,
     decide,
     has_terminal,
-    tell_blocked,
-    tell_findings,
-    tell_outcome,
-    tell_unchanged,
+    print_blocked,
+    print_findings,
+    print_outcome,
+    print_unchanged,
     write_plan,
 )
 from toolkit.cli.command_target import ApprovalOptions
-from toolkit.cli.consumer_groups.connection_flags import asked_of
+from toolkit.cli.consumer_groups.connection_flags import command_target_of
 from toolkit.cli.output import write_frame
-from toolkit.cli.run_notices import tell_notices
+from toolkit.cli.run_notices import print_notices
 from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ Write = Callable[["Outcome | None"], None]
 
 
 @dataclass(frozen=True)
-class Carrying:
+class ToolChange:
     """A planned change, and how the tool shows it."""
 
     change: PlannedChange
@@ -45,22 +45,22 @@ class Carrying:
     asks: bool = False  # without --execute: ask at a terminal, instead of only showing
 
 
-def carry(carrying: Carrying, given: dict[str, Any]) -> int:
+def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
     """Show a plan, and where that is asked for and nothing objects, apply it; the exit code."""
-    asked, change = asked_of(given), carrying.change
+    command, change = command_target_of(given), tool_change.change
     is_approved = bool(given["execute"] or given["approve"])
-    only_shows = given["dry_run"] or not (is_approved or carrying.asks)
+    only_shows = given["dry_run"] or not (is_approved or tool_change.asks)
     consent = _consent(change, given, only_shows=only_shows)
     decision = decide(change, consent)
-    tell_notices(change.notices)
-    tell_findings(change, asked)
+    print_notices(change.notices)
+    print_findings(change, command)
     code = PARTLY if change.skipped else 0
     is_blocked = bool(decision.blocked_by)
     is_last = is_blocked or only_shows or not change.plan.steps
-    if _shows_plan(asked, is_last=is_last, is_approved=is_approved, is_blocked=is_blocked):
-        _show(carrying, asked, None)
+    if _shows_plan(command, is_last=is_last, is_approved=is_approved, is_blocked=is_blocked):
+        _show(tool_change, command, None)
     if is_blocked:
-        tell_blocked(decision)
+        print_blocked(decision)
         return BLOCKED
     if is_last:
         if change.plan.steps and not given["dry_run"]:
@@ -69,14 +69,14 @@ def carry(carrying: Carrying, given: dict[str, Any]) -> int:
                 err=True,
             )
         else:
-            tell_unchanged(decision)
+            print_unchanged(decision)
         return code
     if consent.approve is None and not has_terminal():
         hint = "add --execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
-    outcome = apply_decided(approved(decision, consent), asked)
-    _show(carrying, asked, outcome.outcome)
-    return tell_outcome(outcome) or code
+    outcome = apply_decided(approved(decision, consent), command)
+    _show(tool_change, command, outcome.outcome)
+    return print_outcome(outcome) or code
 
 
 def _consent(change: PlannedChange, given: dict[str, Any], *, only_shows: bool) -> ApprovalOptions:
@@ -88,22 +88,22 @@ def _consent(change: PlannedChange, given: dict[str, Any], *, only_shows: bool) 
 
 
 def _shows_plan(
-    asked: CommandTarget, *, is_last: bool, is_approved: bool, is_blocked: bool
+    command: CommandTarget, *, is_last: bool, is_approved: bool, is_blocked: bool
 ) -> bool:
     """Whether the plan is written to stdout, and not only what was done by it."""
-    if asked.output != "table":
+    if command.output != "table":
         return is_last  # for programs one frame: the outcome where there is one
     # The tool's table of what was to be done and is blocked would look like one of what was done.
     return not is_approved or (is_last and not is_blocked)
 
 
-def _show(carrying: Carrying, asked: CommandTarget, outcome: Outcome | None) -> None:
+def _show(tool_change: ToolChange, command: CommandTarget, outcome: Outcome | None) -> None:
     """Write the tool's table, or for programs one frame: the outcome where there is one."""
     from toolkit.planning.frames.outcome_frame import outcome_frame
 
-    if asked.output == "table":
-        carrying.write(outcome)
+    if command.output == "table":
+        tool_change.write(outcome)
     elif outcome:
-        write_frame(outcome_frame(outcome), asked.output)
+        write_frame(outcome_frame(outcome), command.output)
     else:
-        write_plan(carrying.change, asked)
+        write_plan(tool_change.change, command)

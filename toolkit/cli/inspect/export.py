@@ -38,15 +38,15 @@ def command(*, form: str, out: Path, **given: Any) -> None:
     from toolkit.journeys.restore import export
     from toolkit.storage.offsets_files import write_csv, write_json
 
-    asked = CommandTarget(output="table", **given)
-    groups = required_groups(asked)
-    with opened(asked) as access:
+    command = CommandTarget(output="table", **given)
+    groups = required_groups(command)
+    with opened(command) as access:
         saved, facts = export(access, groups)
     if form == "json":
         write_json(out, saved)
     else:
         write_csv(out, saved.commits, with_group=len(saved.types) > 1)
-    if not asked.quiet:
+    if not command.quiet:
         count = f"{len(saved.commits):,} offsets of {len(saved.types):,} groups"
         click.echo(f"{count} are in {out}", err=True)
     write_problems([facts])

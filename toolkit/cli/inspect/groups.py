@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.options import CommandScope, scope_options
 from toolkit.cli.output import printable, write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 from toolkit.model import GroupState, GroupType
@@ -36,7 +36,7 @@ def command() -> None:
     type=click.Choice([kind.value for kind in GroupType], case_sensitive=False),
     help="Only groups of this type.",
 )
-def list_groups(scope: Scope, *, state: str | None, type_: str | None) -> None:
+def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) -> None:
     """List groups with type, state, members and the topics they subscribe to."""
     from toolkit.planning.frames.snapshot_frames import groups_frame
 
@@ -56,7 +56,7 @@ def list_groups(scope: Scope, *, state: str | None, type_: str | None) -> None:
 @command.command("describe")
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @scope_options
-def describe(scope: Scope, *, names: tuple[str, ...]) -> None:
+def describe(scope: CommandScope, *, names: tuple[str, ...]) -> None:
     """Show the partitions of groups, by name or pattern: owner, offsets, lag, commit time."""
     from toolkit.planning.frames.snapshot_frames import offsets_frame
     from toolkit.planning.lag.lag import with_lag

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.options import CommandScope, scope_options
 from toolkit.cli.output import write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 
@@ -14,7 +14,7 @@ from toolkit.cli.reading import read_clusters
 @click.command("lag")
 @scope_options
 @click.option("--by", type=click.Choice(["group", "partition"]), default="group", show_default=True)
-def command(scope: Scope, *, by: str) -> None:
+def command(scope: CommandScope, *, by: str) -> None:
     """Show lag in records, largest first. Partitions without a committed offset have none."""
     from toolkit.planning.frames.snapshot_frames import offsets_frame
     from toolkit.planning.lag.lag import lag_by_group, with_lag

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.options import CommandScope, scope_options
 from toolkit.cli.output import write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 from toolkit.errors import UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command("paused-partitions")
 @scope_options
 @click.option("--all-groups", is_flag=True, help="All groups (the default).")
-def command(scope: Scope, *, all_groups: bool) -> None:
+def command(scope: CommandScope, *, all_groups: bool) -> None:
     """
     List paused partitions as reported by the brokers, regardless of who paused them.
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from toolkit.cli.options import Scope, scope_options
+from toolkit.cli.options import CommandScope, scope_options
 from toolkit.cli.output import printable, write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 from toolkit.model import select_groups
@@ -14,7 +14,7 @@ from toolkit.model import select_groups
 
 @click.command("unsubscribed")
 @scope_options
-def command(scope: Scope) -> None:
+def command(scope: CommandScope) -> None:
     """
     Find committed offsets of topics that no member of a live group subscribes to (KIP-496).
 

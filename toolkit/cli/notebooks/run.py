@@ -150,6 +150,6 @@ def _print_result(result: RunResult, output: str) -> None:
     if output == "json":
         click.echo(json.dumps(result.as_dict(), indent=2, ensure_ascii=False))
         return
-    click.echo(f"{result.status}: {printable(result.said)}".rstrip(": "))
+    click.echo(f"{result.status}: {printable(result.message)}".rstrip(": "))
     # Without a report, the directory still has the executed notebook.
     click.echo(result.folder / result.report if result.report else result.folder)

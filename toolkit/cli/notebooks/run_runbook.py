@@ -14,10 +14,10 @@ import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import printable
-from toolkit.runbooks.fan_out import Ended, exit_code, run_all
 from toolkit.runbooks.notify import content_of, notify
-from toolkit.runbooks.one_run import RunOrder
+from toolkit.runbooks.parallel_runs import ClusterRunResult, exit_code, run_all
 from toolkit.runbooks.run_inputs import runs_of, values_of, why_fixed
+from toolkit.runbooks.run_process import RunOrder
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.runner.past_runs import remove_old
 from toolkit.runner.run_log import NAME as LOG_NAME
@@ -80,20 +80,20 @@ def _print_step(order: RunOrder, step: Mapping[str, Any]) -> None:
     click.echo(printable(line).rstrip(), err=True)
 
 
-def _print(page: Runbook, ended: Sequence[Ended], output: str) -> None:
+def _print(page: Runbook, ended: Sequence[ClusterRunResult], output: str) -> None:
     if output == "json":
         click.echo(json.dumps(content_of(page, ended), indent=2, ensure_ascii=False))
         return
     for one in ended:
         where = f"{', '.join(one.clusters)}: " if one.clusters else ""
-        click.echo(printable(f"{where}{one.status}: {one.said}").rstrip(": "))
+        click.echo(printable(f"{where}{one.status}: {one.message}").rstrip(": "))
         if one.result:
             folder = Path(one.result["folder"])
             report = one.result["report"]
             click.echo(f"  {os.path.relpath(folder / report if report else folder)}")
 
 
-def _note(problem: str, ended: Sequence[Ended]) -> None:
+def _note(problem: str, ended: Sequence[ClusterRunResult]) -> None:
     """Report a failed notification, on stderr and in the log of every run."""
     click.echo(f"note: {printable(problem)}", err=True)
     for one in ended:

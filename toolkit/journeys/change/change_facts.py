@@ -11,10 +11,10 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import NO_SUCH_GROUP, Snapshot
 from toolkit.plan import Plan
-from toolkit.planning.changes.by_time import ToDatetime
-from toolkit.planning.changes.from_offsets import FromOffsets
+from toolkit.planning.changes.datetime_target import ToDatetime
+from toolkit.planning.changes.offsets_target import FromOffsets
 from toolkit.planning.changes.targets import Target
-from toolkit.planning.selection.scope import parse_topics
+from toolkit.planning.selection.partition_selection import parse_topics
 
 
 def read_facts(
@@ -49,7 +49,9 @@ def read_topics(
     )
 
 
-def read_facts_of(plan: Plan, access: ClusterAccess, *, at: datetime | None = None) -> Snapshot:
+def read_plan_snapshot(
+    plan: Plan, access: ClusterAccess, *, at: datetime | None = None
+) -> Snapshot:
     """Read the groups and topics of a plan that was made before."""
     topics = {change.partition.topic for _, change in plan.changes}
     facts = read_topics(access, [*map(escape, plan.group_ids)], topics=topics, at=at)

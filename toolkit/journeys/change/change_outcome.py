@@ -10,11 +10,11 @@ from toolkit.errors import BrokerRefused
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import RunNotice
 from toolkit.operate.keeper_handle import KeeperHandle
-from toolkit.plan import Action, Ending, Intent, Outcome, Status
+from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.holds.hold_context import HoldTerms
-from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
-from toolkit.storage.conclusion_file import Conclusion, hand_over, run_folder
+from toolkit.report.safe_names import sentence
+from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclusion
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ class ChangeOutcome:
 
     change: CheckedPlan
     decided: str
-    ending_unapplied: Ending = Ending.DONE
+    ending_unapplied: ConclusionStatus = ConclusionStatus.DONE
     wants_approval: bool = False
     outcome: Outcome | None = None
     holds: tuple[KeeperHandle, ...] = ()
@@ -67,11 +67,11 @@ class ChangeOutcome:
         return self.changed_anything and self.change.plan.intent is Intent.PAUSE
 
     @property
-    def ending(self) -> Ending:
+    def ending(self) -> ConclusionStatus:
         """How the change ended."""
         if self.outcome is None:
             return self.ending_unapplied
-        return Ending.DONE if self.outcome.is_done else Ending.PARTLY_APPLIED
+        return ConclusionStatus.DONE if self.outcome.is_done else ConclusionStatus.PARTLY_APPLIED
 
     @property
     def audit_row(self) -> pd.DataFrame:
@@ -99,10 +99,10 @@ class ChangeOutcome:
             self.change.access.where,
         )
 
-    def hand_over(self) -> None:
+    def write_conclusion(self) -> None:
         """Tell the runner now, so that a run that is stopped next still names its undo record."""
         if run_folder():
-            hand_over(self._conclusion)
+            write_conclusion(self._conclusion)
 
     def conclude(self) -> None:
         """
@@ -115,7 +115,7 @@ class ChangeOutcome:
 
         show_conclusion(self._conclusion)
         if self.outcome and not self.is_done and not self.changed_anything:
-            why = f"nothing was changed: {self.outcome.in_words}"
+            why = f"nothing was changed: {self.outcome.summary}"
             raise BrokerRefused(why, hint="make a new plan")
 
     @property
@@ -133,17 +133,17 @@ class ChangeOutcome:
                 said += f" Fingerprint: {plan.fingerprint}"
             return Conclusion(said, self.ending, counts)
         became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
-        done = became.pop(Status.DONE, 0) + became.pop(Status.NOT_CONFIRMED, 0)
+        done = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
         counts |= {"changed": done, "refused": sum(became.values())}
         undo = self.run_id if self.changed_anything else None
-        said = f"{asked}. {self.outcome.in_words}, read back from the cluster; run {self.run_id}"
+        said = f"{asked}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"
         return Conclusion(said, self.ending, counts, undo)
 
     def __repr__(self) -> str:
         """Return what was done in one line."""
         if self.outcome is None:
             return f"Nothing was applied: {self.decided}"
-        return f"{self.outcome.in_words}; run {self.run_id}"
+        return f"{self.outcome.summary}; run {self.run_id}"
 
     def _ipython_display_(self) -> None:
         """Show what became of every change, the audit entry, and how to undo it."""

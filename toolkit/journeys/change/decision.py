@@ -15,7 +15,7 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
 from toolkit.operate.interrupts import stop_requested_by
-from toolkit.plan import Ending, Finding, Outcome, Plan
+from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -23,8 +23,8 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
     check_standing,
 )
-from toolkit.report.names import sentence
 from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
 
@@ -66,9 +66,9 @@ class Decision:
     """
 
     change: CheckedPlan
-    said: str
+    message: str
     parameters: ApprovalParameters = field(default_factory=ApprovalParameters)
-    ending: Ending = Ending.DONE
+    ending: ConclusionStatus = ConclusionStatus.DONE
     approval: Approval | None = None
     wants_approval: bool = False
     blocked_by: tuple[str, ...] = ()  # names of rules
@@ -143,7 +143,7 @@ class Decision:
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
             with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
-            self.said, self.ending, self.approval = BY_HAND, Ending.DONE, approval
+            self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
             self.wants_approval = False
             return self._outcome()
 
@@ -152,7 +152,7 @@ class Decision:
         approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
         return Decision(
             change=self.change,
-            said=BY_HAND,
+            message=BY_HAND,
             parameters=self.parameters,
             approval=approval,
         )
@@ -160,14 +160,14 @@ class Decision:
     def review(self) -> Any:
         """Return the card on which a person approves it in JupyterLab."""
         # The one place that knows of the widgets, which know nothing of journeys.
-        from widgets.plan_review import Asked, plan_review  # noqa: PLC0415
+        from widgets.plan_review import ReviewDefaults, plan_review  # noqa: PLC0415
 
         given, change = self.parameters, self.change
         return plan_review(
             change.plan,
             change.findings,
             apply=ManualApproval(self) if self.wants_approval else None,
-            asked=Asked(given.reason, given.overrides),
+            defaults=ReviewDefaults(given.reason, given.overrides),
             changes=change.review,
         )
 
@@ -192,14 +192,14 @@ class Decision:
             # Only now: had this process been killed before, nothing would be held any more.
             for tie in self._applied.ties:
                 tie.let_go()
-        self._outcome().hand_over()
+        self._outcome().write_conclusion()
 
     def _outcome(self) -> ChangeOutcome:
         if self._applied is None:
-            return ChangeOutcome(self.change, self.said, self.ending, self.wants_approval)
+            return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
         return ChangeOutcome(
             self.change,
-            self.said,
+            self.message,
             outcome=self._applied.outcome,
             holds=tuple(self._applied.ties),
             notices=notices_of(self._applied.interrupted),
@@ -207,7 +207,7 @@ class Decision:
 
     def __repr__(self) -> str:
         """Return in words whether the plan is applied, and its fingerprint."""
-        return f"{sentence(self.said)}. Fingerprint: {self.plan.fingerprint}"
+        return f"{sentence(self.message)}. Fingerprint: {self.plan.fingerprint}"
 
     def _ipython_display_(self) -> None:
         """Show whether the plan is applied, and how to go on."""
@@ -215,14 +215,14 @@ class Decision:
 
         if self.blocked_by:
             final = sorted(FINAL & {*self.blocked_by})
-            cards.show_blocked(self.said, self.blocked_by, final)
+            cards.show_blocked(self.message, self.blocked_by, final)
         elif self.approval:
-            cards.show_approved(self.said, self.plan, self.approval.reason)
+            cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
-            refused = self.ending is Ending.BLOCKED
-            cards.show_wanted(self.said, self.plan, self.command, is_refused=refused)
+            refused = self.ending is ConclusionStatus.BLOCKED
+            cards.show_wanted(self.message, self.plan, self.command, is_refused=refused)
         else:
-            cards.show_nothing_to_do(self.said)
+            cards.show_nothing_to_do(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,19 +253,21 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     plan = change.plan
     check_overrides(parameters.overrides, intent=plan.intent)
     decision = Decision(
-        change=change, said="approved", parameters=parameters, plan_file=_leave(plan)
+        change=change, message="approved", parameters=parameters, plan_file=_leave(plan)
     )
     if stopping := blocking(change.findings, parameters.overrides):
         rules = tuple(sorted({finding.rule for finding in stopping}))
-        said = f"blocked by {', '.join(rules)}: nothing was changed"
-        return replace(decision, said=said, ending=Ending.BLOCKED, blocked_by=rules)
+        message = f"blocked by {', '.join(rules)}: nothing was changed"
+        return replace(decision, message=message, ending=ConclusionStatus.BLOCKED, blocked_by=rules)
     if not plan.steps:
-        return replace(decision, said="nothing to do")
+        return replace(decision, message="nothing to do")
     if parameters.dry_run:
-        return replace(decision, said="dry run: nothing was changed", wants_approval=True)
+        return replace(decision, message="dry run: nothing was changed", wants_approval=True)
     if refusal := _refusal(parameters, plan):
-        said = f"{refusal}: nothing was changed"
-        return replace(decision, said=said, ending=Ending.BLOCKED, wants_approval=True)
+        message = f"{refusal}: nothing was changed"
+        return replace(
+            decision, message=message, ending=ConclusionStatus.BLOCKED, wants_approval=True
+        )
     return replace(decision, approval=_approval(parameters, plan))
 
 

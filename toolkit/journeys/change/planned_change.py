@@ -44,7 +44,7 @@ class PlannedChange(CheckedPlan):
         return decide(self, parameters)
 
     def save(self, path: Path | str) -> Path:
-        """Write the plan to a file from which it can be applied; raises RecordFailed."""
+        """Write the plan to a file from which it can be applied; raises StateFileError."""
         write_plan(Path(path), self.plan)
         return Path(path)
 

@@ -36,7 +36,7 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
     """
     Compare interrupted runs and orphaned holds with the cluster, record the result, and return it.
 
-    What is recorded is returned only once. Raises ClusterUnreachable and RecordFailed.
+    What is recorded is returned only once. Raises ClusterUnreachable and StateFileError.
     """
     holds = tuple(RunNotice(hold.in_words) for hold in settle_holds(cluster, state))
     runs = settle(cluster, state)
@@ -54,7 +54,7 @@ def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:
     """Return what interrupted runs turned out to have done."""
     return tuple(
         RunNotice(
-            f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.in_words}",
+            f"run {outcome.run_id} ({intent.request}) was interrupted: {outcome.summary}",
             outcome.run_id,
             # The offsets of a live group go on: its plan cannot be applied a second time.
             "" if intent.intent is Intent.MOVE else intent.fingerprint,

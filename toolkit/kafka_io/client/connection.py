@@ -20,7 +20,7 @@ from kafka.net.compat import KafkaNetClient
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.client.client_settings import admin_settings
-from toolkit.kafka_io.client.diagnose import why_login_refused, why_unreachable
+from toolkit.kafka_io.client.connection_diagnosis import why_login_refused, why_unreachable
 from toolkit.model import Cluster
 
 # The client reports through logging; without a handler Python would print it over our own message.
@@ -44,7 +44,7 @@ NO_ANSWER = (
 )
 
 
-class Ask(NamedTuple):
+class TaggedRequest(NamedTuple):
     """A request, and what it is about for whoever reads the answer."""
 
     about: Any
@@ -138,7 +138,7 @@ class Connection:
                     raise error from exc
         raise AssertionError
 
-    def send_each(self, asks: Mapping[int, Sequence[Ask]]) -> Iterator[Response]:
+    def send_each(self, asks: Mapping[int, Sequence[TaggedRequest]]) -> Iterator[Response]:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
@@ -148,7 +148,7 @@ class Connection:
         """
         answers: queue.SimpleQueue[Response] = queue.SimpleQueue()
 
-        async def ask_one_broker(node_id: int, sequence: Sequence[Ask]) -> None:
+        async def ask_one_broker(node_id: int, sequence: Sequence[TaggedRequest]) -> None:
             silent: ToolkitError | None = None
             for about, request in sequence:
                 if silent:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from kafka.protocol.metadata import FindCoordinatorRequest
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
-from toolkit.kafka_io.client.connection import Ask, Connection
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
 from toolkit.model import Problem
 
@@ -60,17 +60,17 @@ def ask_coordinators(
     """
     waiting = list(dict.fromkeys(group_ids))
     give_up_at = time.monotonic() + RETRY_FOR_S
-    anew = False
+    refresh = False
     while waiting:
         again = []
-        for result in _ask_once(connection, waiting, build, anew=anew):
+        for result in _ask_once(connection, waiting, build, refresh=refresh):
             if isinstance(result, GroupEntry):
                 yield result
             elif result.retry and time.monotonic() < give_up_at:
                 again.append(result.group_id)
             else:
                 yield Problem(what, result.why, group_id=result.group_id)
-        waiting, anew = again, True
+        waiting, refresh = again, True
         time.sleep(RETRY_PAUSE_S if waiting else 0)
 
 
@@ -79,12 +79,12 @@ def _ask_once(
     group_ids: Sequence[str],
     build: Callable[[Sequence[str]], Any],
     *,
-    anew: bool,
+    refresh: bool,
 ) -> Iterator[GroupEntry | _Failure]:
     """Yield exactly one result for each group, also where an answer leaves one out."""
     by_node: dict[int, list[str]] = defaultdict(list)
     owed = set(group_ids)
-    for found in find_coordinators(connection, group_ids, anew=anew):
+    for found in find_coordinators(connection, group_ids, refresh=refresh):
         owed.discard(found.group_id)
         if found.error_code == NO_ERROR:
             by_node[found.node_id].append(found.group_id)
@@ -92,7 +92,9 @@ def _ask_once(
             yield _failure(found.group_id, found)
     yield from map(_left_out, owed)
     asks = {
-        node_id: [Ask(chunk, build(chunk)) for chunk in in_chunks(ids, GROUPS_PER_REQUEST)]
+        node_id: [
+            TaggedRequest(chunk, build(chunk)) for chunk in in_chunks(ids, GROUPS_PER_REQUEST)
+        ]
         for node_id, ids in by_node.items()
     }
     for node_id, chunk, response in connection.send_each(asks):
@@ -122,14 +124,14 @@ def _left_out(group_id: str) -> _Failure:
 
 
 def find_coordinators(
-    connection: Connection, group_ids: Sequence[str], *, anew: bool = False
+    connection: Connection, group_ids: Sequence[str], *, refresh: bool = False
 ) -> list[Coordinator]:
     """
-    Return the coordinator of each group; what this connection knows is asked only to be `anew`.
+    Return the coordinator of each group; one that is known is looked up again only to `refresh` it.
 
     A group that the broker's response leaves out is left out here too.
     """
-    known = {} if anew else connection.coordinators
+    known = {} if refresh else connection.coordinators
     found = [Coordinator(name, known[name]) for name in group_ids if name in known]
     unknown = [name for name in group_ids if name not in known]
     for chunk in in_chunks(unknown, GROUPS_PER_LOOK_UP):

@@ -11,7 +11,7 @@ from uuid import UUID
 from kafka.protocol.metadata import MetadataRequest
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.client.connection import Ask, Connection
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
 from toolkit.model import TopicPartition
@@ -28,7 +28,7 @@ class LogLeader(NamedTuple):
     epoch: int
 
 
-class Told(NamedTuple):
+class LeaderReply(NamedTuple):
     """A leader's response for one partition: the entry, or the error as text."""
 
     about: Any
@@ -83,7 +83,7 @@ def ask_leaders(
     connection: Connection,
     leaders: Mapping[TopicPartition, LogLeader],
     build: Callable[[Sequence[TopicPartition]], Iterable[tuple[Any, Any]]],
-) -> Iterator[Told]:
+) -> Iterator[LeaderReply]:
     """
     Ask each leader about its partitions; yield what it said of each one to each request.
 
@@ -95,7 +95,7 @@ def ask_leaders(
         by_leader[leader.node_id].append(partition)
     asks = {
         node_id: [
-            Ask((about, chunk), request)
+            TaggedRequest((about, chunk), request)
             for chunk in in_chunks(led, PARTITIONS_PER_REQUEST)
             for about, request in build(chunk)
         ]
@@ -103,17 +103,17 @@ def ask_leaders(
     }
     for _, (about, chunk), response in connection.send_each(asks):
         if isinstance(response, ToolkitError):
-            yield from (Told(about, partition, str(response)) for partition in chunk)
+            yield from (LeaderReply(about, partition, str(response)) for partition in chunk)
             continue
         answered = dict(_entries(response))
         for partition in chunk:
             entry = answered.get(partition)
             if entry is None:
-                yield Told(about, partition, "missing in the broker's response")
+                yield LeaderReply(about, partition, "missing in the broker's response")
             elif entry.error_code != NO_ERROR:
-                yield Told(about, partition, reason(entry.error_code))
+                yield LeaderReply(about, partition, reason(entry.error_code))
             else:
-                yield Told(about, partition, entry)
+                yield LeaderReply(about, partition, entry)
 
 
 def _entries(response: Any) -> Iterator[tuple[TopicPartition, Any]]:

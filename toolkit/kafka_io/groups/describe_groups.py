@@ -26,7 +26,7 @@ from toolkit.kafka_io.wire.messages import (
 )
 from toolkit.model import (
     HELD_PARTITIONS,
-    HOLDER,
+    HOLDER_CLIENT_ID,
     Group,
     GroupState,
     GroupType,
@@ -123,7 +123,7 @@ def _classic_member(entry: Any, protocol_type: str) -> Member:
     else:
         subscription = from_classic_metadata(entry.member_metadata)
     # Ours tells in its own assignment what it keeps from the others; nobody else decodes that.
-    told = entry.member_assignment if entry.client_id == HOLDER else b""
+    told = entry.member_assignment if entry.client_id == HOLDER_CLIENT_ID else b""
     note = read_note(user_data_from_bytes(told or b""))
     return Member(
         member_id=entry.member_id,
@@ -133,7 +133,7 @@ def _classic_member(entry: Any, protocol_type: str) -> Member:
         assignment=assignment_from_bytes(entry.member_assignment or b""),
         instance_id=entry.group_instance_id,
         holds=note.paused,
-        hold_note=note.note if entry.client_id == HOLDER else None,
+        hold_note=note.note if entry.client_id == HOLDER_CLIENT_ID else None,
     )
 
 

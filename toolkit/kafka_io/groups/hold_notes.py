@@ -19,7 +19,7 @@ from toolkit.model import HoldNote, TopicPartition
 LONGEST_TEXT = 200  # characters of each text, so that the note stays small beside the group
 
 
-class Read(NamedTuple):
+class DecodedNote(NamedTuple):
     """A note, and the partitions that are named in it."""
 
     note: HoldNote
@@ -43,13 +43,13 @@ def write_note(note: HoldNote, paused: Iterable[TopicPartition] = ()) -> str:
     return json.dumps({name: value for name, value in entries.items() if value})
 
 
-def read_note(text: str | bytes | None) -> Read:
+def read_note(text: str | bytes | None) -> DecodedNote:
     """Read a note; whatever is not as `write_note` writes it is left out."""
     entries: Any = None
     with suppress(ValueError, RecursionError):
         entries = json.loads(text or "")
     if not isinstance(entries, dict):
-        return Read(HoldNote(), ())
+        return DecodedNote(HoldNote(), ())
     note = HoldNote(
         who=_text(entries.get("who")),
         host=_text(entries.get("host")),
@@ -58,7 +58,7 @@ def read_note(text: str | bytes | None) -> Read:
         reason=_text(entries.get("reason")),
         survives_s=_seconds(entries.get("survives_s")),
     )
-    return Read(note, tuple(_partitions(entries.get("paused"))))
+    return DecodedNote(note, tuple(_partitions(entries.get("paused"))))
 
 
 def _text(value: object) -> str:

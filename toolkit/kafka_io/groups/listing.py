@@ -7,7 +7,7 @@ import time
 from kafka.protocol.admin import ListGroupsRequest
 
 from toolkit.errors import ToolkitError
-from toolkit.kafka_io.client.connection import Ask, Connection
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
 from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
 from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
@@ -29,7 +29,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     give_up_at = time.monotonic() + RETRY_FOR_S
     while waiting:
         again = []
-        asks = {node_id: [Ask(None, ListGroupsRequest())] for node_id in waiting}
+        asks = {node_id: [TaggedRequest(None, ListGroupsRequest())] for node_id in waiting}
         for node_id, _, response in connection.send_each(asks):
             what = f"groups coordinated by broker {node_id}"
             if isinstance(response, ToolkitError):

@@ -18,7 +18,7 @@ from toolkit.kafka_io.client.connection import REQUEST_TIMEOUT_S, Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
 from toolkit.kafka_io.membership.request import MemberRequest
-from toolkit.model import HOLDER, Cluster
+from toolkit.model import HOLDER_CLIENT_ID, Cluster
 
 GIVE_UP_AFTER_S = 30.0
 PAUSE_S = 0.2
@@ -34,7 +34,7 @@ class GroupChannel:
         cluster: Cluster,
         group_id: str,
         *,
-        client_id: str = HOLDER,
+        client_id: str = HOLDER_CLIENT_ID,
         check: Callable[[], None] = lambda: None,
     ) -> None:
         """Connect when first used; `check` is called while waiting, and what it raises ends it."""
@@ -130,7 +130,7 @@ class GroupChannel:
 
     def _find(self, connection: Connection) -> int:
         if self._coordinator is None:
-            (found,) = find_coordinators(connection, [self.group_id], anew=True)
+            (found,) = find_coordinators(connection, [self.group_id], refresh=True)
             if found.error_code in ASK_AGAIN:
                 raise ClusterUnreachable(
                     f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"

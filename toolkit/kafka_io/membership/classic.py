@@ -15,7 +15,7 @@ from kafka.protocol.consumer.group import (
 )
 
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
-from toolkit.kafka_io.membership.request import Failed
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 
 CONSUMER = "consumer"  # the protocol type of consumers
 MEMBERS_VERSION = 3  # of LeaveGroup: before, it told nothing about members
@@ -23,7 +23,7 @@ REASON = "offsetbook holds partitions of this group"  # brokers write it into th
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinResult:
     """The answer to a join; only the leader hears of the `members`, each with its subscription."""
 
     error: int
@@ -66,9 +66,9 @@ class Join:
             reason=REASON,
         )
 
-    def read(self, response: Any) -> Joined:
+    def read(self, response: Any) -> JoinResult:
         """Return what the coordinator says."""
-        return Joined(
+        return JoinResult(
             response.error_code,
             response.member_id,
             response.generation_id,
@@ -79,7 +79,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """The answer to a sync: what the member itself was assigned."""
 
     error: int
@@ -112,9 +112,9 @@ class Sync:
             ],
         )
 
-    def read(self, response: Any) -> Synced:
+    def read(self, response: Any) -> SyncResult:
         """Return what the coordinator says."""
-        return Synced(response.error_code, bytes(response.assignment or b""))
+        return SyncResult(response.error_code, bytes(response.assignment or b""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,13 +133,13 @@ class ClassicHeartbeat:
             group_id=group_id, generation_id=self.generation, member_id=self.member_id
         )
 
-    def read(self, response: Any) -> Failed:
+    def read(self, response: Any) -> ErrorCodeResult:
         """Return what the coordinator says."""
-        return Failed(response.error_code)
+        return ErrorCodeResult(response.error_code)
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class LeaveResult:
     """The answer to a leave: the error of the whole, and of each member by its id."""
 
     error: int
@@ -166,13 +166,15 @@ class Leave:
             min_version=MEMBERS_VERSION,
         )
 
-    def read(self, response: Any) -> Left:
+    def read(self, response: Any) -> LeaveResult:
         """Return what the coordinator says."""
-        return Left(response.error_code, {m.member_id: m.error_code for m in response.members})
+        return LeaveResult(
+            response.error_code, {m.member_id: m.error_code for m in response.members}
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class ClassicMember:
+class DescribedClassicMember:
     """A member of a classic group; its bytes are only told while the group is Stable."""
 
     member_id: str
@@ -192,7 +194,7 @@ class ClassicFacts:
     state: str = ""
     protocol_type: str = ""
     protocol: str = ""
-    members: tuple[ClassicMember, ...] = ()
+    members: tuple[DescribedClassicMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ class DescribeClassic:
             protocol_type=group.protocol_type,
             protocol=group.protocol_data,
             members=tuple(
-                ClassicMember(
+                DescribedClassicMember(
                     member_id=member.member_id,
                     client_id=member.client_id,
                     host=member.client_host,

@@ -27,7 +27,7 @@ class IdPartition(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatResult:
+class ConsumerHeartbeatResult:
     """The answer to a heartbeat; `assigned` is None where the assignment did not change."""
 
     error: int
@@ -73,13 +73,13 @@ class ConsumerHeartbeat:
             min_version=1,
         )
 
-    def read(self, response: Any) -> HeartbeatResult:
+    def read(self, response: Any) -> ConsumerHeartbeatResult:
         """Return what the coordinator says."""
         code = response.error_code
         if code != NO_ERROR:
-            return HeartbeatResult(code, reason(code, response.error_message))
+            return ConsumerHeartbeatResult(code, reason(code, response.error_message))
         assigned = response.assignment
-        return HeartbeatResult(
+        return ConsumerHeartbeatResult(
             NO_ERROR,
             epoch=response.member_epoch,
             assigned=None
@@ -94,7 +94,7 @@ class ConsumerHeartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerMember:
+class DescribedConsumerMember:
     """A member of a KIP-848 group."""
 
     member_id: str
@@ -118,7 +118,7 @@ class ConsumerFacts:
     state: str = ""
     epoch: int = 0
     assignor: str = ""
-    members: tuple[ConsumerMember, ...] = ()
+    members: tuple[DescribedConsumerMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +148,8 @@ class DescribeConsumer:
         )
 
 
-def _member(entry: Any) -> ConsumerMember:
-    return ConsumerMember(
+def _member(entry: Any) -> DescribedConsumerMember:
+    return DescribedConsumerMember(
         member_id=entry.member_id,
         client_id=entry.client_id,
         host=entry.client_host,

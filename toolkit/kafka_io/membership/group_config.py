@@ -31,7 +31,7 @@ class ConfigFound:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupConfig:
+class FetchGroupConfig:
     """Ask for some settings of the group; needs DESCRIBE_CONFIGS on it."""
 
     names: tuple[str, ...]
@@ -105,7 +105,7 @@ class ChangeConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class AllTopics:
+class FetchAllTopics:
     """Ask for every topic that we may see, without those of Kafka itself."""
 
     to_any: ClassVar[bool] = True

@@ -34,7 +34,7 @@ class MemberRequest(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class ErrorCodeResult:
     """An answer that is an error code and nothing else; 0 where all is well."""
 
     error: int = NO_ERROR

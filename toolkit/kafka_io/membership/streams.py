@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
-from toolkit.kafka_io.membership.request import Failed
+from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
 
@@ -15,7 +15,7 @@ LEAVE_EPOCH = -1
 
 
 @dataclass(frozen=True, slots=True)
-class StreamsMember:
+class DescribedStreamsMember:
     """One member: the partitions that its active tasks read, and those that they are to read."""
 
     member_id: str
@@ -32,7 +32,7 @@ class StreamsFacts:
     error: int
     why: str = ""
     state: str = ""
-    members: tuple[StreamsMember, ...] = ()
+    members: tuple[DescribedStreamsMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DescribeStreams:
             NO_ERROR,
             state=group.group_state,
             members=tuple(
-                StreamsMember(
+                DescribedStreamsMember(
                     m.member_id,
                     m.client_id,
                     m.member_epoch,
@@ -95,9 +95,9 @@ class LeaveStreams:
             endpoint_information_epoch=-1,
         )
 
-    def read(self, response: Any) -> Failed:
+    def read(self, response: Any) -> ErrorCodeResult:
         """Return what the coordinator says."""
-        return Failed(response.error_code)
+        return ErrorCodeResult(response.error_code)
 
 
 def _reads(assignment: Any, topics: Mapping[str, tuple[str, ...]]) -> frozenset[TopicPartition]:

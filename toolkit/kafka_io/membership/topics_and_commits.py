@@ -36,7 +36,7 @@ class TopicsFound:
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFacts:
+class FetchTopics:
     """Ask for the ids and partition counts of topics; any broker knows."""
 
     names: tuple[str, ...]

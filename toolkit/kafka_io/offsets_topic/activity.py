@@ -18,7 +18,7 @@ from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column
 from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
 from toolkit.kafka_io.offsets_topic.group_records import generation_of
 from toolkit.kafka_io.offsets_topic.group_reduce import greatest, least
-from toolkit.kafka_io.offsets_topic.latest import NEVER, TIME, times
+from toolkit.kafka_io.offsets_topic.latest_records import NEVER, TIME, times
 from toolkit.kafka_io.offsets_topic.partitions import CLASSIC_GROUP, TARGET_TYPES
 
 HOUR_MS = 3_600_000

@@ -76,7 +76,7 @@ def _consume(consumer: Consumer, number: int, offsets: range, doing: str) -> Ite
             keys = pa.array(list(map(Message.key, messages)), pa.binary())
             if keys.null_count:
                 # What has no key is no record: the end of the log as it is now, or an error.
-                messages, position = _told(messages, position, doing)
+                messages, position = _messages_up_to_end(messages, position, doing)
                 keys = pa.array(list(map(Message.key, messages)), pa.binary())
             records = _records(number, keys, messages)
             del messages
@@ -85,7 +85,7 @@ def _consume(consumer: Consumer, number: int, offsets: range, doing: str) -> Ite
             yield records
 
 
-def _told(messages: list[Any], position: int, doing: str) -> tuple[list[Any], int]:
+def _messages_up_to_end(messages: list[Any], position: int, doing: str) -> tuple[list[Any], int]:
     """Return the records among what the client delivered, and where in the log it is."""
     for message in messages:
         error = message.error()

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 Numbers = Any  # an array of numpy, int64 unless said
 
 
-class Column(NamedTuple):
+class ByteColumn(NamedTuple):
     """The bytes of all rows, and where each begins and ends in them."""
 
     data: Any  # uint8
@@ -62,7 +62,7 @@ def _within(position: Numbers, count: int) -> Numbers:
     return position
 
 
-def column(array: Any) -> Column:
+def column(array: Any) -> ByteColumn:
     """Take an Arrow array or chunked array of binary; what the bytes of a null are is not said."""
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -71,7 +71,7 @@ def column(array: Any) -> Column:
     edges = np.frombuffer(bounds, np.int32)[array.offset : array.offset + count + 1]
     edges = edges.astype(np.int64) if count else np.zeros(1, np.int64)
     held = np.frombuffer(data, np.uint8) if data and data.size else np.zeros(0, np.uint8)
-    return Column(held, edges[:-1], edges[1:], array)
+    return ByteColumn(held, edges[:-1], edges[1:], array)
 
 
 def texts(parts: Any) -> tuple[Any, Any]:

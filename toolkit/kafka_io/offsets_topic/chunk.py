@@ -95,7 +95,7 @@ def chunk_of(records: Records) -> Chunk:
     )
 
 
-def joined(parts: list[Records]) -> Records:
+def concat_records(parts: list[Records]) -> Records:
     """Return records that follow each other in one piece."""
     return Records(
         parts[0].partition,

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.kafka_io.offsets_topic.byte_columns import Column, Numbers, column, texts
+from toolkit.kafka_io.offsets_topic.byte_columns import ByteColumn, Numbers, column, texts
 from toolkit.kafka_io.offsets_topic.commit_records import (
     FLEXIBLE_VERSION,
     NO_EPOCH,
@@ -70,7 +70,7 @@ class CommitValues(NamedTuple):
 class _Shape(NamedTuple):
     """Where the parts of values lie in their bytes; only of rows that `fits` is it certain."""
 
-    values: Column
+    values: ByteColumn
     versions: Numbers
     metadata_at: Numbers
     time_at: Numbers
@@ -145,7 +145,7 @@ def commit_values(scan: CommitScan) -> CommitValues:
     return CommitValues(epochs, expires_ms, metadata, topic_ids)
 
 
-def _shape(values: Column) -> _Shape:
+def _shape(values: ByteColumn) -> _Shape:
     versions = values.int_at(values.starts, 2)
     flexible = versions == FLEXIBLE_VERSION
     if flexible.all():
@@ -157,7 +157,7 @@ def _shape(values: Column) -> _Shape:
     return _Shape(values, versions, *parts)
 
 
-def _plain_shape(values: Column, versions: Numbers) -> _Shape:
+def _plain_shape(values: ByteColumn, versions: Numbers) -> _Shape:
     length_at = values.starts + np.where(versions >= 3, 14, 10)
     lengths = values.int_at(length_at, 2)
     metadata_at = length_at + 2
@@ -167,7 +167,7 @@ def _plain_shape(values: Column, versions: Numbers) -> _Shape:
     return _Shape(values, versions, metadata_at, time_at, np.zeros(len(fits), bool), fits)
 
 
-def _flexible_shape(values: Column, versions: Numbers) -> _Shape:
+def _flexible_shape(values: ByteColumn, versions: Numbers) -> _Shape:
     length_at = values.starts + 14
     lengths = values.byte_at(length_at)
     metadata_at = length_at + 1

@@ -14,7 +14,7 @@ from toolkit.kafka_io.offsets_topic.commit_columns import (
     commit_values,
     scan_commit_values,
 )
-from toolkit.kafka_io.offsets_topic.latest import TIME, record_types, times
+from toolkit.kafka_io.offsets_topic.latest_records import TIME, record_types, times
 from toolkit.kafka_io.offsets_topic.partitions import LEGACY_COMMIT, OFFSET_COMMIT_TYPES
 
 COMMITS = pa.schema(

@@ -25,7 +25,7 @@ from toolkit.kafka_io.offsets_topic.group_records import (
     decode_streams_group,
     decode_topology,
 )
-from toolkit.kafka_io.offsets_topic.latest import TIME, record_types, times
+from toolkit.kafka_io.offsets_topic.latest_records import TIME, record_types, times
 from toolkit.kafka_io.offsets_topic.partitions import (
     CLASSIC_GROUP,
     CONSUMER_CURRENT,

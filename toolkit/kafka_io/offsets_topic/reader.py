@@ -22,7 +22,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic.activity import Activity
 from toolkit.kafka_io.offsets_topic.bulk_read import READ_COMMITTED, READ_UNCOMMITTED, read_records
-from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of, joined
+from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of, concat_records
 from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitKey,
     CommitValue,
@@ -30,7 +30,7 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
 )
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
-from toolkit.kafka_io.offsets_topic.latest import empty_latest, latest_of, merge_latest
+from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
 from toolkit.kafka_io.offsets_topic.removals import Removals
 from toolkit.model import Cluster, LogOffsets, TopicPartition
@@ -136,7 +136,7 @@ class _Condensed:
             self._condense()
 
     def _condense(self) -> None:
-        chunk = chunk_of(joined(self._waiting))
+        chunk = chunk_of(concat_records(self._waiting))
         self._waiting.clear()
         self._activity.add(chunk)
         self._removals.add(chunk, self._latest)

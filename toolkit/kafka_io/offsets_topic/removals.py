@@ -22,7 +22,7 @@ from toolkit.kafka_io.offsets_topic.commit_columns import (
 )
 from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
 from toolkit.kafka_io.offsets_topic.group_reduce import stable_order
-from toolkit.kafka_io.offsets_topic.latest import TIME, numbers, times
+from toolkit.kafka_io.offsets_topic.latest_records import TIME, numbers, times
 from toolkit.kafka_io.offsets_topic.partitions import (
     CLASSIC_GROUP,
     CONSUMER_GROUP,

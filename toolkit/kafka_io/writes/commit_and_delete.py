@@ -59,9 +59,11 @@ class GroupWriter:
         self._connection = connection
         self._coordinators: dict[str, int] = {}
 
-    def look_up(self, group_ids: Iterable[str], *, anew: bool = False) -> None:
+    def look_up(self, group_ids: Iterable[str], *, refresh: bool = False) -> None:
         """Find the coordinators of many groups in one go; those not found are asked for later."""
-        for found in find_coordinators(self._connection, [*dict.fromkeys(group_ids)], anew=anew):
+        for found in find_coordinators(
+            self._connection, [*dict.fromkeys(group_ids)], refresh=refresh
+        ):
             if found.error_code == NO_ERROR:
                 self._coordinators[found.group_id] = found.node_id
 
@@ -136,7 +138,7 @@ class GroupWriter:
         give_up_at = time.monotonic() + RETRY_FOR_S
         while True:
             if group_id not in self._coordinators:
-                self.look_up([group_id], anew=True)
+                self.look_up([group_id], refresh=True)
             node_id = self._coordinators.get(group_id)
             try:
                 answer = None if node_id is None else self._connection.send(request, to=node_id)
@@ -160,7 +162,7 @@ class GroupWriter:
     def _has_moved(self, group_id: str, node_id: int | None) -> bool:
         """Look for a group's coordinator again, and return whether it is another one now."""
         del self._coordinators[group_id]
-        self.look_up([group_id], anew=True)
+        self.look_up([group_id], refresh=True)
         return self._coordinators.get(group_id, node_id) != node_id
 
 

@@ -139,7 +139,7 @@ class OffsetsTransaction:
             time.sleep(RETRY_PAUSE_S)
 
     def _find_group(self) -> Any:
-        (found,) = find_coordinators(self._connection, [self._group_id], anew=True)
+        (found,) = find_coordinators(self._connection, [self._group_id], refresh=True)
         return found
 
     def _find_transactions(self) -> Any:

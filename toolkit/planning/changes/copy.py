@@ -13,6 +13,7 @@ from toolkit.errors import UsageError
 from toolkit.model import GroupType, Snapshot, TopicPartition
 from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Step
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_plannable, why_not_idle
+from toolkit.planning.selection.partition_selection import choose_partitions, parse_topics
 from toolkit.planning.selection.plan_parts import (
     Facts,
     Part,
@@ -22,7 +23,6 @@ from toolkit.planning.selection.plan_parts import (
     pending,
     plan_of,
 )
-from toolkit.planning.selection.scope import choose_partitions, parse_topics
 
 
 def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[str] = ()) -> Plan:

@@ -32,8 +32,13 @@ from toolkit.planning.changes.clamp import (
     leader_epoch_at,
 )
 from toolkit.planning.changes.copy import about_source, is_new, why_no_source
+from toolkit.planning.selection.partition_selection import (
+    TopicScope,
+    choose_partitions,
+    parse_topics,
+    scopes_of,
+)
 from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, plan_of
-from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics, scopes_of
 
 MARKERS = 2  # most transaction markers between a commit and the record before it
 

@@ -1,7 +1,7 @@
 """
 Plan the deletion of groups (KIP-229), by name or by time since last use.
 
-How long a group has been empty is never estimated: see `toolkit.planning.selection.unused_since`.
+How long a group has been empty is never estimated: see `toolkit.planning.selection.last_use`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from toolkit.model.sightings import Sighting
 from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
+from toolkit.planning.selection.last_use import LastUse, last_use_of
 from toolkit.planning.selection.member_names import members_of
-from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
-from toolkit.planning.selection.unused_since import Unused, unused_since
+from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 
 
 def plan_delete_groups(
@@ -40,9 +40,9 @@ def plan_delete_groups(
         yield from findings
         for group in chosen:
             sighting = (sightings or {}).get(group.group_id)
-            unused = unused_since(group, facts.commits(group.group_id).values(), sighting)
+            unused = last_use_of(group, facts.commits(group.group_id).values(), sighting)
             if empty_for is None:
-                yield from _deleted(facts, group, _told(unused, snapshot.taken_at))
+                yield from _deleted(facts, group, _age_text(unused, snapshot.taken_at))
             elif group.is_live and group.group_id not in groups:
                 yield note("too-young", f"group is {group.state}, not Empty", group.group_id)
             elif group.is_live:
@@ -50,16 +50,16 @@ def plan_delete_groups(
             else:
                 yield from _if_old_enough(facts, group, unused, empty_for)
 
-    request = f"delete groups {in_words(groups)}"
+    request = f"delete groups {list_names(groups)}"
     if empty_for is not None:
         request += f", empty for {format_duration(empty_for)}"
     return plan_of(snapshot, parts(), intent=Intent.DELETE_GROUPS, request=request)
 
 
 def _if_old_enough(
-    facts: Facts, group: Group, unused: Unused | None, empty_for: timedelta
+    facts: Facts, group: Group, unused: LastUse | None, empty_for: timedelta
 ) -> Iterator[Part]:
-    told = _told(unused, facts.index.snapshot.taken_at)
+    told = _age_text(unused, facts.index.snapshot.taken_at)
     if unused is None:
         why = (
             "unknown when the group became empty: no record in __consumer_offsets and no earlier "
@@ -87,7 +87,7 @@ def _deleted(facts: Facts, group: Group, why: str) -> Iterator[Part]:
         yield facts.step(name, Action.DELETE_GROUP, changes)
 
 
-def _told(unused: Unused | None, now: datetime) -> str:
+def _age_text(unused: LastUse | None, now: datetime) -> str:
     if unused is None:
         return ""
     age = format_duration(max(now - unused.since, timedelta(0)))

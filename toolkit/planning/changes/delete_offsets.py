@@ -21,8 +21,8 @@ from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.selection.group_selection import NO_OFFSETS, choose_groups
 from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
-from toolkit.planning.selection.scope import TopicScope, parse_topics, why_missing
+from toolkit.planning.selection.partition_selection import TopicScope, parse_topics, why_missing
+from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 TOPICS_REQUIRED = (
@@ -62,10 +62,10 @@ def plan_delete_offsets(
             else:
                 yield block("topics-required", TOPICS_REQUIRED, group.group_id)
 
-    what = in_words([str(scope) for scope in scopes], "topics") or (
+    what = list_names([str(scope) for scope in scopes], "topics") or (
         "all topics" if all_topics else "topics not subscribed to"
     )
-    request = f"delete offsets of {in_words(groups)}, {what}"
+    request = f"delete offsets of {list_names(groups)}, {what}"
     return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
 
 
@@ -131,7 +131,7 @@ def plan_delete_unsubscribed(
             elif facts.commits(group.group_id):
                 yield note("left-out", why, group.group_id)
 
-    asked = ("delete offsets of topics not subscribed to", in_words(groups), str(wanted))
+    asked = ("delete offsets of topics not subscribed to", list_names(groups), str(wanted))
     request = ", ".join(filter(None, asked))
     return plan_of(snapshot, parts(), intent=Intent.DELETE_OFFSETS, request=request)
 

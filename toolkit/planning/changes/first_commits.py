@@ -15,8 +15,8 @@ from toolkit.errors import UsageError
 from toolkit.model import Group, TopicPartition
 from toolkit.plan import Change, Finding, Position
 from toolkit.planning.changes.clamp import land, leader_epoch_at
-from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.plan_parts import block
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 def check_position(words: str) -> None:

@@ -14,25 +14,25 @@ from datetime import datetime
 from typing import NamedTuple
 
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
+    CaptureMode,
     Group,
     GroupType,
     Member,
-    Prefer,
     Snapshot,
     Subscription,
     TopicPartition,
 )
 from toolkit.plan import NEW_TOPICS, Finding, Intent, Plan, Position
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
-from toolkit.planning.changes.from_offsets import from_offsets
-from toolkit.planning.changes.modes import MODES, parse_target
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
+from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.reset import plan_reset
+from toolkit.planning.changes.target_parser import MODES, parse_target
 from toolkit.planning.changes.targets import Target
 from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import note
-from toolkit.planning.selection.scope import scopes_of
 
 BACKGROUND = HoldFacts()
 UNHELD = (
@@ -61,7 +61,7 @@ class MoveRequest:
     group: str
     topics: tuple[str, ...] = ()
     new_topics: bool = False
-    prefer: Prefer = Prefer.LOSSLESS
+    prefer: CaptureMode = CaptureMode.LOSSLESS
     beside: HoldFacts = field(default_factory=HoldFacts)
     commit_missing: str = ""
 
@@ -210,7 +210,7 @@ def _as_held(group: Group, snapshot: Snapshot) -> Group:
         if commit.group_id == group.group_id
     }
     missing = ({*snapshot.logs} | committed) - group.paused.keys()
-    holder = Member("", HOLDER, "", Subscription(), holds=tuple(sorted(missing)))
+    holder = Member("", HOLDER_CLIENT_ID, "", Subscription(), holds=tuple(sorted(missing)))
     return replace(group, members=(*group.members, holder))
 
 

@@ -25,14 +25,14 @@ from toolkit.planning.holds.hold_rules import (
     is_ours,
 )
 from toolkit.planning.selection.group_selection import no_such_group
-from toolkit.planning.selection.index import SnapshotIndex
-from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
-from toolkit.planning.selection.scope import (
+from toolkit.planning.selection.partition_selection import (
     TopicScope,
     missing_partition,
     missing_topic,
     parse_topics,
 )
+from toolkit.planning.selection.plan_parts import Facts, Part, block, note, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NEEDED_TO_RESUME = frozenset({HELD_PARTITIONS, "members"})
 LEFT_BEHIND = "takes over the hold of a crashed keeper"
@@ -187,7 +187,7 @@ def already_paused(group: Group, partitions: Sequence[TopicPartition]) -> Iterat
 
 def _why_held(case: HoldContext, partition: TopicPartition) -> str:
     owner, lag = case.owners.get(partition), case.lag(partition)
-    whose = f"owned by {owner.in_words}" if owner else "no owner"
+    whose = f"owned by {owner.display_name}" if owner else "no owner"
     return f"{whose}; no committed offset" if lag is None else f"{whose}; lag {lag:,}"
 
 

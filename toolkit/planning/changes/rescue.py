@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from toolkit.model import Group, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
-from toolkit.planning.selection.plan_parts import Facts, Part, block, in_words, note, plan_of
+from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
 from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reason
 
 CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREAMS})
@@ -38,7 +38,7 @@ def plan_rescue(snapshot: Snapshot, *, groups: Sequence[str]) -> Plan:
             else:
                 yield from _idle(facts, group)
 
-    request = f"rescue {in_words(groups)} from expiry"
+    request = f"rescue {list_names(groups)} from expiry"
     return plan_of(snapshot, parts(), intent=Intent.RESCUE, request=request)
 
 

@@ -19,17 +19,21 @@ from toolkit.planning.changes.clamp import (
     land,
     leader_epoch_at,
 )
-from toolkit.planning.changes.from_offsets import narrow
-from toolkit.planning.changes.targets import Aim, Target, TargetPlace
+from toolkit.planning.changes.offsets_target import narrow
+from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace
 from toolkit.planning.selection.group_selection import (
     choose_groups,
     commit_action,
     is_plannable,
     why_not_idle,
 )
-from toolkit.planning.selection.index import SnapshotIndex
-from toolkit.planning.selection.plan_parts import Facts, Part, in_words, pending, plan_of
-from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
+from toolkit.planning.selection.partition_selection import (
+    TopicScope,
+    choose_partitions,
+    parse_topics,
+)
+from toolkit.planning.selection.plan_parts import Facts, Part, list_names, pending, plan_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 def plan_reset(
@@ -58,7 +62,7 @@ def plan_reset(
         for group in chosen:
             yield from _plan_group(request, group)
 
-    words = f"reset {', '.join([in_words(groups), *map(str, scopes)])} {target.words}"
+    words = f"reset {', '.join([list_names(groups), *map(str, scopes)])} {target.words}"
     allows = frozenset({NEW_TOPICS} if new_topics else ())
     return plan_of(snapshot, parts(), intent=Intent.RESET, request=words, allows=allows)
 
@@ -134,7 +138,7 @@ def _place(
     return TargetPlace(group, partition, commit, log, start, end, stable)
 
 
-def _findings(aim: Aim, place: TargetPlace) -> Iterator[Finding]:
+def _findings(aim: TargetOffset, place: TargetPlace) -> Iterator[Finding]:
     """Yield findings about one partition: target, deleted records, pending transaction."""
     about = (place.group.group_id, *place.partition)
     if place.commit and place.commit.pending:

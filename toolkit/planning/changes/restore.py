@@ -17,10 +17,14 @@ from toolkit.model import Commit, Snapshot, TopicPartition
 from toolkit.plan import NEW_GROUP, Finding, Intent, Plan, Position, Severity
 from toolkit.planning.changes.clamp import land
 from toolkit.planning.changes.copy import is_new
-from toolkit.planning.changes.from_offsets import narrow
+from toolkit.planning.changes.offsets_target import narrow
 from toolkit.planning.changes.topic_recreated import with_topics_made_anew
+from toolkit.planning.selection.partition_selection import (
+    TopicScope,
+    choose_partitions,
+    parse_topics,
+)
 from toolkit.planning.selection.plan_parts import Facts, Part, block, commit_step, note, plan_of
-from toolkit.planning.selection.scope import TopicScope, choose_partitions, parse_topics
 
 
 class SavedCommits(Protocol):

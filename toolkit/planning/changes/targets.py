@@ -1,8 +1,8 @@
 """
 Reset targets: one class per reset mode.
 
-The target by time is in `by_time`, the one from given offsets in `from_offsets`. A target returns
-the wanted offset; the plan clamps it to the log, and says so.
+The target by time is in `datetime_target`, the one from given offsets in `offsets_target`. A target
+returns the wanted offset; the plan clamps it to the log, and says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 from toolkit.errors import UsageError
 from toolkit.model import Commit, Group, LogOffsets, TopicPartition
 from toolkit.plan import Finding, Position, Severity
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 class TargetPlace(NamedTuple):
@@ -29,7 +29,7 @@ class TargetPlace(NamedTuple):
     last_stable: int  # the log end offset if no transaction is open
 
 
-class Aim(NamedTuple):
+class TargetOffset(NamedTuple):
     """The wanted offset and the reason; or, with `to` None, why it stays, as a finding."""
 
     to: int | Position | None
@@ -45,7 +45,7 @@ class Target(Protocol):
     def words(self) -> str:
         """The request as text, as on the command line."""
 
-    def aim(self, place: TargetPlace, index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
         """Return the wanted offset of one partition."""
 
     def named(self, _group_id: str) -> Mapping[TopicPartition, int | Position] | None:
@@ -63,9 +63,9 @@ class ToEarliest(Target):
 
     words: str = "to-earliest"
 
-    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         """Return the log start."""
-        return Aim(place.log_start, "the log start")
+        return TargetOffset(place.log_start, "the log start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +79,15 @@ class ToLatest(Target):
 
     words: str = "to-latest"
 
-    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         """Return the last stable offset."""
         if place.last_stable < place.log_end:
             why = (
                 "last stable offset, because a transaction is open; log end offset is "
                 f"{place.log_end}"
             )
-            return Aim(place.last_stable, why)
-        return Aim(place.log_end, "the log end")
+            return TargetOffset(place.last_stable, why)
+        return TargetOffset(place.log_end, "the log end")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +96,16 @@ class ToCurrent(Target):
 
     words: str = "to-current"
 
-    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         """Return the committed offset, clamped to the log."""
         if place.commit is None:
-            return Aim(None, "no committed offset to clamp", "no-commit")
+            return TargetOffset(None, "no committed offset to clamp", "no-commit")
         committed = place.commit.offset
         if committed < place.log_start:
-            return Aim(place.log_start, f"log start offset: {committed} is before it")
+            return TargetOffset(place.log_start, f"log start offset: {committed} is before it")
         if committed > place.log_end:
-            return Aim(place.log_end, f"log end offset: {committed} is past it")
-        return Aim(committed, "in range, unchanged")
+            return TargetOffset(place.log_end, f"log end offset: {committed} is past it")
+        return TargetOffset(committed, "in range, unchanged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ class ToOffset(Target):
         """The request in words."""
         return f"to-offset {self.offset}"
 
-    def aim(self, _place: TargetPlace, _index: SnapshotIndex) -> Aim:
+    def aim(self, _place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         """Return the offset."""
-        return Aim(self.offset, f"offset {self.offset}")
+        return TargetOffset(self.offset, f"offset {self.offset}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,10 @@ class ShiftBy(Target):
         """The request in words."""
         return f"shift-by {self.records}"
 
-    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         """Return the committed offset plus the shift, also if it is out of range (R14)."""
         if place.commit is None:
-            return Aim(None, "no committed offset to shift", "no-commit")
+            return TargetOffset(None, "no committed offset to shift", "no-commit")
         way = "back" if self.records < 0 else "forward"
         why = f"{abs(self.records):,} {way} from {place.commit.offset}"
-        return Aim(place.commit.offset + self.records, why)
+        return TargetOffset(place.commit.offset + self.records, why)

@@ -17,6 +17,7 @@ from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Sever
 from toolkit.planning.changes import topic_recreated
 from toolkit.planning.changes.delete_offsets import deletion_refusal
 from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.planning.selection.partition_selection import MISSING, scopes_of
 from toolkit.planning.selection.plan_parts import (
     Facts,
     Part,
@@ -26,7 +27,6 @@ from toolkit.planning.selection.plan_parts import (
     plan_of,
     shown,
 )
-from toolkit.planning.selection.scope import MISSING, scopes_of
 
 
 class Moved(StrEnum):

@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from toolkit.model import Group, TopicPartition
-from toolkit.planning.diagnosis.stuck import Verdict
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.diagnosis.progress_diagnosis import Verdict
+from toolkit.planning.selection.partition_selection import scopes_of
 
 MOST_FIRST_STEPS = 3  # offsets to move one by one; more belong in a table
 
@@ -40,7 +40,7 @@ def next_steps(partitions: pd.DataFrame, group: Group, *, cluster: str) -> tuple
         *_left_over(found[Verdict.UNSUBSCRIBED], group.group_id),
         *_unread(group, cluster),
     ]
-    if found[Verdict.PERHAPS]:
+    if found[Verdict.POSSIBLY_STUCK]:
         why = "It distinguishes a slow commit from a stuck partition."
         values = {"group": group.group_id, "sample_interval": "2m"}
         steps.append(

@@ -33,7 +33,7 @@ RECORD_COLUMNS = (
 )
 
 
-class Form(StrEnum):
+class ByteFormat(StrEnum):
     """The form of some bytes."""
 
     NULL = "null"
@@ -54,13 +54,13 @@ class RecordPlace(StrEnum):
 class Decoded(NamedTuple):
     """Decoded bytes: form, text, size and a note."""
 
-    form: Form
+    form: ByteFormat
     text: str
     size_bytes: int | None  # None: null has no size
     note: str = ""
 
     @property
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The form, and the size if there is one."""
         if not self.size_bytes:
             return str(self.form)
@@ -76,14 +76,14 @@ def decode(field: Excerpt | None, *, most_characters: int = MOST_CHARACTERS) -> 
     truncated, which the note says.
     """
     if field is None:
-        return Decoded(Form.NULL, "", None)
+        return Decoded(ByteFormat.NULL, "", None)
     if not field.size_bytes:
-        return Decoded(Form.EMPTY, "", 0)
+        return Decoded(ByteFormat.EMPTY, "", 0)
     is_whole = len(field.start) == field.size_bytes
     text = _text(field.start, is_whole=is_whole)
     if text is None:
         return _hex(field)
-    form = Form.JSON if is_whole and _is_json(text) else Form.TEXT
+    form = ByteFormat.JSON if is_whole and _is_json(text) else ByteFormat.TEXT
     shown = text[:most_characters]
     is_cut = len(shown) < len(text) or not is_whole
     shown_bytes = len(shown.encode())
@@ -135,7 +135,7 @@ def _hex(field: Excerpt) -> Decoded:
     letters = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in shown[:HEX_LETTERS])
     if any(letter.isalnum() for letter in letters):
         notes.append(f"as text: {letters}")
-    return Decoded(Form.HEX, shown.hex(" "), field.size_bytes, "; ".join(notes))
+    return Decoded(ByteFormat.HEX, shown.hex(" "), field.size_bytes, "; ".join(notes))
 
 
 def indented(text: str) -> str:
@@ -216,7 +216,7 @@ def header_lines(record: Record) -> list[str]:
 def _header(header: Header) -> str:
     value = decode(header.value, most_characters=200)
     shown = value.text or f"({value.form})"
-    if value.form is Form.HEX:
+    if value.form is ByteFormat.HEX:
         shown += " (hex)"
     return f"{header.name}: {shown}" + (f" ({value.note})" if value.note else "")
 
@@ -228,4 +228,4 @@ def _notes(key: Decoded, value: Decoded) -> str:
 
 
 def _or_null(field: Decoded) -> str | None:
-    return None if field.form is Form.NULL else field.text
+    return None if field.form is ByteFormat.NULL else field.text

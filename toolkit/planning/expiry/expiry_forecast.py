@@ -29,7 +29,7 @@ class ExpiryForecast(NamedTuple):
     at_risk: pd.DataFrame
 
 
-def expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> ExpiryForecast:
+def select_expiring(partitions: pd.DataFrame, *, now: datetime, within_s: float) -> ExpiryForecast:
     """Return which rows of a `with_expiry` frame expire within a period, and which are at risk."""
     until = pd.Timestamp(now + timedelta(seconds=within_s))
     vanishes = partitions["expires_at"] <= until

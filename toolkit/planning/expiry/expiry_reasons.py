@@ -50,11 +50,13 @@ def reasons_of(facts: ExpiryFacts, rules: Texts, clock: RetentionTimer) -> Texts
     )
     # Many offsets have the same reason: each is formatted once.
     of = said.groupby(list(said.columns), sort=False).ngroup().to_numpy()
-    words = [_in_words(*row) for row in said.drop_duplicates().itertuples(index=False, name=None)]
+    words = [
+        _reason_text(*row) for row in said.drop_duplicates().itertuples(index=False, name=None)
+    ]
     return np.array([*words, ""], dtype=object)[of]
 
 
-def _in_words(head: str, basis: str, length_ms: int, since_min: int, lacks: str) -> str:
+def _reason_text(head: str, basis: str, length_ms: int, since_min: int, lacks: str) -> str:
     if not basis:
         return "; ".join(filter(None, (head, lacks)))
     since = str(np.datetime64(since_min, "m")).replace("T", " ")

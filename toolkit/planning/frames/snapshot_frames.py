@@ -13,7 +13,7 @@ from dataclasses import asdict
 import pandas as pd
 
 from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
 
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
 GROUP_COLUMNS = (
@@ -38,7 +38,7 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
     pending commit), owner ("client-id @ host" of the assigned member, or "").
     """
     owners = {
-        (group.group_id, *partition): member.in_words
+        (group.group_id, *partition): member.display_name
         for group in snapshot.groups
         if group.type is not GroupType.SHARE
         for member in group.members

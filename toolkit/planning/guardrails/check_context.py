@@ -14,7 +14,7 @@ from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 # Intents that aim at a position; the others put back, keep or remove what was there.
 NEW_OFFSETS = frozenset({Intent.RESET, Intent.MOVE})  # what was not committed was not read
@@ -35,7 +35,7 @@ class Needs(Flag):
     HOLD_FACTS = auto()
 
 
-class CannotTell(Exception):
+class FactsMissing(Exception):
     """A rule lacks a fact, which the text names; that blocks like a violation."""
 
     @classmethod

@@ -11,8 +11,8 @@ from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position
 from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
     NEW_OFFSETS,
-    CannotTell,
     CheckContext,
+    FactsMissing,
     Objection,
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
@@ -215,7 +215,7 @@ def keeps_committing(case: CheckContext) -> Iterator[Objection]:
         elif not watched and not _is_quiet(at, case.facts.taken_at):
             apart = f"{case.watch.total_seconds():g} s"
             unknown.append(f"whether {step.group_id} still commits; retry in {apart}")
-    CannotTell.where(unknown)
+    FactsMissing.where(unknown)
 
 
 def _commit_times(case: CheckContext) -> defaultdict[str, list[datetime | None]]:

@@ -10,8 +10,8 @@ from toolkit.model.plurals import counted
 from toolkit.plan import Action
 from toolkit.planning.guardrails.check_context import (
     NEW_OFFSETS,
-    CannotTell,
     CheckContext,
+    FactsMissing,
     Objection,
     OffsetMove,
 )
@@ -103,5 +103,5 @@ def hidden_offsets(case: CheckContext) -> Iterator[Objection]:
         if step.action is Action.DELETE_GROUP and step.group_id in case.groups:
             for problem in case.facts.problems:
                 if problem.what == UNREAD_OFFSETS_TOPIC:
-                    raise CannotTell(f"whether all committed offsets are shown: {problem.why}")
+                    raise FactsMissing(f"whether all committed offsets are shown: {problem.why}")
     yield from ()

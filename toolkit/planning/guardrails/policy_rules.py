@@ -7,7 +7,7 @@ from datetime import timedelta
 from fnmatch import fnmatchcase
 
 from toolkit.plan.approvals import is_reason
-from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
+from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 
 MAX_PLAN_AGE = timedelta(hours=1)
 CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan and who apply
@@ -40,7 +40,7 @@ def stale_plan(case: CheckContext) -> Iterator[Objection]:
     if not case.applying or case.finishing:
         return
     if age < -CLOCKS_DIFFER_BY:
-        raise CannotTell(f"how old the plan is: it is of {case.plan.made_at:%Y-%m-%d %H:%M} UTC")
+        raise FactsMissing(f"how old the plan is: it is of {case.plan.made_at:%Y-%m-%d %H:%M} UTC")
     if age > MAX_PLAN_AGE:
         yield Objection(f"the plan was made {age / timedelta(hours=1):.1f} hours ago")
 

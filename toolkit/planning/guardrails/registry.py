@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from toolkit.errors import UsageError
 from toolkit.plan import Finding, Intent, Severity
-from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
+from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
 from toolkit.planning.guardrails.hold_rule_table import HOLD_RULES
 from toolkit.planning.guardrails.planned_rules import NOTES, PLANNED
 from toolkit.planning.guardrails.rule import Override, Rule
-from toolkit.planning.guardrails.rule_table import JUDGED
+from toolkit.planning.guardrails.rule_table import EVALUATED_RULES
 
 __all__ = [
     "FINAL",
@@ -33,7 +33,7 @@ __all__ = [
     "overridable",
 ]
 
-RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*JUDGED, *HOLD_RULES, *PLANNED)}
+RULES: Mapping[str, Rule] = {rule.name: rule for rule in (*EVALUATED_RULES, *HOLD_RULES, *PLANNED)}
 
 
 def overridable(intent: Intent | None = None) -> frozenset[str]:
@@ -71,7 +71,7 @@ def _judged(case: CheckContext) -> Iterator[Finding]:
         try:
             for objection in _objections(rule, case):
                 yield Finding(rule.name, Severity.BLOCK, *objection)
-        except CannotTell as exc:
+        except FactsMissing as exc:
             why = f"check not possible, unknown: {exc}"
             yield Finding(rule.name, Severity.BLOCK, why)
 
@@ -79,7 +79,7 @@ def _judged(case: CheckContext) -> Iterator[Finding]:
 def _objections(rule: Rule, case: CheckContext) -> Iterator[Objection]:
     if rule.by:
         yield from rule.by(case)
-        CannotTell.where(case.missing(rule.needs))
+        FactsMissing.where(case.missing(rule.needs))
 
 
 def blocking(findings: Iterable[Finding], overrides: Collection[str]) -> tuple[Finding, ...]:

@@ -192,7 +192,7 @@ STANDING_RULES = (
         only_standing=True,
     ),
 )
-JUDGED = (
+EVALUATED_RULES = (
     *(*CLUSTER_RULES, *GROUP_STATE_RULES, *LOSS_RULES, *LIMIT_RULES, *STANDING_RULES),
     Rule(
         "unreadable", "Everything that the plan depends on could be read.", group_rules.unreadable

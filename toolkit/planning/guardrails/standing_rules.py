@@ -13,9 +13,9 @@ from fnmatch import fnmatchcase
 
 from toolkit.model.plurals import counted
 from toolkit.model.sightings import Sighting
-from toolkit.planning.guardrails.check_context import CannotTell, CheckContext, Objection
+from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.guardrails.policy_rules import MAX_PLAN_AGE
-from toolkit.planning.selection.unused_since import unused_since
+from toolkit.planning.selection.last_use import last_use_of
 
 DAY = timedelta(days=1)
 # A series is evidence of what was so until it was last seen: the run itself has to have looked.
@@ -39,14 +39,14 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
     for name in case.plan.group_ids:
         commits = [commit for (group_id, _), commit in case.commits.items() if group_id == name]
         group = case.groups.get(name)
-        seen = _now(case, case.seen.empty.get(name))
-        unused = unused_since(group, commits, seen) if group else None
+        seen = _confirmed_sighting(case, case.seen.empty.get(name))
+        unused = last_use_of(group, commits, seen) if group else None
         if unused is None:
             unknown.append(f"when {name} was last used")
         elif case.now - unused.since < days * DAY:
             told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
             yield Objection(f"unused for {told}; empty_for_days is {days}", name)
-    CannotTell.where(unknown)
+    FactsMissing.where(unknown)
 
 
 def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
@@ -58,7 +58,7 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
     unknown = []
     topics = ((step.group_id, change.partition.topic) for step, change in case.plan.changes)
     for group_id, topic in dict.fromkeys(topics):
-        sighting = _now(case, case.seen.unsubscribed.get((group_id, topic)))
+        sighting = _confirmed_sighting(case, case.seen.unsubscribed.get((group_id, topic)))
         if sighting is None:
             unknown.append(f"since when {group_id} does not subscribe to {topic}")
             continue
@@ -69,9 +69,9 @@ def unsubscribed_too_briefly(case: CheckContext) -> Iterator[Objection]:
         if runs is not None and sighting.seen < runs:
             why = f"unsubscribed in {counted(sighting.seen, 'run')}; the limit is {runs}"
             yield Objection(why, group_id, topic)
-    CannotTell.where(unknown)
+    FactsMissing.where(unknown)
 
 
-def _now(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
+def _confirmed_sighting(case: CheckContext, sighting: Sighting | None) -> Sighting | None:
     """Return a sighting if it was seen again for this plan; an older one says nothing of now."""
     return sighting if sighting and case.now - sighting.last <= SEEN_WITHIN else None

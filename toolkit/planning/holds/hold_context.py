@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Self
 
 from toolkit.errors import UsageError
-from toolkit.model import Commit, Group, GroupType, Member, Prefer, Snapshot, TopicPartition
+from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 COOPERATIVE = "cooperative-sticky"
 STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
@@ -36,7 +36,11 @@ class Recipe(StrEnum):
     )
 
 
-RECIPES = {Prefer.LOSSLESS: Recipe.LOSSLESS, Prefer.QUIET: Recipe.QUIET, Prefer.FAST: Recipe.FAST}
+RECIPES = {
+    CaptureMode.LOSSLESS: Recipe.LOSSLESS,
+    CaptureMode.QUIET: Recipe.QUIET,
+    CaptureMode.FAST: Recipe.FAST,
+}
 CONSUMER_RECIPES = frozenset(RECIPES.values())
 
 
@@ -55,7 +59,7 @@ class HoldSettings:
 class HoldTerms:
     """Capture mode and duration of a hold, approved together with its partitions."""
 
-    prefer: Prefer = Prefer.LOSSLESS
+    prefer: CaptureMode = CaptureMode.LOSSLESS
     pause_for: timedelta | None = None  # None: until resumed
     for_move: bool = False  # a move resumes them itself, whatever else is held
     commit_missing: str = ""  # earliest, latest or an offset, where no offset is committed
@@ -70,11 +74,13 @@ class HoldTerms:
     @classmethod
     def read(cls, prefer: str = "", pause_for: str = "", commit_missing: str = "") -> Self:
         """Parse terms such as "30m"; "" is the default. Raises UsageError."""
-        if prefer not in {"", *Prefer}:
-            hint = f"use one of: {', '.join(Prefer)}"
+        if prefer not in {"", *CaptureMode}:
+            hint = f"use one of: {', '.join(CaptureMode)}"
             raise UsageError(f"unknown capture mode {prefer!r}", hint=hint)
         length = parse_duration(pause_for) if pause_for else None
-        return cls(Prefer(prefer or Prefer.LOSSLESS), length, commit_missing=commit_missing)
+        return cls(
+            CaptureMode(prefer or CaptureMode.LOSSLESS), length, commit_missing=commit_missing
+        )
 
     @classmethod
     def of(cls, plan: Plan) -> Self:

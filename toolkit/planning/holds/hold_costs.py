@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolkit.model import GroupType, Prefer
+from toolkit.model import CaptureMode, GroupType
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
 from toolkit.planning.holds.hold_context import RECIPES, HoldContext, Recipe
@@ -25,12 +25,12 @@ LET_GO_S = 1.0  # how long members of an eager group are given to commit and let
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
-    Prefer.LOSSLESS: "prefer lossless: no redelivered records; the topic's other partitions stop "
-    "for up to {heartbeat:g} s",
-    Prefer.QUIET: "prefer quiet: paused within 2 s; only partitions of the same owner stop; "
+    CaptureMode.LOSSLESS: "prefer lossless: no redelivered records; the topic's other partitions "
+    "stop for up to {heartbeat:g} s",
+    CaptureMode.QUIET: "prefer quiet: paused within 2 s; only partitions of the same owner stop; "
     "records it read since its last commit are redelivered; needs a topic that no member of the "
     "group reads",
-    Prefer.FAST: "prefer fast: paused within 1 s; partitions of the topic stop for up to "
+    CaptureMode.FAST: "prefer fast: paused within 1 s; partitions of the topic stop for up to "
     "{heartbeat:g} s; records the owner read since its last commit are redelivered",
 }
 NO_UPGRADE = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from toolkit.model import Group, GroupState, GroupType, Member, Prefer, TopicPartition
+from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.hold_context import (
@@ -23,8 +23,8 @@ from toolkit.planning.holds.hold_context import (
 )
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import name_members
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import block, note
-from toolkit.planning.selection.scope import scopes_of
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
 SLOW_HEARTBEAT_S = 10.0
@@ -249,7 +249,7 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 
 def no_choice(case: HoldContext) -> Iterator[Finding]:
     """Report that the capture mode is ignored: only KIP-848 groups have a choice."""
-    if case.group.type is GroupType.CLASSIC and case.terms.prefer is not Prefer.LOSSLESS:
+    if case.group.type is GroupType.CLASSIC and case.terms.prefer is not CaptureMode.LOSSLESS:
         why = f"prefer {case.terms.prefer} is ignored: it applies to KIP-848 groups only"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:

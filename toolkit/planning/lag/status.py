@@ -157,14 +157,14 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
 
 
 def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
-    stuck = facts.stuck
+    stuck = facts.is_stalled
     yield StatusCase(
         facts.at_open_transaction & stuck,
         WARN,
         lambda i: f"blocked by an open transaction; {facts.lag[i]:,} unread records after it",
     )
     yield StatusCase(
-        stuck & ~facts.silent,
+        stuck & ~facts.no_recent_commit,
         STALL,
         lambda i: f"commits the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}",
     )
@@ -215,9 +215,9 @@ def _waiting(facts: StatusFacts, row: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    return _in_words(int(max(0.0, float(seconds)) + 0.5))
+    return _duration_text(int(max(0.0, float(seconds)) + 0.5))
 
 
 @lru_cache(maxsize=10_000)  # thousands of groups became Empty in the same second
-def _in_words(seconds: int) -> str:
+def _duration_text(seconds: int) -> str:
     return format_duration(seconds)

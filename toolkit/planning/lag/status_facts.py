@@ -22,14 +22,14 @@ from toolkit.planning.lag.status_rules import (
     StatusRules,
 )
 from toolkit.planning.lag.trend import (
-    Earlier,
+    EarlierLogEnds,
     Pace,
     TrendSample,
     pace_of,
     unseen_by_commits_s,
     whole,
 )
-from toolkit.planning.selection.scope import NO_TOPIC
+from toolkit.planning.selection.partition_selection import NO_TOPIC
 
 Texts = npt.NDArray[np.object_]
 
@@ -90,7 +90,7 @@ class StatusFacts:
         lag, lag_known = whole(partitions["lag"])
         stable_lag, stable_known = whole(partitions["stable_lag"])
         committed, committed_known = whole(partitions["committed"])
-        earlier = Earlier.of(partitions, reading.stretch_s(rules), now=now)
+        earlier = EarlierLogEnds.of(partitions, reading.stretch_s(rules), now=now)
         told_s = _time_lag_s(partitions)
         at_least_s, at_most_s = _waited(partitions, earlier)
         moved_s = series.moved_age_s(highest, age_s(partitions["max_committed_at"], now))
@@ -125,17 +125,17 @@ class StatusFacts:
         )
 
     @property
-    def waited(self) -> Flags:
+    def has_old_unread(self) -> Flags:
         """Where a record has certainly been unread for longer than patience."""
         return (self.waited_s > self.patience_s) & ~self.no_lag
 
     @property
-    def stuck(self) -> Flags:
+    def is_stalled(self) -> Flags:
         """Where there was lag without progress for longer than patience."""
-        return self.waited & (self.moved_s > self.patience_s)
+        return self.has_old_unread & (self.moved_s > self.patience_s)
 
     @property
-    def silent(self) -> Flags:
+    def no_recent_commit(self) -> Flags:
         """Where there was no commit for longer than patience."""
         return self.last_age_s > self.patience_s
 
@@ -145,7 +145,7 @@ class StatusFacts:
         decided = self.wait_told & ~np.isnan(self.moved_s)
         moves = self.moved_s <= self.patience_s
         fresh = self.waited_at_most_s <= self.patience_s
-        return ~(decided | moves | fresh | self.no_lag | self.stuck)
+        return ~(decided | moves | fresh | self.no_lag | self.is_stalled)
 
     @property
     def falls_behind(self) -> Flags:
@@ -159,13 +159,13 @@ class StatusFacts:
 
     def member_state(self) -> Texts:
         """Return the member state of each partition, None if unknown."""
-        idle = self.silent & (self.no_lag | (self.waited_at_most_s <= self.patience_s))
+        idle = self.no_recent_commit & (self.no_lag | (self.waited_at_most_s <= self.patience_s))
         states = np.full(len(self.gone), None, dtype=object)
         states[self.gone] = GONE
         concerned = self.by_members & ~(self.unsubscribed | self.no_commit)
         states[concerned & (self.last_age_s <= self.patience_s)] = COMMITTING
         states[concerned & idle] = IDLE
-        states[concerned & self.silent & self.stuck] = SILENT
+        states[concerned & self.no_recent_commit & self.is_stalled] = SILENT
         return states
 
 
@@ -184,7 +184,7 @@ def _commits_without_members(
     return alone
 
 
-def _waited(partitions: pd.DataFrame, earlier: Earlier) -> tuple[Floats, Floats]:
+def _waited(partitions: pd.DataFrame, earlier: EarlierLogEnds) -> tuple[Floats, Floats]:
     """Return the minimum and maximum age of the oldest unread record."""
     committed, known = whole(partitions["committed"])
     ended_past = earlier.end > committed

@@ -62,7 +62,7 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
 
     The bound applies to both sides; 0 is exact, and all three are null if unknown. Reads committed,
     log_start, log_end and lag; and, if present, `points` (lists of asked_at, offset, at: the
-    answers of `kafka_io.log_times`, of which `points_around` is enough), of record_found (boolean)
+    answers of `offset_time_lookup`, of which `points_around` is enough), of record_found (boolean)
     and record_at (the result of reading the first unread record: False if there is none), and for
     history of earlier_at with earlier_end and of `past_ends` (lists of at, log_end). Sources are
     preferred in the order: record, look-up, history.

@@ -62,7 +62,7 @@ class TrendSample:
         return cls(series, ended, unseen_s, patience_s, window_s)
 
     @property
-    def silent(self) -> Flags:
+    def no_recent_commit(self) -> Flags:
         """Where there was no commit for longer than patience."""
         return self.last_age_s > self.patience_s
 
@@ -76,23 +76,23 @@ class TrendSample:
         chosen = self.series.since(self.window_s)
         first, _ = self.series.first_of(chosen)
         first = np.where(chosen.sum(axis=1) >= rules.min_commits, first, np.nan)
-        return np.where(self.stands, np.minimum(self.series.last_age_s, self.window_s), first)
+        return np.where(self.is_stopped, np.minimum(self.series.last_age_s, self.window_s), first)
 
     @property
-    def stands(self) -> Flags:
+    def is_stopped(self) -> Flags:
         """Where nothing is consumed: no members, or no more commits."""
-        return (self.ended | self.silent) & ~np.isnan(self.series.last_age_s)
+        return (self.ended | self.no_recent_commit) & ~np.isnan(self.series.last_age_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierLogEnds:
     """Log end offset of each row at an earlier instant; `age_s` is NaN if unknown."""
 
     age_s: Floats
     end: Whole
 
     @classmethod
-    def of(cls, partitions: pd.DataFrame, wanted_s: Floats, *, now: datetime) -> Earlier:
+    def of(cls, partitions: pd.DataFrame, wanted_s: Floats, *, now: datetime) -> EarlierLogEnds:
         """
         Return, per row, the sample of the oldest instant that commits reach back to.
 
@@ -132,7 +132,7 @@ def look_back_s(rules: StatusRules) -> tuple[float, ...]:
 
 
 def pace_of(
-    partitions: pd.DataFrame, reading: TrendSample, earlier: Earlier, rules: StatusRules
+    partitions: pd.DataFrame, reading: TrendSample, earlier: EarlierLogEnds, rules: StatusRules
 ) -> Pace:
     """Return the rates of each row. Reads log_end and lag."""
     end, _ = whole(partitions["log_end"])
@@ -185,5 +185,5 @@ def _consumed(reading: TrendSample, earlier_s: Floats, rules: StatusRules) -> tu
     per_s: Floats = np.full(len(first), np.nan)
     np.divide(series.offset[:, -1] - first, first_s - last_s, out=per_s, where=enough)
     np.divide(read, begun_s - last_s, out=per_s, where=reached & (begun_s > last_s))
-    per_s[reading.stands] = 0.0
-    return per_s, np.where(reading.stands, earlier_s <= last_s, reached)
+    per_s[reading.is_stopped] = 0.0
+    return per_s, np.where(reading.is_stopped, earlier_s <= last_s, reached)

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Sequence
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, Problem, TopicPartition, select_groups
 from toolkit.plan import Action, Finding, Severity
-from toolkit.planning.selection.index import SnapshotIndex
 from toolkit.planning.selection.member_names import members_of
-from toolkit.planning.selection.scope import scopes_of
+from toolkit.planning.selection.partition_selection import scopes_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 NO_OFFSETS = "a share group has no committed offsets (KIP-932)"
 UNKNOWN_TYPE = "group type is not supported by this version"

@@ -18,7 +18,7 @@ def members_of(group: Group) -> str:
 
 def name_members(members: Iterable[Member]) -> str:
     """Name the first few members and count the others."""
-    names = sorted({member.in_words for member in members})
+    names = sorted({member.display_name for member in members})
     more = len(names) - SHOWN_MEMBERS
     shown = ", ".join(names[:SHOWN_MEMBERS])
     return f"{shown} and {more} more" if more > 0 else shown

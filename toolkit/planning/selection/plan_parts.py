@@ -13,7 +13,7 @@ from datetime import datetime
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 Part = Step | Finding
 
@@ -163,6 +163,6 @@ def shown(position: Position | None) -> str:
     return "nothing" if position is None else str(position.offset)
 
 
-def in_words(names: Sequence[str], what: str = "groups") -> str:
+def list_names(names: Sequence[str], what: str = "groups") -> str:
     """List a few names, or count many."""
     return " ".join(names) if len(names) <= SHOWN_NAMES else f"{len(names):,} {what}"

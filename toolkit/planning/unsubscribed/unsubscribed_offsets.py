@@ -72,13 +72,13 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
     lags = committed.groupby("group")["lag"]
     group_lag = lags.sum().where(lags.count() == lags.size())
     return Unsubscribed(
-        rows=_told(rows, considered, group_lag=group_lag, readers=_readers(snapshot)),
+        rows=_with_group_facts(rows, considered, group_lag=group_lag, readers=_readers(snapshot)),
         by_group=_by_group(partitions, rows),
         left_out=_left_out(snapshot, chosen, reasons),
     )
 
 
-def left_behind(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+def unsubscribed_topics_by_group(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     """
     Return the unsubscribed topics of each group with a known subscription; maybe none.
 
@@ -96,7 +96,7 @@ def left_behind(snapshot: Snapshot) -> dict[str, frozenset[str]]:
     }
 
 
-def _told(
+def _with_group_facts(
     rows: pd.DataFrame,
     groups: Mapping[str, Group],
     *,

@@ -43,7 +43,7 @@ GROUP = ["cluster", "group"]
 TIME = "datetime64[ms, UTC]"
 
 
-def leftovers(
+def find_unused_offsets(
     partitions: pd.DataFrame,
     *,
     now: datetime,

@@ -17,24 +17,24 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from toolkit.errors import PrerequisiteMissing, RecordFailed
+from toolkit.errors import PrerequisiteMissing, StateFileError
 
 SPARK_FAILED = (PySparkException, Py4JError)  # what a Spark job may end with
 GLOB_CHARACTERS = frozenset("{}[]*?\\^")
 
 
-class Files:
-    """Files named by their path below a root; raises RecordFailed where the file system refuses."""
+class HistoryFiles:
+    """Files named by their path below a root; StateFileError where the file system refuses."""
 
     def __init__(self, session: SparkSession, root: str) -> None:
         """
         Take a folder by its path or URL; it is made when the first file is written.
 
-        Raises RecordFailed where no file system is known for it, or where its name has a character
-        by which Spark means many files; PrerequisiteMissing for a session without a JVM.
+        Raises StateFileError where no file system is known for it, or where its name has a
+        character by which Spark means many files; PrerequisiteMissing for a session without a JVM.
         """
         if GLOB_CHARACTERS & set(root):
-            raise RecordFailed(f"the folder {root!r} has a character that stands for many files")
+            raise StateFileError(f"the folder {root!r} has a character that stands for many files")
         with _naming(f"opening {root}"):
             jvm, context = _jvm_of(session)
             path = jvm.org.apache.hadoop.fs.Path(root)
@@ -94,20 +94,20 @@ class Files:
                 with suppress(Py4JError):
                     self._fs.delete(self._at(draft), False)
         if not written and not self.exists(path):
-            raise RecordFailed(
+            raise StateFileError(
                 f"writing {self.url(path)}: the file system did not rename the draft"
             )
         return written
 
     def move(self, source: str, target: str) -> None:
-        """Move a file or folder to where there is none yet; raises RecordFailed if there is."""
+        """Move a file or folder to where there is none yet; raises StateFileError if there is."""
         if self.exists(target):
-            raise RecordFailed(f"moving {self.url(source)}: {self.url(target)} exists")
+            raise StateFileError(f"moving {self.url(source)}: {self.url(target)} exists")
         with _naming(f"moving {self.url(source)} to {self.url(target)}"):
             self._fs.mkdirs(self._at(target).getParent())
             if self._fs.rename(self._at(source), self._at(target)):
                 return
-        raise RecordFailed(f"moving {self.url(source)} to {self.url(target)} was refused")
+        raise StateFileError(f"moving {self.url(source)} to {self.url(target)} was refused")
 
     def remove(self, path: str) -> None:
         """Remove a file, or a folder with all that is in it; nothing happens if there is none."""
@@ -142,8 +142,8 @@ def _naming(doing: str) -> Iterator[None]:
         yield
     except Py4JJavaError as exc:
         thrown = exc.java_exception
-        raise RecordFailed(
+        raise StateFileError(
             f"{doing}: {thrown.getMessage() or thrown.getClass().getName()}"
         ) from exc
     except (Py4JError, PySparkException) as exc:
-        raise RecordFailed(f"{doing}: {exc}") from exc
+        raise StateFileError(f"{doing}: {exc}") from exc

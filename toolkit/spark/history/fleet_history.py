@@ -12,16 +12,16 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.spark.arrow import as_columns, as_frame
 from toolkit.spark.history.store import History
-from toolkit.spark.incremental import (
+from toolkit.spark.log_facts import PLACE_KEY
+from toolkit.spark.packed_tables import pack
+from toolkit.spark.read_state import (
     PartitionReadResult,
-    State,
+    ReadState,
     collect_reads,
     load_state,
     merged,
     save_state,
 )
-from toolkit.spark.log_facts import PLACE_KEY
-from toolkit.spark.packed import pack
 from toolkit.spark.schemas import PAST_ENDS, RESULTS, as_spark, schema
 from toolkit.spark.transforms import read_to
 
@@ -57,7 +57,7 @@ class FleetHistory:
         self._session, self._root = session, root
         self._history = open_history(session, root) if root else None
         self._reads: list[PartitionReadResult] = []
-        self.state = State({}, None, {})
+        self.state = ReadState({}, None, {})
         if root and not full:
             self.state = load_state(session, root, clusters)
 

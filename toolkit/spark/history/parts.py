@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import NamedTuple
 
-from toolkit.errors import RecordFailed
-from toolkit.spark.history.files import Files
+from toolkit.errors import StateFileError
+from toolkit.spark.history.files import HistoryFiles
 
 PUBLISHED = "published"
 FORMAT = 1
@@ -77,9 +77,9 @@ def place(table: str, folder: str, day: date, name: str) -> str:
     return f"{table}/{folder}/day={day.isoformat()}/part={name}"
 
 
-def read_parts(files: Files) -> list[Part]:
+def read_parts(files: HistoryFiles) -> list[Part]:
     """
-    Return all parts, also those that no longer count; raises RecordFailed for a damaged file.
+    Return all parts, also those that no longer count; raises StateFileError for a damaged file.
 
     A file that is removed while they are listed belonged to a part that did not count any more, or
     to a day that was removed: the list is made again.
@@ -88,10 +88,10 @@ def read_parts(files: Files) -> list[Part]:
         names = [name for name in sorted(files.sizes(PUBLISHED)) if name.endswith(".json")]
         try:
             return [_parse(name, files.read(f"{PUBLISHED}/{name}")) for name in names]
-        except RecordFailed:
+        except StateFileError:
             if set(names) <= files.sizes(PUBLISHED).keys():
                 raise
-    raise RecordFailed(f"the files in {files.url(PUBLISHED)} change faster than they can be read")
+    raise StateFileError(f"the files in {files.url(PUBLISHED)} change faster than they can be read")
 
 
 def that_count(parts: Sequence[Part]) -> list[Part]:
@@ -100,7 +100,7 @@ def that_count(parts: Sequence[Part]) -> list[Part]:
     return [part for part in parts if part.name not in replaced]
 
 
-def publish_run(files: Files, part: Part) -> bool:
+def publish_run(files: HistoryFiles, part: Part) -> bool:
     """Publish the part of one run; returns False if another one of this run was there first."""
     (run,) = part.runs
     readable = re.sub(r"[^A-Za-z0-9]+", "-", run.run_id)[:60].strip("-")
@@ -108,7 +108,7 @@ def publish_run(files: Files, part: Part) -> bool:
     return _publish(files, f"run-{readable}-{digest}.json", part)
 
 
-def publish_day(files: Files, part: Part) -> bool:
+def publish_day(files: HistoryFiles, part: Part) -> bool:
     """
     Publish a day's parts as one; returns False if somebody else has done so at the same time.
 
@@ -117,7 +117,7 @@ def publish_day(files: Files, part: Part) -> bool:
     return _publish(files, f"day-{part.day.isoformat()}-{part.generation}.json", part)
 
 
-def withdraw(files: Files, parts: Iterable[Part]) -> None:
+def withdraw(files: HistoryFiles, parts: Iterable[Part]) -> None:
     """Remove what publishes some parts; their folders are nobody's then."""
     doomed = {part.name for part in parts}
     for file in sorted(files.sizes(PUBLISHED)):
@@ -126,7 +126,7 @@ def withdraw(files: Files, parts: Iterable[Part]) -> None:
             files.remove(path)
 
 
-def _publish(files: Files, file: str, part: Part) -> bool:
+def _publish(files: HistoryFiles, file: str, part: Part) -> bool:
     document = {
         "format": FORMAT,
         "name": part.name,
@@ -146,7 +146,7 @@ def _parse(file: str, text: str) -> Part:
     try:
         document = json.loads(text)
         if document["format"] != FORMAT:
-            raise RecordFailed(
+            raise StateFileError(
                 f"{PUBLISHED}/{file} of the history has format {document['format']}, not {FORMAT}",
                 hint="use the newer offsetbook version that wrote it",
             )
@@ -165,4 +165,4 @@ def _parse(file: str, text: str) -> Part:
             document["generation"],
         )
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise RecordFailed(f"{PUBLISHED}/{file} of the history is damaged: {exc!r}") from exc
+        raise StateFileError(f"{PUBLISHED}/{file} of the history is damaged: {exc!r}") from exc

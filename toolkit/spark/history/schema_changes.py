@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 
 # Each kind with those of which it holds every value exactly.
 HOLDS: dict[type[DataType], tuple[type[DataType], ...]] = {
@@ -38,7 +38,7 @@ def common_schema(table: str, schemas: Iterable[StructType]) -> StructType:
     """
     Return the columns of all schemas, in the order in which they first appear, all nullable.
 
-    Raises RecordFailed for a column with two types of which neither holds the other.
+    Raises StateFileError for a column with two types of which neither holds the other.
     """
     fields: dict[str, DataType] = {}
     for schema in schemas:
@@ -59,7 +59,7 @@ def _wider(column: str, one: DataType, other: DataType) -> DataType:
         return other
     if one == other:
         return one
-    raise RecordFailed(
+    raise StateFileError(
         f"{column} of the history was written as {one.simpleString()} and as "
         f"{other.simpleString()}, which cannot be one column",
         hint="rename the column",

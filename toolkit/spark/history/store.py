@@ -33,7 +33,7 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from toolkit.errors import UsageError
-from toolkit.spark.history.files import Files
+from toolkit.spark.history.files import HistoryFiles
 from toolkit.spark.history.parts import (
     PUBLISHED,
     HistoryRun,
@@ -65,7 +65,7 @@ FOLDER = (
 
 
 class History:
-    """The history below one folder; every method raises RecordFailed where files refuse."""
+    """The history below one folder; every method raises StateFileError where files refuse."""
 
     def __init__(self, session: SparkSession, root: str, tables: Mapping[str, StructType]) -> None:
         """
@@ -78,7 +78,7 @@ class History:
             if not re.fullmatch(r"[a-z][a-z0-9_]*", table) or table in RESERVED:
                 raise UsageError(f"invalid name of a history table: {table!r}")
         self._session = session
-        self._files = Files(session, root)
+        self._files = HistoryFiles(session, root)
         self._tables = {
             name: StructType([*schema.fields, *OF_A_RUN]) for name, schema in tables.items()
         }

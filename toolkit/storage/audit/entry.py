@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import zip_longest
 
 from toolkit.model import TopicPartition
-from toolkit.plan import Action, Intent, Outcome, Plan, Position, Result, Status, StepOutcome
+from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan, Position, Result, StepOutcome
 
 
 class Event(StrEnum):
@@ -38,7 +38,7 @@ class AuditChange:
     before: Position | None
     after: Position | None
     why: str = ""  # of the intent: why it goes there; of an outcome: the broker's reason
-    status: Status | None = None  # None in an intent
+    status: ChangeStatus | None = None  # None in an intent
     found: Position | None = None
 
 
@@ -49,7 +49,7 @@ class AuditStep:
     group_id: str
     action: Action
     changes: tuple[AuditChange, ...]
-    status: Status | None = None  # None in an intent
+    status: ChangeStatus | None = None  # None in an intent
     why: str = ""
 
 
@@ -115,7 +115,7 @@ def found_entry(intent: AuditEntry, outcome: Outcome, *, who: str, host: str) ->
 
 
 def _ended(step: AuditStep, outcome: StepOutcome | None) -> AuditStep:
-    outcome = outcome or StepOutcome(step.group_id, step.action, Status.NOT_TRIED)
+    outcome = outcome or StepOutcome(step.group_id, step.action, ChangeStatus.NOT_TRIED)
     results = {result.partition: result for result in outcome.results}
     return replace(
         step,
@@ -128,7 +128,7 @@ def _ended(step: AuditStep, outcome: StepOutcome | None) -> AuditStep:
     )
 
 
-def _changed(change: AuditChange, result: Result | None, otherwise: Status) -> AuditChange:
+def _changed(change: AuditChange, result: Result | None, otherwise: ChangeStatus) -> AuditChange:
     # A step that was refused whole has no results: its status goes for each of its changes.
     result = result or Result(change.partition, otherwise)
     return replace(change, status=result.status, why=result.why, found=result.found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import NamedTuple
 
-from toolkit.plan import Action, Intent, Status
+from toolkit.plan import Action, ChangeStatus, Intent
 from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, RunInfo
 from toolkit.storage.formats.json_codec import JsonFields, utc_text
 from toolkit.storage.plan_files import position_content, read_partition, read_position
@@ -134,5 +134,5 @@ def _change(fields: JsonFields) -> AuditChange:
     )
 
 
-def _status(fields: JsonFields) -> Status | None:
-    return fields.optional("status", lambda name: fields.choice(name, Status))
+def _status(fields: JsonFields) -> ChangeStatus | None:
+    return fields.optional("status", lambda name: fields.choice(name, ChangeStatus))

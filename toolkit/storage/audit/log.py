@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from toolkit.errors import RecordFailed, UsageError
-from toolkit.plan import Status
+from toolkit.errors import StateFileError, UsageError
+from toolkit.plan import ChangeStatus
 from toolkit.storage.audit.chain import (
     HEAD,
     LOCK,
@@ -39,7 +39,7 @@ def append(state: Path, entry: AuditEntry) -> None:
     """
     Add an entry to the log, on the disk before this returns.
 
-    An intent also reserves the room that the outcome of its run will need. Raises RecordFailed
+    An intent also reserves the room that the outcome of its run will need. Raises StateFileError
     where either cannot be had; the log is then as it was.
     """
     with exclusively(make_folder(state) / LOCK), _opened(state / LOG) as log:
@@ -51,11 +51,11 @@ def append(state: Path, entry: AuditEntry) -> None:
             _write(log, start + line + b"\n")
             head = LogHead(link, size + len(start) + len(line) + 1)
             write_whole(state / HEAD, head.text)
-        except (OSError, RecordFailed) as exc:
+        except (OSError, StateFileError) as exc:
             with suppress(OSError):
                 os.ftruncate(log, size)
             _give_up_room(state, entry)
-            if isinstance(exc, RecordFailed):
+            if isinstance(exc, StateFileError):
                 raise
             raise not_written(state / LOG, exc) from exc
 
@@ -64,8 +64,8 @@ def read(state: Path) -> Iterator[AuditEntry]:
     """
     Yield the entries of the log in its order; none where there is no log.
 
-    Lines that are torn or changed are left out: `verify` names them. Raises RecordFailed where the
-    log cannot be read.
+    Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
+    the log cannot be read.
     """
     for line in _lines(state):
         yield _entry(state, line)
@@ -118,7 +118,9 @@ def last_runs(
 
 def _has_touched(step: AuditStep) -> bool:
     statuses = {step.status, *(change.status for change in step.changes)}
-    return not statuses.isdisjoint({Status.DONE, Status.NOT_CONFIRMED, Status.FAILED})
+    return not statuses.isdisjoint(
+        {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED}
+    )
 
 
 def _lines(state: Path) -> Iterator[SealedLine]:
@@ -133,7 +135,7 @@ def _raw_lines(state: Path) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise RecordFailed(f"audit log {path} cannot be read: {exc.strerror or exc}") from exc
+        raise StateFileError(f"audit log {path} cannot be read: {exc.strerror or exc}") from exc
 
 
 def _entry(state: Path, line: SealedLine) -> AuditEntry:
@@ -141,7 +143,7 @@ def _entry(state: Path, line: SealedLine) -> AuditEntry:
         return read_entry(line.content, f"audit log {state / LOG}, entry {line.link.seq}")
     except UsageError as exc:
         hint = "use the offsetbook version that wrote it"
-        raise RecordFailed(exc.problem, hint=hint) from exc
+        raise StateFileError(exc.problem, hint=hint) from exc
 
 
 @contextmanager

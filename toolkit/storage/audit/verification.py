@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.storage.audit.chain import (
     HEAD,
     LOCK,
@@ -33,7 +33,7 @@ def verify(state: Path) -> list[str]:
     Return the flaws of the log, one sentence each; empty if it is intact.
 
     Detects lines that were changed, removed (also at the end), reordered or duplicated. A line that
-    a killed writer left is incomplete: no entry is lost. Raises RecordFailed if the log cannot be
+    a killed writer left is incomplete: no entry is lost. Raises StateFileError if the log cannot be
     read.
     """
     try:
@@ -42,7 +42,7 @@ def verify(state: Path) -> list[str]:
             flaws = list(_along(walk, state / LOG))
             return flaws + list(_at_the_end(walk, state, sound=not flaws))
     except OSError as exc:
-        raise RecordFailed(f"audit log {state / LOG}: {exc.strerror or exc}") from exc
+        raise StateFileError(f"audit log {state / LOG}: {exc.strerror or exc}") from exc
 
 
 @dataclass(slots=True)

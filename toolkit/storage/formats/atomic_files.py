@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 
 LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
 
@@ -18,8 +18,8 @@ def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
     """
     Put a file in place in one piece, on the disk before this returns.
 
-    `errors` is what becomes of a lone surrogate, as in `str.encode`. Raises RecordFailed that names
-    the file; what was there before then stays.
+    `errors` is what becomes of a lone surrogate, as in `str.encode`. Raises StateFileError that
+    names the file; what was there before then stays.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
@@ -37,7 +37,7 @@ def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder and those above it, on the disk before this returns; raises RecordFailed."""
+    """Make a folder and those above it, on the disk before this returns; raises StateFileError."""
     try:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
         path.mkdir(parents=True, exist_ok=True)
@@ -70,9 +70,9 @@ def file_name(name: str) -> str:
     return f"{digest}.{escaped[: LONGEST_NAME - len(digest) - 1]}"
 
 
-def not_written(path: Path, exc: OSError) -> RecordFailed:
+def not_written(path: Path, exc: OSError) -> StateFileError:
     """Return the error that says which file could not be written, and the system's reason."""
-    return RecordFailed(
+    return StateFileError(
         f"{path} cannot be written: {exc.strerror or exc}",
         hint="free disk space, or check the permissions of that directory",
     )

@@ -13,7 +13,7 @@ from toolkit.storage.formats.atomic_files import make_folder, not_written
 
 @contextmanager
 def lock_file(path: Path, *, mode: int = 0o666) -> Iterator[int]:
-    """Open a lock file, made where there is none; what is locked is free after. RecordFailed."""
+    """Open a lock file, made where there is none; what is locked is free after. StateFileError."""
     make_folder(path.parent)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)

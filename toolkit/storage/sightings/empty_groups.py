@@ -17,10 +17,10 @@ from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import make_folder
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.sightings.streak_file import (
-    Series,
+    Streak,
     StreakFile,
-    book_path,
-    with_reading,
+    extend_streak,
+    streak_path,
 )
 
 FORMAT = "offsetbook sightings 1"
@@ -31,29 +31,29 @@ def record(state: Path, snapshot: Snapshot) -> None:
     Add a reading of a whole cluster; one that is not newer than the last one changes nothing.
 
     A group that is gone, live or moved loses its series. One that could not be read keeps it as it
-    was: not to have looked is no evidence. Raises RecordFailed where it cannot be kept.
+    was: not to have looked is no evidence. Raises StateFileError where it cannot be kept.
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
     with exclusively(file.path.with_suffix(".lock")):
-        book = file.read()
-        if book.taken_at is None or book.taken_at < snapshot.taken_at:
-            known = {group_id: series for (group_id,), series in book.series.items()}
+        before = file.read()
+        if before.taken_at is None or before.taken_at < snapshot.taken_at:
+            known = {group_id: streak for (group_id,), streak in before.streaks.items()}
             continued = _continued(known, snapshot)
             file.write(snapshot.taken_at, {(name,): one for name, one in continued.items()})
 
 
 def empty_since(state: Path, cluster_id: str) -> dict[str, Sighting]:
-    """Return the series of each group that was Empty when it was last seen; RecordFailed."""
-    book = _file(state, cluster_id).read()
-    return {group_id: series.sighting for (group_id,), series in book.series.items()}
+    """Return the series of each group that was Empty when it was last seen; StateFileError."""
+    streaks = _file(state, cluster_id).read().streaks
+    return {group_id: streak.sighting for (group_id,), streak in streaks.items()}
 
 
 def _file(state: Path, cluster_id: str) -> StreakFile:
-    return StreakFile(book_path(state, cluster_id), cluster_id, FORMAT, ("group",))
+    return StreakFile(streak_path(state, cluster_id), cluster_id, FORMAT, ("group",))
 
 
-def _continued(known: Mapping[str, Series], snapshot: Snapshot) -> dict[str, Series]:
+def _continued(known: Mapping[str, Streak], snapshot: Snapshot) -> dict[str, Streak]:
     commits: dict[str, list[Commit]] = defaultdict(list)
     for commit in snapshot.commits:
         commits[commit.group_id].append(commit)
@@ -61,7 +61,7 @@ def _continued(known: Mapping[str, Series], snapshot: Snapshot) -> dict[str, Ser
     unread = _unread(known, groups, snapshot)
     kept = {group_id: known[group_id] for group_id in unread if group_id in known}
     seen = {
-        group_id: with_reading(
+        group_id: extend_streak(
             known.get(group_id),
             commits[group_id],
             now=snapshot.taken_at,

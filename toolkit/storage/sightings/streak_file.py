@@ -1,8 +1,8 @@
 """
 Store streaks: consecutive reads that found the same state.
 
-Brokers do not tell since when something is as it is; an unbroken series of our own readings does. A
-book of such series is one file for each cluster, in the folder `sightings` of the state folder.
+Brokers do not tell since when something is as it is; an unbroken series of our own readings does.
+The streaks of a cluster are one file, in the folder `sightings` of the state folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from toolkit.errors import RecordFailed, UsageError
+from toolkit.errors import StateFileError, UsageError
 from toolkit.model import Commit
 from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import file_name, write_whole
@@ -24,42 +24,42 @@ FILE_FIELDS = frozenset({"format", "cluster_id", "taken_at", "groups"})
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
-    """A sighting, and a digest of the commits that were there all the time."""
+class Streak:
+    """Consecutive reads with the same result, and a digest of the commits in all of them."""
 
     sighting: Sighting
     commits: str
 
 
 @dataclass(frozen=True, slots=True)
-class Streak:
+class ClusterStreaks:
     """All streaks of one cluster, by key, and the time of the last read."""
 
     taken_at: datetime | None
-    series: Mapping[tuple[str, ...], Series]
+    streaks: Mapping[tuple[str, ...], Streak]
 
 
 @dataclass(frozen=True, slots=True)
 class StreakFile:
-    """Where a book is kept: its format, and the names of what identifies a series in it."""
+    """The file of one cluster: its format, and the names of the fields that identify a streak."""
 
     path: Path
     cluster_id: str
     format: str
     key: tuple[str, ...]
 
-    def read(self) -> Streak:
-        """Return the book, empty where there is none; raises RecordFailed where it is damaged."""
+    def read(self) -> ClusterStreaks:
+        """Return the streaks, none if there is no file; raises StateFileError if it is damaged."""
         if not self.path.exists():
-            return Streak(None, {})
+            return ClusterStreaks(None, {})
         try:
-            return self._book()
+            return self._parsed()
         except UsageError as exc:
             hint = "delete that file; observations then start again"
-            raise RecordFailed(exc.problem, hint=hint) from exc
+            raise StateFileError(exc.problem, hint=hint) from exc
 
-    def write(self, taken_at: datetime, series: Mapping[tuple[str, ...], Series]) -> None:
-        """Put a book in the place of the old one; raises RecordFailed."""
+    def write(self, taken_at: datetime, streaks: Mapping[tuple[str, ...], Streak]) -> None:
+        """Replace the file; raises StateFileError."""
         document = {
             "format": self.format,
             "cluster_id": self.cluster_id,
@@ -72,12 +72,12 @@ class StreakFile:
                     "seen": one.sighting.seen,
                     "commits": one.commits,
                 }
-                for names, one in sorted(series.items())
+                for names, one in sorted(streaks.items())
             ],
         }
         write_whole(self.path, readable(document))
 
-    def _book(self) -> Streak:
+    def _parsed(self) -> ClusterStreaks:
         where = f"sightings {self.path}: file"
         fields = JsonFields.of(read_document(self.path, "sightings"), where, FILE_FIELDS)
         if (fields.text("format"), fields.text("cluster_id")) != (self.format, self.cluster_id):
@@ -86,36 +86,36 @@ class StreakFile:
                 f"{self.format!r}"
             )
         rows = fields.many("groups", frozenset({*self.key, "since", "last", "seen", "commits"}))
-        series = {tuple(map(one.text, self.key)): _series(one) for one in rows}
-        return Streak(fields.time("taken_at"), series)
+        streaks = {tuple(map(one.text, self.key)): _streak(one) for one in rows}
+        return ClusterStreaks(fields.time("taken_at"), streaks)
 
 
-def book_path(state: Path, cluster_id: str, ending: str = "") -> Path:
-    """Return the file of a cluster's book."""
+def streak_path(state: Path, cluster_id: str, ending: str = "") -> Path:
+    """Return the file of a cluster's streaks."""
     return state / "sightings" / f"{file_name(cluster_id)}{ending}.json"
 
 
-def with_reading(
-    series: Series | None,
+def extend_streak(
+    streak: Streak | None,
     commits: Collection[Commit],
     *,
     now: datetime,
     stirred: Iterable[datetime | None] = (),
-) -> Series:
+) -> Streak:
     """
-    Return a series with one more reading; a new one where the commits are not the same.
+    Return a streak with one more read; a new one where the commits are not the same.
 
     It is a new one too where a commit was made again since the old one began, or something else
     `stirred`.
     """
     digest = _digest(commits)
     times = [*(commit.committed_at for commit in commits), *stirred]
-    if series is None or series.commits != digest:
-        return Series(Sighting(now, 1, now), digest)
-    old = series.sighting
+    if streak is None or streak.commits != digest:
+        return Streak(Sighting(now, 1, now), digest)
+    old = streak.sighting
     if any(time and time > old.since for time in times):
-        return Series(Sighting(now, 1, now), digest)
-    return Series(Sighting(old.since, old.seen + 1, now), digest)
+        return Streak(Sighting(now, 1, now), digest)
+    return Streak(Sighting(old.since, old.seen + 1, now), digest)
 
 
 def _digest(commits: Iterable[Commit]) -> str:
@@ -124,6 +124,6 @@ def _digest(commits: Iterable[Commit]) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
-def _series(fields: JsonFields) -> Series:
+def _streak(fields: JsonFields) -> Streak:
     times = fields.time("since"), fields.time("last")
-    return Series(Sighting(times[0], fields.count("seen"), times[1]), fields.text("commits"))
+    return Streak(Sighting(times[0], fields.count("seen"), times[1]), fields.text("commits"))

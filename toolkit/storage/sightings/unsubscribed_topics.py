@@ -16,7 +16,7 @@ from toolkit.model import Commit, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import make_folder
 from toolkit.storage.formats.file_lock import exclusively
-from toolkit.storage.sightings.streak_file import StreakFile, book_path, with_reading
+from toolkit.storage.sightings.streak_file import StreakFile, extend_streak, streak_path
 
 FORMAT = "offsetbook unsubscribed 1"
 
@@ -27,7 +27,7 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
 
     `left` has the topics that each group was found to have left behind, none where there are none.
     Groups that are not in it keep their series: not to have looked is no evidence, and neither is
-    a group without members. Raises RecordFailed where it cannot be kept.
+    a group without members. Raises StateFileError where it cannot be kept.
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
@@ -35,24 +35,24 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
     for commit in snapshot.commits:
         commits[commit.group_id, commit.topic].append(commit)
     with exclusively(file.path.with_suffix(".lock")):
-        book = file.read()
-        if book.taken_at is not None and book.taken_at >= snapshot.taken_at:
+        known = file.read()
+        if known.taken_at is not None and known.taken_at >= snapshot.taken_at:
             return
-        kept = {key: one for key, one in book.series.items() if key[0] not in left}
+        kept = {key: one for key, one in known.streaks.items() if key[0] not in left}
         keys = ((group_id, topic) for group_id, topics in left.items() for topic in topics)
         seen = {
-            key: with_reading(book.series.get(key), commits[key], now=snapshot.taken_at)
+            key: extend_streak(known.streaks.get(key), commits[key], now=snapshot.taken_at)
             for key in keys
         }
         file.write(snapshot.taken_at, kept | seen)
 
 
 def since(state: Path, cluster_id: str) -> dict[tuple[str, str], Sighting]:
-    """Return the series of each group and topic that it left behind; raises RecordFailed."""
-    book = _file(state, cluster_id).read()
-    return {(group_id, topic): one.sighting for (group_id, topic), one in book.series.items()}
+    """Return the series of each group and topic that it left behind; raises StateFileError."""
+    streaks = _file(state, cluster_id).read().streaks
+    return {(group_id, topic): one.sighting for (group_id, topic), one in streaks.items()}
 
 
 def _file(state: Path, cluster_id: str) -> StreakFile:
-    path = book_path(state, cluster_id, ".unsubscribed")
+    path = streak_path(state, cluster_id, ".unsubscribed")
     return StreakFile(path, cluster_id, FORMAT, ("group", "topic"))

@@ -11,12 +11,15 @@ from toolkit.kafka_io.membership.protocol_bytes.protocols import (
     assignment_with_note,
     protocol_named,
 )
-from toolkit.kafka_io.membership.protocol_bytes.subscription import Subscribed, read_subscription
+from toolkit.kafka_io.membership.protocol_bytes.subscription import (
+    MemberSubscription,
+    read_subscription,
+)
 
 __all__ = [
     "PROTOCOLS",
     "ClassicProtocol",
-    "Subscribed",
+    "MemberSubscription",
     "assignment_with_note",
     "protocol_named",
     "read_subscription",

@@ -12,7 +12,7 @@ class Unreadable(ValueError):
     """The bytes are not what they should be."""
 
 
-class Reader:
+class ProtocolReader:
     """Reads fields one after another; raises Unreadable where there is no such field."""
 
     def __init__(self, data: bytes) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
-    Reader,
+    ProtocolReader,
     Unreadable,
     int16,
     int32,
@@ -33,7 +33,7 @@ PROCESS_ID_BYTES = 16
 SHORT_OFFSETS_BYTES, OFFSET_BYTES = 12, 16  # of what a thread has of one task
 
 
-class Paired(NamedTuple):
+class TaskPartition(NamedTuple):
     """A partition, and the id of the task that it is read for, as it is written."""
 
     partition: TopicPartition
@@ -47,16 +47,16 @@ class StreamsAssignment:
     envelope_version: int
     version: int
     common_version: int
-    pairs: tuple[Paired, ...]
+    pairs: tuple[TaskPartition, ...]
     tail: bytes
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read a message; raises Unreadable, also for a version that is not known."""
-        envelope = Reader(data)
+        envelope = ProtocolReader(data)
         envelope_version = envelope.int16()
         places = sorted(envelope.partitions())
-        message = Reader(envelope.optional_bytes() or b"")
+        message = ProtocolReader(envelope.optional_bytes() or b"")
         version, common_version = message.int32(), message.int32()
         if version not in KNOWN_VERSIONS:
             raise Unreadable(f"version {version} is not supported")
@@ -66,7 +66,7 @@ class StreamsAssignment:
             raise Unreadable(f"{len(tasks)} tasks cannot be paired with {len(places)} partitions")
         if not envelope.is_done or len(tail) < 4 + ERROR_BYTES + NEXT_BYTES:
             raise Unreadable("there are extra or missing bytes")
-        pairs = tuple(map(Paired, places, tasks))
+        pairs = tuple(map(TaskPartition, places, tasks))
         return cls(envelope_version, version, common_version, pairs, tail)
 
     def write(self) -> bytes:
@@ -77,7 +77,7 @@ class StreamsAssignment:
         places = partitions(pair.partition for pair in pairs)
         return int16(self.envelope_version) + places + optional_bytes(head + tasks + self.tail)
 
-    def of(self, pairs: Iterable[Paired]) -> StreamsAssignment:
+    def of(self, pairs: Iterable[TaskPartition]) -> StreamsAssignment:
         """Return it with other tasks, and the same rest."""
         return replace(self, pairs=tuple(pairs))
 
@@ -88,12 +88,12 @@ class StreamsAssignment:
     @property
     def standbys(self) -> int:
         """How many tasks the thread only keeps the state of."""
-        return Reader(self.tail).int32()
+        return ProtocolReader(self.tail).int32()
 
     @property
     def error(self) -> int:
         """What the leader has to say against going on; 0 where all is well."""
-        return Reader(self.tail[-ERROR_BYTES - NEXT_BYTES :]).int32()
+        return ProtocolReader(self.tail[-ERROR_BYTES - NEXT_BYTES :]).int32()
 
     @property
     def is_final(self) -> bool:
@@ -120,10 +120,10 @@ class StreamsSubscription:
 
 def read_streams_subscription(data: bytes) -> StreamsSubscription:
     """Read what a thread says when it joins; raises Unreadable."""
-    envelope = Reader(data)
+    envelope = ProtocolReader(data)
     envelope_version = envelope.int16()
     topics = frozenset(envelope.strings())
-    message = Reader(envelope.optional_bytes() or b"")
+    message = ProtocolReader(envelope.optional_bytes() or b"")
     owned = envelope.partitions() if envelope_version >= 1 else frozenset[TopicPartition]()
     version, latest_version = message.int32(), message.int32()
     if version not in KNOWN_VERSIONS:
@@ -133,7 +133,7 @@ def read_streams_subscription(data: bytes) -> StreamsSubscription:
     return StreamsSubscription(topics, owned, version, latest_version, process, error)
 
 
-def _task(message: Reader, version: int) -> bytes:
+def _task(message: ProtocolReader, version: int) -> bytes:
     task = message.raw(8)
     if version >= NAMED_VERSION:
         characters = message.int32()
@@ -141,7 +141,7 @@ def _task(message: Reader, version: int) -> bytes:
     return task
 
 
-def _error(message: Reader, version: int) -> int:
+def _error(message: ProtocolReader, version: int) -> int:
     message.optional_bytes()  # where the instance can be asked for what it has
     for _ in range(message.int32()):
         if version >= NAMED_VERSION:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from toolkit.kafka_io.membership.protocol_bytes.fields import Reader, Unreadable
+from toolkit.kafka_io.membership.protocol_bytes.fields import ProtocolReader, Unreadable
 from toolkit.model import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class Subscribed:
+class MemberSubscription:
     """A member's subscription; `generation` is that of what it owns, -1 where it does not say."""
 
     topics: frozenset[str]
@@ -23,14 +23,14 @@ class Subscribed:
     generation: int = -1
 
 
-def read_subscription(data: bytes) -> Subscribed | None:
+def read_subscription(data: bytes) -> MemberSubscription | None:
     """
     Return a member's subscription, None where it cannot be read.
 
     What it owns is in the message itself since version 1. Before, and always with `sticky`, it is
     in the user data: what the member had in the last generation that it was assigned something.
     """
-    reader = Reader(data)
+    reader = ProtocolReader(data)
     try:
         version = reader.int16()
         topics = frozenset(reader.strings())
@@ -46,13 +46,13 @@ def read_subscription(data: bytes) -> Subscribed | None:
         if version >= 2 and not reader.is_done:
             generation = reader.int32()
     if owned or not user_data:
-        return Subscribed(topics, owned, generation)
-    return Subscribed(topics, *_read_sticky(user_data))
+        return MemberSubscription(topics, owned, generation)
+    return MemberSubscription(topics, *_read_sticky(user_data))
 
 
 def _read_sticky(user_data: bytes) -> tuple[frozenset[TopicPartition], int]:
     """Return owned partitions and their generation; nothing where it is of another layout."""
-    reader = Reader(user_data)
+    reader = ProtocolReader(user_data)
     try:
         owned = reader.partitions()
         # The first version of this layout had no generation.

@@ -14,12 +14,19 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, find_leaders
 from toolkit.kafka_io.client.timestamps import EPOCH, from_ms, to_ms
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
-from toolkit.kafka_io.logs.time_probes import FAR, NOTHING, YOUNGEST, Lines, Probe, Search
+from toolkit.kafka_io.logs.time_lookup_search import (
+    FAR,
+    NOTHING,
+    YOUNGEST,
+    TimeGrid,
+    TimeLookupResult,
+    TimeSearch,
+)
 from toolkit.model import LogOffsets, Problem, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)
-class LookUp:
+class TimeLookup:
     """
     What to find out, how precisely, and in how many rounds at most.
 
@@ -66,7 +73,7 @@ def read_log_times(
     connection: Connection,
     wanted: Mapping[TopicPartition, Collection[int]],
     logs: Mapping[TopicPartition, LogOffsets],
-    look_up: LookUp,
+    look_up: TimeLookup,
 ) -> LogTimes:
     """
     Find when logs reached some offsets, by ListOffsets with times, for all partitions at once.
@@ -78,54 +85,58 @@ def read_log_times(
     """
     instants = [to_ms(at) for at in look_up.at]
     searches = {
-        partition: Search.begin(
+        partition: TimeSearch.begin(
             wanted.get(partition, ()), instants, start=log.log_start, end=log.log_end
         )
         for partition, log in logs.items()
         if log.log_start is not None and log.log_end is not None
     }
-    lines = Lines(to_ms(look_up.now), within_s=look_up.within_s, within_share=look_up.within_share)
-    asking = _Asking(connection, searches)
-    while asking.rounds < look_up.rounds and asking.ask():
-        for search in asking.left():
-            search.go_on(lines, asking.rounds + 1)
+    grid = TimeGrid(
+        to_ms(look_up.now), within_s=look_up.within_s, within_share=look_up.within_share
+    )
+    lookup = _LookupRounds(connection, searches)
+    while lookup.rounds < look_up.rounds and lookup.ask():
+        for search in lookup.left():
+            search.plan_round(grid, lookup.rounds + 1)
     return LogTimes(
-        {partition: _points(search.probes) for partition, search in searches.items()},
-        [Problem("log times", why, None, *key) for key, why in asking.failed.items()],
-        _unsettled(searches, lines),
-        asking.rounds,
-        asking.requests,
+        {partition: _points(search.results) for partition, search in searches.items()},
+        [Problem("log times", why, None, *key) for key, why in lookup.failed.items()],
+        _unsettled(searches, grid),
+        lookup.rounds,
+        lookup.requests,
     )
 
 
-def _points(probes: Iterable[Probe]) -> list[LogTime]:
+def _points(results: Iterable[TimeLookupResult]) -> list[LogTime]:
     return [
         LogTime(
             at,
-            None if probe.offset == NOTHING else probe.offset,
-            None if probe.at == FAR else from_ms(probe.at),
+            None if result.offset == NOTHING else result.offset,
+            None if result.at == FAR else from_ms(result.at),
         )
-        for probe in sorted(set(probes))
-        if (at := from_ms(probe.asked)) is not None
+        for result in sorted(set(results))
+        if (at := from_ms(result.asked)) is not None
     ]
 
 
 def _unsettled(
-    searches: Mapping[TopicPartition, Search], lines: Lines
+    searches: Mapping[TopicPartition, TimeSearch], grid: TimeGrid
 ) -> list[tuple[TopicPartition, int]]:
     off = {
         (partition, offset): ms
         for partition, search in searches.items()
         if search.offsets.size
-        for offset, ms in lines.unsettled(search.offsets, search.probes, end=search.end).items()
+        for offset, ms in grid.unsettled(search.offsets, search.results, end=search.end).items()
     }
     return sorted(off, key=lambda place: -off[place])
 
 
-class _Asking:
+class _LookupRounds:
     """Asks the leaders, a round at a time, and counts."""
 
-    def __init__(self, connection: Connection, searches: Mapping[TopicPartition, Search]) -> None:
+    def __init__(
+        self, connection: Connection, searches: Mapping[TopicPartition, TimeSearch]
+    ) -> None:
         """Find the leaders."""
         self._connection = connection
         self._searches = searches
@@ -134,7 +145,7 @@ class _Asking:
         self._leaders: dict[TopicPartition, LogLeader]
         self._leaders, self.failed = find_leaders(connection, asked)
 
-    def left(self) -> Iterator[Search]:
+    def left(self) -> Iterator[TimeSearch]:
         """Yield the searches that go on."""
         for partition in self._leaders.keys() - self.failed.keys():
             if self._searches[partition].offsets.size:

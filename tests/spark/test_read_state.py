@@ -22,27 +22,27 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 from kafka.admin import KafkaAdminClient
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import BrokerRefused, RecordFailed
+from toolkit.errors import BrokerRefused, StateFileError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
-from toolkit.kafka_io.offsets_topic.latest import LATEST, merge_latest
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.sandbox.broker import start_broker
-from toolkit.spark import incremental
-from toolkit.spark.history.files import Files
-from toolkit.spark.incremental import (
+from toolkit.spark import read_state
+from toolkit.spark.history.files import HistoryFiles
+from toolkit.spark.packed_tables import pack, unpack
+from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
+from toolkit.spark.read_state import (
     PartitionReadResult,
-    State,
+    ReadState,
     load_state,
     merged,
     save_state,
 )
-from toolkit.spark.packed import pack, unpack
-from toolkit.spark.read_plan import OffsetsLog, OffsetsTopicNow, ResumePoint, plan_reads
-from toolkit.spark.schemas import READ
+from toolkit.spark.schemas import SOURCE_BLOCKS
 
 pytestmark = [
     pytest.mark.starts("a broker"),
@@ -113,7 +113,7 @@ class Reading(NamedTuple):
             mine = self.latest.filter(pc.equal(self.latest["offsets_partition"], one.number))
             row = {"cluster": name, "offsets_partition": one.number, "latest": pack(mine)}
             rows.append(row)
-        return session.createDataFrame(pa.Table.from_pylist(rows, schema=READ))
+        return session.createDataFrame(pa.Table.from_pylist(rows, schema=SOURCE_BLOCKS))
 
     def whys(self) -> set[str]:
         """Return why partitions were read in full; "" for those that were not."""
@@ -551,7 +551,7 @@ def test_a_run_that_dies_while_it_saves_leaves_the_state_before(
 
     later = [r._replace(point=moved(r.point)) for r in kept.reads]
     with monkeypatch.context() as dying:
-        dying.setattr(Files, "write_once", die)
+        dying.setattr(HistoryFiles, "write_once", die)
         with pytest.raises(KeyboardInterrupt):
             saved(session, tmp_path, Reading(kept.latest, later))
     after = load_state(session, str(tmp_path), [NAME])
@@ -584,7 +584,7 @@ def test_old_versions_and_old_tombstones_go(
     assert tombstones == rows(state.latest)["value"].null_count > 0
 
     aged = [r._replace(point=aged_by(r.point, WEEK)) for r in kept.reads]
-    monkeypatch.setattr(incremental, "new_name", lambda: "29990101T000000Z-later")
+    monkeypatch.setattr(read_state, "new_name", lambda: "29990101T000000Z-later")
     saved(session, tmp_path, Reading(kept.latest, aged))
     state = load_state(session, str(tmp_path), [NAME])
     assert state.latest is not None
@@ -603,10 +603,10 @@ def test_a_reading_that_went_on_from_elsewhere_is_refused(
 ) -> None:
     """Parts that do not meet are never put together."""
     read = kept.reads[0]
-    state = State({NAME: {read.number: read.point}}, None, {})
+    state = ReadState({NAME: {read.number: read.point}}, None, {})
     elsewhere = read._replace(why_full="", start=read.point.next_offset + 1)
 
-    with pytest.raises(RecordFailed, match="not where the state ends"):
+    with pytest.raises(StateFileError, match="not where the state ends"):
         merged(state, kept.blocks(session), [elsewhere])
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-from toolkit.runbooks.one_run import RunOrder
+from toolkit.runbooks.run_process import RunOrder
 
 # What matters most to whoever is woken by it comes first.
 _WORST_FIRST = (1, 2, 4, 3, 0)
@@ -28,7 +28,7 @@ _NEVER_BEGUN = "not started: the other runs were stopped"
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ClusterRunResult:
     """
     How one run ended.
 
@@ -54,7 +54,7 @@ class Ended:
         return int(self.result["counts"].get("changed", 0)) if self.result else 0
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         """What it did, or why it stopped and where, in one line."""
         if self.result is None:
             return self.why
@@ -69,7 +69,7 @@ _BLOCKED = 3
 OnStep = Callable[[RunOrder, Mapping[str, Any]], None]
 
 
-def run_all(orders: Sequence[RunOrder], *, at_once: int, on_step: OnStep) -> list[Ended]:
+def run_all(orders: Sequence[RunOrder], *, at_once: int, on_step: OnStep) -> list[ClusterRunResult]:
     """
     Carry out all orders, at most so many at once, and return how each ended, in their order.
 
@@ -81,7 +81,7 @@ def run_all(orders: Sequence[RunOrder], *, at_once: int, on_step: OnStep) -> lis
         return [future.result() for future in futures]
 
 
-def exit_code(ended: Sequence[Ended]) -> int:
+def exit_code(ended: Sequence[ClusterRunResult]) -> int:
     """Return the exit code of all together: that of the worst."""
     codes = {one.exit_code for one in ended}
     return next((code for code in _WORST_FIRST if code in codes), 1 if codes else 0)
@@ -95,15 +95,15 @@ class _Children:
     stopped: bool = False
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def carry_out(self, order: RunOrder, on_step: OnStep) -> Ended:
+    def carry_out(self, order: RunOrder, on_step: OnStep) -> ClusterRunResult:
         """Start the process of one order, wait for it, and return how it ended."""
         clusters = tuple(order.clusters)
         with self.lock:
             if self.stopped:
-                return Ended(clusters, 1, why=_NEVER_BEGUN)
+                return ClusterRunResult(clusters, 1, why=_NEVER_BEGUN)
             # A session of its own: Ctrl-C comes to it from here, and only once.
             child = subprocess.Popen(
-                [sys.executable, "-m", "toolkit.runbooks.one_run"],
+                [sys.executable, "-m", "toolkit.runbooks.run_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -155,12 +155,12 @@ def _listen(child: subprocess.Popen[str], order: RunOrder, on_step: OnStep) -> d
     return last
 
 
-def _ended(clusters: tuple[str, ...], code: int, last: Mapping[str, Any]) -> Ended:
+def _ended(clusters: tuple[str, ...], code: int, last: Mapping[str, Any]) -> ClusterRunResult:
     if "result" in last:
-        return Ended(clusters, last["result"]["exit_code"], last["result"])
+        return ClusterRunResult(clusters, last["result"]["exit_code"], last["result"])
     if error := last.get("error"):
         hint = f". Try: {error['hint']}" if error["hint"] else ""
-        return Ended(clusters, error["exit_code"], why=f"{error['problem']}{hint}")
+        return ClusterRunResult(clusters, error["exit_code"], why=f"{error['problem']}{hint}")
     how = signal.Signals(-code).name if code < 0 else f"exit {code}"
     why = f"the run ended without a result ({how}); see the audit log for what was changed"
-    return Ended(clusters, 1, why=why)
+    return ClusterRunResult(clusters, 1, why=why)

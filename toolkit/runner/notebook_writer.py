@@ -10,13 +10,13 @@ from typing import Any
 
 from papermill.iorw import papermill_io
 
-from toolkit.errors import RecordFailed
+from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import write_whole
 
 _SCHEME = "offsetbook-run:"
 
 
-class Executed:
+class NotebookWriter:
     """
     Where the executed notebook of one run goes, for papermill.
 
@@ -52,7 +52,7 @@ class Executed:
         try:
             write_whole(self.path, text, errors="backslashreplace")
             self.why_not_written = ""
-        except RecordFailed as exc:
+        except StateFileError as exc:
             self.why_not_written = f"the executed notebook could not be written: {exc.problem}"
 
     def pretty_path(self, _name: str) -> str:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolkit.model.times import format_duration
-from toolkit.report.display import ROLE_KEY, Role
+from toolkit.report.display import ROLE_KEY, OutputRole
 from toolkit.report.figures import describe
-from toolkit.report.names import visible
+from toolkit.report.safe_names import visible
 
 PLOTLY = "application/vnd.plotly.v1+json"
 _WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -38,7 +38,7 @@ _SECTION = re.compile(r"^##[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
 
 
 @dataclass(slots=True)
-class Page:
+class ReportPage:
     """Everything that the template asks for, besides the notebook's cells."""
 
     title: str
@@ -50,10 +50,10 @@ class Page:
     has_tables: bool = False
 
 
-def arrange(notebook: Any, *, title: str) -> Page:
+def arrange(notebook: Any, *, title: str) -> ReportPage:
     """Rearrange a notebook, in place, into a page: problems first, scaffolding gone."""
     own_title, title_cell = _take_title(notebook.cells)
-    page = Page(title=title or own_title or "Report")
+    page = ReportPage(title=title or own_title or "Report")
     notebook.cells = _without_scaffolding(notebook.cells, title_cell)
     failed = next((i for i, cell in enumerate(notebook.cells) if _has_error(cell)), None)
     for number, cell in enumerate(notebook.cells):
@@ -114,17 +114,17 @@ def status_text(result: Mapping[str, Any]) -> str:
     return _STATUS_TEXT.get(status, status)
 
 
-def _arrange_code(cell: Any, page: Page, *, after_failure: bool) -> None:
+def _arrange_code(cell: Any, page: ReportPage, *, after_failure: bool) -> None:
     cell.metadata["offsetbook"]["not_run"] = after_failure and bool(cell.source.strip())
     page.has_code = page.has_code or bool(cell.source.strip())
     kept = []
     for output in cell.outputs:
         data = output.get("data", {})
         role = output.get("metadata", {}).get(ROLE_KEY)
-        if role == Role.LIVE_ONLY or (_WIDGET in data and "text/html" not in data):
+        if role == OutputRole.LIVE_ONLY or (_WIDGET in data and "text/html" not in data):
             continue
         page.has_tables = page.has_tables or "ob-data" in data.get("text/html", "")
-        if role == Role.PROBLEMS:
+        if role == OutputRole.PROBLEMS:
             page.problems.append(data["text/html"])
             output.data = {"text/html": _MOVED}
         if PLOTLY in data:

@@ -17,7 +17,7 @@ from toolkit.kafka_io.offsets_topic.commit_records import (
     CommitValue,
     decode_commit_value,
 )
-from toolkit.kafka_io.offsets_topic.latest import (
+from toolkit.kafka_io.offsets_topic.latest_records import (
     LATEST,
     RECENT,
     drop_tombstones,

@@ -12,7 +12,12 @@ from confluent_kafka.admin import NewTopic
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.logs.log_times import LogTimes, LookUp, points_around, read_log_times
+from toolkit.kafka_io.logs.offset_time_lookup import (
+    LogTimes,
+    TimeLookup,
+    points_around,
+    read_log_times,
+)
 from toolkit.kafka_io.logs.record_times import read_first_records
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
 from toolkit.planning.lag.time_lag import (
@@ -62,7 +67,7 @@ def read(
     """Look up all that is asked for."""
     with Connection(cluster) as connection:
         logs, _ = read_log_offsets(connection, wanted)
-        return read_log_times(connection, wanted, logs, LookUp(now, **more)), logs
+        return read_log_times(connection, wanted, logs, TimeLookup(now, **more)), logs
 
 
 def rows(
@@ -280,7 +285,7 @@ def test_partitions_that_cannot_be_asked(lost_broker: Any, now: datetime) -> Non
     """A partition without a leader is a problem of its own; the others are answered."""
     here, gone, logs = lost_broker.here, lost_broker.gone, lost_broker.before.logs
     with Connection(lost_broker.cluster) as connection:
-        times = read_log_times(connection, {here: [1], gone: [1]}, logs, LookUp(now))
+        times = read_log_times(connection, {here: [1], gone: [1]}, logs, TimeLookup(now))
 
     assert [Problem("log times", "it has no leader", None, *gone)] == times.problems
     assert times.points[gone] == []

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from toolkit.errors import UsageError
 from toolkit.model import Commit, LogOffsets, Problem, Snapshot, TopicPartition
 from toolkit.plan import Severity
-from toolkit.planning.selection.index import SnapshotIndex
-from toolkit.planning.selection.scope import (
+from toolkit.planning.selection.partition_selection import (
     ChosenPartitions,
     TopicScope,
     choose_partitions,
@@ -21,6 +20,7 @@ from toolkit.planning.selection.scope import (
     parse_topics,
     scopes_of,
 )
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from toolkit.model import Group
 from toolkit.plan import Finding, Severity
-from toolkit.planning.changes.targets import Aim, Target, TargetPlace, ToLatest
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace, ToLatest
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 
 class PastEnd(StrEnum):
@@ -39,23 +39,23 @@ class ToDatetime(Target):
         asked = self.asked or f"to-datetime {_utc(self.at)}"
         return f"{asked} (past the end: {self.past_end})"
 
-    def aim(self, place: TargetPlace, index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
         """Return the offset of the first record at or after the instant."""
         facts = index.snapshot
         if self.at > facts.taken_at:
-            return Aim(None, "")  # reported once, for the whole plan
+            return TargetOffset(None, "")  # reported once, for the whole plan
         if facts.at != self.at or place.partition not in facts.at_time:
             problem = index.log_problem(place.partition)
             why = f": {problem.why}" if problem else ""
             why = f"offset at {_utc(self.at)} is unknown{why}"
-            return Aim(None, why, "unreadable", Severity.BLOCK)
+            return TargetOffset(None, why, "unreadable", Severity.BLOCK)
         found = facts.at_time[place.partition]
         if found is None:
             return self._past_end(place, index)
         why = f"first record at or after {_utc(self.at)} has timestamp {_utc(found.timestamp)}"
         if 0 < found.offset <= place.log_start and found.timestamp > self.at:
-            return Aim(found.offset, f"{why}; this is the log start", "before-log-start")
-        return Aim(found.offset, why)
+            return TargetOffset(found.offset, f"{why}; this is the log start", "before-log-start")
+        return TargetOffset(found.offset, why)
 
     def findings(self, index: SnapshotIndex, _groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield a finding if the instant is in the future."""
@@ -63,14 +63,14 @@ class ToDatetime(Target):
             why = f"{_utc(self.at)} is in the future (now {_utc(now)})"
             yield Finding("in-the-future", Severity.BLOCK, why)
 
-    def _past_end(self, place: TargetPlace, index: SnapshotIndex) -> Aim:
+    def _past_end(self, place: TargetPlace, index: SnapshotIndex) -> TargetOffset:
         why = f"no record at or after {_utc(self.at)}"
         if self.past_end is PastEnd.LATEST:
             end = ToLatest().aim(place, index)
-            return Aim(end.to, f"{why}: {end.why}", "past-end")
+            return TargetOffset(end.to, f"{why}: {end.why}", "past-end")
         if self.past_end is PastEnd.KEEP:
-            return Aim(None, f"{why}: committed offset unchanged", "past-end")
-        return Aim(None, why, "past-end", Severity.BLOCK)
+            return TargetOffset(None, f"{why}: committed offset unchanged", "past-end")
+        return TargetOffset(None, why, "past-end", Severity.BLOCK)
 
 
 def _utc(at: datetime) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from toolkit.model.plurals import counted
-from toolkit.plan import Outcome, Status
+from toolkit.plan import ChangeStatus, Outcome
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from widgets.fragments import NoticeTone, notice, table
 
@@ -27,7 +27,7 @@ def outcome_html(outcome: Outcome) -> str:
     tone = NoticeTone.GOOD if outcome.is_done else NoticeTone.BAD
     html = notice(f"{said}, read back from the cluster", lines, tone=tone)
     frame = outcome_frame(outcome)
-    failed = frame[frame["status"] != str(Status.DONE)].head(MOST)
+    failed = frame[frame["status"] != str(ChangeStatus.DONE)].head(MOST)
     if failed.empty:
         return html
     return f'{html}<div class="ow-rows">{table(failed, caption="What was not done")}</div>'

@@ -16,16 +16,16 @@ from toolkit.model import Commit, Group, GroupType
 from toolkit.model.sightings import Sighting
 
 
-class Unused(NamedTuple):
+class LastUse(NamedTuple):
     """Since when a group is unused, and the source."""
 
     since: datetime
     source: str
 
 
-def unused_since(
+def last_use_of(
     group: Group, commits: Iterable[Commit], sighting: Sighting | None
-) -> Unused | None:
+) -> LastUse | None:
     """
     Return since when a group is unused; None if unknown.
 
@@ -36,11 +36,11 @@ def unused_since(
     newest = max(known) if known and len(known) == len(times) else None
     found = None
     if group.empty_since:
-        found = Unused(group.empty_since, "group metadata record")
+        found = LastUse(group.empty_since, "group metadata record")
     elif times and group.type is GroupType.SIMPLE:
-        return Unused(newest, "latest commit") if newest else None
+        return LastUse(newest, "latest commit") if newest else None
     elif sighting:
-        found = Unused(sighting.since, "first of consecutive observations")
+        found = LastUse(sighting.since, "first of consecutive observations")
     if found and newest and newest > found.since:
-        return Unused(newest, "latest commit")
+        return LastUse(newest, "latest commit")
     return found

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from toolkit.errors import UsageError
 from toolkit.model import TopicPartition
 from toolkit.plan import Finding, Severity
-from toolkit.planning.selection.index import SnapshotIndex
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 GRAMMAR = "write topic, topic:0,1,2 or topic:0-5"
 LEGAL_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -55,13 +55,14 @@ PROTOCOLS: Mapping[str, Mapping[str, bytes]] = {
 }
 
 
-def rejoin(connection: Connection, group: Group) -> None:
+def reset_classic_retention(connection: Connection, group: Group) -> None:
     """
-    Make an idle classic group Empty anew, which takes as long as brokers delay a first rebalance.
+    Join and leave an idle classic group, which resets its retention timer.
 
-    That is 3 s by default (`group.initial.rebalance.delay.ms`). Raises Blocked where the group is
-    of another kind, is gone, or has a member that is not ours; then we leave and the group is as
-    its members make it. Raises BrokerRefused for what a coordinator does not let us do.
+    It takes as long as brokers delay a first rebalance: 3 s by default
+    (`group.initial.rebalance.delay.ms`). Raises Blocked where the group is of another kind, is
+    gone, or has a member that is not ours; then we leave and the group is as its members make it.
+    Raises BrokerRefused for what a coordinator does not let us do.
     """
     if group.type is not GroupType.CLASSIC:
         raise Blocked(
@@ -154,10 +155,10 @@ class _RejoiningMember:
     def _ask(self, request: Any, code_of: Any) -> Any:
         """Ask the coordinator, and again for a while where it has moved or is loading."""
         give_up_at = time.monotonic() + RETRY_FOR_S
-        group_ids, anew = [self._group.group_id], False
+        group_ids, refresh = [self._group.group_id], False
         while True:
-            (found,) = find_coordinators(self._connection, group_ids, anew=anew)
-            anew = True
+            (found,) = find_coordinators(self._connection, group_ids, refresh=refresh)
+            refresh = True
             code = found.error_code
             if code == NO_ERROR:
                 answer = self._connection.send(request, to=found.node_id)

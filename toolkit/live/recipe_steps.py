@@ -2,7 +2,7 @@
 Define recipes: generators that yield requests and receive responses.
 
 So a recipe reads from top to bottom, is tested without a broker by handing it answers, and can be
-interrupted at every single step. `run` is the one place where its requests are really sent.
+interrupted at every single step. `run_recipe` is the one place where its requests are really sent.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from toolkit.kafka_io.membership.request import MemberRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class SendBatch:
     """Requests that go to the coordinator in one go; the answer is a tuple in their order."""
 
     requests: tuple[MemberRequest, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class SendWithoutReply:
     """A request sent on a separate connection whose response is not read."""
 
     request: MemberRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Let time pass; the answer is the monotonic clock in seconds, also of `Wait(0)`."""
+class Sleep:
+    """Let time pass; the answer is the monotonic clock in seconds, also of `Sleep(0)`."""
 
     seconds: float
 
 
 T = TypeVar("T")
-Yielded: TypeAlias = MemberRequest | Together | Aside | Wait
-Flow: TypeAlias = Generator[Yielded, Any, T]
+Yielded: TypeAlias = MemberRequest | SendBatch | SendWithoutReply | Sleep
+RecipeGenerator: TypeAlias = Generator[Yielded, Any, T]
 
 
 class RequestChannel(Protocol):
@@ -52,8 +52,8 @@ class RequestChannel(Protocol):
         """Send a request whose answer nobody reads."""
 
 
-def run(
-    flow: Flow[T],
+def run_recipe(
+    recipe: RecipeGenerator[T],
     channel: RequestChannel,
     *,
     check: Callable[[], None] = lambda: None,
@@ -70,7 +70,7 @@ def run(
     orderly = True
     while True:
         try:
-            step = flow.throw(error) if error else flow.send(answer)
+            step = recipe.throw(error) if error else recipe.send(answer)
         except StopIteration as end:
             result: T = end.value
             return result
@@ -85,13 +85,13 @@ def run(
 
 def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]) -> Any:
     match step:
-        case Wait(seconds):
+        case Sleep(seconds):
             sleep(seconds)
             return time.monotonic()
-        case Aside(request):
+        case SendWithoutReply(request):
             channel.start(request)
             return None
-        case Together(requests):
+        case SendBatch(requests):
             return channel.ask_together(requests) if requests else ()
         case request:
             (answer,) = channel.ask_together((request,))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
-from widgets.rows import Rows
+from widgets.filter_table import FilterTable
 
 FRAME = pd.DataFrame({"topic": [f"t{n}" for n in range(500)], "lag": range(500)})
 
 
 def test_the_order_is_over_all_rows_and_the_cut_is_said() -> None:
     """The largest of all comes first, though only some are painted."""
-    rows = Rows(FRAME, caption="Changes", most=50)
+    rows = FilterTable(FRAME, caption="Changes", most=50)
     assert rows.view
     assert "the first 50 of 500" in rows.body.value
     rows.order.value = "-lag"
@@ -20,7 +20,7 @@ def test_the_order_is_over_all_rows_and_the_cut_is_said() -> None:
 
 def test_the_filter_is_over_all_rows() -> None:
     """A row that was not painted is found, and how many match is said."""
-    rows = Rows(FRAME, caption="Changes", most=50)
+    rows = FilterTable(FRAME, caption="Changes", most=50)
     assert rows.view
     rows.search.set_state({"value": "T499"})
     assert ["t499"] == [*rows.shown["topic"]]
@@ -31,5 +31,5 @@ def test_the_filter_is_over_all_rows() -> None:
 
 def test_a_short_table_has_no_controls() -> None:
     """Ten rows are looked through by eye."""
-    rows = Rows(FRAME.head(10))
+    rows = FilterTable(FRAME.head(10))
     assert [rows.body] == [*rows.live_form()]

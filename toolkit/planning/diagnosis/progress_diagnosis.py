@@ -45,7 +45,7 @@ class Verdict(StrEnum):
     """The verdict on a partition, worst first; see the table above."""
 
     STUCK = "stuck"
-    PERHAPS = "possibly stuck"
+    POSSIBLY_STUCK = "possibly stuck"
     OUT_OF_RANGE = "out of range"
     TRANSACTION = "open transaction"
     PAUSED = "paused"
@@ -216,7 +216,7 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
     """Judge a partition with unread records and no progress."""
     waiting = _waiting(case, looks)
     if case.moved is None:
-        return Verdict.PERHAPS, f"committed between the two samples; {waiting}"
+        return Verdict.POSSIBLY_STUCK, f"committed between the two samples; {waiting}"
     stood = (
         f"committed offset {case.committed:,} unchanged for at least "
         f"{format_duration(case.stood_s)}; {waiting}"
@@ -226,19 +226,19 @@ def _still(case: _Evidence, looks: _Samples) -> Judged:
     elif case.owner in looks.moving_owners:
         stood += "; other partitions of this owner made progress"
     if not case.waited_between:
-        return Verdict.PERHAPS, f"{stood}; no lag in the first sample"
+        return Verdict.POSSIBLY_STUCK, f"{stood}; no lag in the first sample"
     if case.stood_s <= looks.stuck_after_s:
         unknown = "" if case.stood_known else "; commit time unknown"
         return (
-            Verdict.PERHAPS,
+            Verdict.POSSIBLY_STUCK,
             f"{stood}; not for longer than {format_duration(looks.stuck_after_s)}{unknown}",
         )
     waited_s = _waited_s(case, looks)
     if waited_s is None and looks.apart_s <= looks.stuck_after_s:
-        return Verdict.PERHAPS, f"{stood}; age of the oldest unread record unknown"
+        return Verdict.POSSIBLY_STUCK, f"{stood}; age of the oldest unread record unknown"
     if waited_s is not None and max(waited_s, looks.apart_s) <= looks.stuck_after_s:
         return (
-            Verdict.PERHAPS,
+            Verdict.POSSIBLY_STUCK,
             f"{stood}; not for longer than {format_duration(looks.stuck_after_s)}",
         )
     return Verdict.STUCK, stood
@@ -265,7 +265,7 @@ def _waited_s(case: _Evidence, looks: _Samples) -> float | None:
 
 def _holder(member: Member) -> str:
     note = member.hold_note
-    return f"{note.who} @ {note.host}" if note and note.who else member.in_words
+    return f"{note.who} @ {note.host}" if note and note.who else member.display_name
 
 
 def _moving_owners(frame: pd.DataFrame, before: Mapping[TopicPartition, int]) -> frozenset[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
-from toolkit.kafka_io.groups.group_clocks import read_group_clocks, with_commit_times
+from toolkit.kafka_io.groups.group_times import read_group_times, with_commit_times
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
 from toolkit.sandbox.raw_connection import RawConnection
@@ -35,9 +35,9 @@ def committed(apps: Any) -> tuple[str, str]:
 def timed(cluster: Cluster, commits: list[Commit]) -> list[Commit]:
     """Return the commits with their times, all of which can be read."""
     with Connection(cluster) as connection:
-        clocks, problems = read_group_clocks(connection, {c.group_id for c in commits})
+        times, problems = read_group_times(connection, {c.group_id for c in commits})
     assert problems == []
-    return with_commit_times(commits, clocks)
+    return with_commit_times(commits, times)
 
 
 def commits_of(cluster: Cluster, group: str) -> list[Commit]:
@@ -75,14 +75,14 @@ def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
         apps.commit(group, {partition: 2})
         apps.join(group, [topic]).close()
         with Connection(apps.cluster) as connection:
-            clocks, problems = read_group_clocks(connection, [group])
-        commits = with_commit_times(commits_of(apps.cluster, group), clocks)
+            times, problems = read_group_times(connection, [group])
+        commits = with_commit_times(commits_of(apps.cluster, group), times)
     finally:
         producer.abort_transaction()
 
     (pending,) = (commit for commit in commits if commit.partition == 0)
     assert (pending.offset, pending.pending, pending.committed_at) == (2, True, None)
-    assert clocks[group].empty_since is None
+    assert times[group].empty_since is None
     assert ["hides" in problem.why for problem in problems] == [True]
 
 
@@ -190,7 +190,7 @@ def test_group_without_members_ever(bare_cluster: Cluster, committed: Any) -> No
 def test_clocks_of_a_group_that_does_not_exist(bare_cluster: Cluster) -> None:
     """A group that the topic does not know has no clock and no commits."""
     with Connection(bare_cluster) as connection:
-        clocks, problems = read_group_clocks(connection, ["nobody"])
+        times, problems = read_group_times(connection, ["nobody"])
 
-    assert clocks == {"nobody": (None, {}, ())}
+    assert times == {"nobody": (None, {}, ())}
     assert problems == []

@@ -1,4 +1,4 @@
-"""Rows to look at: found and sorted over all of them, and only the first of them painted."""
+"""Filter table widget: search and sort all rows, show the first of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def matching(searched: pd.Series[str], wanted: str) -> pd.Series[bool]:
     return found
 
 
-class Rows(LiveOrStatic):
+class FilterTable(LiveOrStatic):
     """A table of which the first rows are shown, with a filter and an order over all of them."""
 
     def __init__(self, frame: pd.DataFrame, *, caption: str = "", most: int = 50) -> None:
@@ -60,7 +60,7 @@ class Rows(LiveOrStatic):
     @cached_property
     def body(self) -> ipywidgets.HTML:
         """The rows."""
-        body = ipywidgets.HTML(self._painted(len(self.frame)))
+        body = ipywidgets.HTML(self._table_html(len(self.frame)))
         body.add_class("ow-rows")
         return body
 
@@ -69,21 +69,21 @@ class Rows(LiveOrStatic):
         if len(self.frame) <= min(self.most, 10):
             return (self.body,)
         for control in (self.search, self.order):
-            control.observe(self.guarded(self.paint), "value")
+            control.observe(self.guarded(self.render), "value")
         bar = ipywidgets.HBox([self.search, self.order])
         bar.add_class("ow-bar")
         return (bar, self.body)
 
-    def paint(self) -> None:
+    def render(self) -> None:
         """Show the first of the rows that are wanted."""
         found = self.frame[matching(self.searched, self.search.value)]
         if column := self.order.value[1:]:
             ascending = self.order.value.startswith("+")
             found = found.sort_values(column, ascending=ascending, kind="stable")
         self.shown = found.head(self.most)
-        self.body.value = self._painted(len(found))
+        self.body.value = self._table_html(len(found))
 
-    def _painted(self, found: int | None = None) -> str:
+    def _table_html(self, found: int | None = None) -> str:
         count = len(self.frame) if found is None else found
         caption = self.caption
         if count > self.most:
@@ -95,8 +95,8 @@ class Rows(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return the first rows."""
-        return sheet() + self._painted()
+        return sheet() + self._table_html()
 
-    def in_words(self) -> str:
+    def text_form(self) -> str:
         """Return the first rows as text."""
         return f"{self.caption}\n{self.shown.to_string(index=False)}"

@@ -12,10 +12,10 @@ from kafka.protocol.consumer.group import LeaveGroupRequest
 from toolkit.errors import Blocked, BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
-from toolkit.kafka_io.groups.group_clocks import read_group_clocks
+from toolkit.kafka_io.groups.group_times import read_group_times
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.kafka_io.writes import rejoin as rejoin_module
-from toolkit.kafka_io.writes.rejoin import rejoin
+from toolkit.kafka_io.writes import retention_rejoin
+from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Group, GroupState, GroupType, TopicPartition
 from toolkit.sandbox.raw_connection import RawConnection
 from toolkit.sandbox.raw_members import ConnectWorker
@@ -34,7 +34,7 @@ def emptied_again(cluster: Cluster, group: str) -> Any:
     """Rejoin an Empty group, and return since when it was and is Empty, once that has moved."""
     before = read(cluster, group)
     with Connection(cluster) as connection:
-        rejoin(connection, before)
+        reset_classic_retention(connection, before)
 
     def moved() -> datetime | None:
         after = read(cluster, group)
@@ -93,9 +93,9 @@ def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
 
     def state() -> Any:
         with Connection(apps.cluster) as connection:
-            clocks, _ = read_group_clocks(connection, [group])
+            times, _ = read_group_times(connection, [group])
         snapshot = read_snapshot(apps.cluster)
-        return {g.group_id for g in snapshot.groups}, clocks[group].commits
+        return {g.group_id for g in snapshot.groups}, times[group].commits
 
     before = state()
     emptied_again(apps.cluster, group)
@@ -110,7 +110,7 @@ def test_group_with_a_member_is_left_alone(apps: Any, left: Any) -> None:
     before = read(apps.cluster, group)
     member = apps.join(group, [topic])
     with Connection(apps.cluster) as connection, pytest.raises(Blocked, match="has 1 member"):
-        rejoin(connection, before)
+        reset_classic_retention(connection, before)
 
     message = member.poll(0)  # a record, where one has come already
     assert message is None or not message.error()
@@ -149,7 +149,7 @@ def rejoining(cluster: Cluster, group: Group, held: Callable[[Any], bool]) -> It
     """Rejoin a group up to the request that is held."""
     with Held(cluster, held) as connection, ThreadPoolExecutor() as pool:
         try:
-            rejoined = pool.submit(rejoin, connection, group)
+            rejoined = pool.submit(reset_classic_retention, connection, group)
             eventually(lambda: connection.reached.is_set() or rejoined.done())
             assert connection.reached.is_set(), rejoined.exception()
 
@@ -171,7 +171,7 @@ def test_client_that_starts_meanwhile(
     apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins while we are in the group is not refused, and gets its partitions."""
-    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
     topic, group = left
     before = read(apps.cluster, group)
     member = apps.consumer(group, **{"partition.assignment.strategy": assignor})
@@ -193,7 +193,7 @@ def test_client_that_starts_before_we_join(
     apps: Any, left: Any, monkeypatch: pytest.MonkeyPatch, assignor: str
 ) -> None:
     """A client that joins just before we do gets its partitions, and we say that it is there."""
-    monkeypatch.setattr(rejoin_module, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
+    monkeypatch.setattr(retention_rejoin, "SESSION_TIMEOUT_MS", PATIENCE_S * 1000)
     topic, group = left
     before = read(apps.cluster, group)
     quick = {"partition.assignment.strategy": assignor, "heartbeat.interval.ms": 500}
@@ -223,13 +223,13 @@ def test_client_that_starts_before_we_join(
 def test_other_kinds_of_group(bare_cluster: Cluster, group: Group, why: str) -> None:
     """Groups with another clock, or of members that we do not know, are refused."""
     with Connection(bare_cluster) as connection, pytest.raises(Blocked, match=why):
-        rejoin(connection, group)
+        reset_classic_retention(connection, group)
 
 
 def test_group_that_is_gone_is_not_made(bare_cluster: Cluster) -> None:
     """A group that was deleted since it was read does not come back."""
     group = Group("gone", GroupType.CLASSIC, GroupState.EMPTY, "consumer")
     with Connection(bare_cluster) as connection, pytest.raises((Blocked, BrokerRefused)):
-        rejoin(connection, group)
+        reset_classic_retention(connection, group)
 
     assert "gone" not in {g.group_id for g in read_snapshot(bare_cluster).groups}

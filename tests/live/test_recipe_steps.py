@@ -12,7 +12,13 @@ from toolkit.errors import ClusterUnreachable, Interrupted
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Leave
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
-from toolkit.live.flow import Aside, Flow, Together, Wait, run
+from toolkit.live.recipe_steps import (
+    RecipeGenerator,
+    SendBatch,
+    SendWithoutReply,
+    Sleep,
+    run_recipe,
+)
 
 
 @dataclass
@@ -39,15 +45,15 @@ class Broker:
 BEAT, LEAVE = ClassicHeartbeat("m", 1), Leave(("m",))
 
 
-def recipe() -> Flow[list[Any]]:
+def recipe() -> RecipeGenerator[list[Any]]:
     """Ask, wait, ask together, leave one waiting; leave the group whatever happens."""
     answers = []
     try:
         answers.append((yield BEAT))
-        answers.append((yield Wait(0.5)) > 0)
-        answers.append((yield Together((BEAT, FetchCommits()))))
-        answers.append((yield Together(())))
-        answers.append((yield Aside(BEAT)))
+        answers.append((yield Sleep(0.5)) > 0)
+        answers.append((yield SendBatch((BEAT, FetchCommits()))))
+        answers.append((yield SendBatch(())))
+        answers.append((yield SendWithoutReply(BEAT)))
     except Interrupted:
         yield LEAVE
         yield LEAVE
@@ -59,7 +65,7 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
     """Each kind of step is answered in its own way, and the recipe's result is returned."""
     broker, slept = Broker(), []
 
-    answers = run(recipe(), broker, sleep=slept.append)
+    answers = run_recipe(recipe(), broker, sleep=slept.append)
 
     assert [0, True, (1, 2), (), None] == answers
     assert [BEAT, BEAT, FetchCommits()] == broker.heard
@@ -77,7 +83,7 @@ def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
             raise Interrupted("enough")
 
     with pytest.raises(Interrupted):
-        run(recipe(), broker, check=check, sleep=lambda _: None)
+        run_recipe(recipe(), broker, check=check, sleep=lambda _: None)
 
     assert [LEAVE, LEAVE] == broker.heard[-2:]
 
@@ -85,4 +91,4 @@ def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
 def test_what_sending_raises_is_raised_inside_the_recipe() -> None:
     """A broker that is gone ends a recipe that does not expect it."""
     with pytest.raises(ClusterUnreachable):
-        run(recipe(), Broker(silent_after=1), sleep=lambda _: None)
+        run_recipe(recipe(), Broker(silent_after=1), sleep=lambda _: None)

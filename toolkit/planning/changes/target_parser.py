@@ -8,7 +8,7 @@ from datetime import datetime
 
 from toolkit.errors import UsageError
 from toolkit.model.times import parse_duration, parse_time
-from toolkit.planning.changes.by_time import PastEnd, ToDatetime
+from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.targets import (
     ShiftBy,
     Target,

@@ -20,7 +20,7 @@ from toolkit.kafka_io.offsets_topic.reader import (
 from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
 
 
-class GroupClock(NamedTuple):
+class GroupTimes(NamedTuple):
     """What the offsets topic says of one group's times."""
 
     empty_since: datetime | None  # holds only while its coordinator calls it Empty
@@ -29,11 +29,11 @@ class GroupClock(NamedTuple):
     hidden: Collection[TopicPartition] = ()
 
 
-def read_group_clocks(
+def read_group_times(
     connection: Connection, group_ids: Iterable[str]
-) -> tuple[dict[str, GroupClock], list[Problem]]:
+) -> tuple[dict[str, GroupTimes], list[Problem]]:
     """
-    Return the clocks of each group, as far as the offsets topic may be read, and the problems.
+    Return the times of each group, as far as the offsets topic may be read, and the problems.
 
     Only the partitions that hold these groups are read, each once. While an open transaction hides
     the end of a partition, nobody knows when its groups became Empty.
@@ -66,30 +66,30 @@ def read_group_clocks(
             problems.append(Problem("group clocks", why, *place))
         else:
             emptied |= found.emptied
-    clocks = {
-        name: GroupClock(emptied.get(name), commits[name], tuple(hidden[name])) for name in wanted
+    times = {
+        name: GroupTimes(emptied.get(name), commits[name], tuple(hidden[name])) for name in wanted
     }
-    return clocks, problems
+    return times, problems
 
 
-def with_commit_times(commits: Iterable[Commit], clocks: Mapping[str, GroupClock]) -> list[Commit]:
+def with_commit_times(commits: Iterable[Commit], times: Mapping[str, GroupTimes]) -> list[Commit]:
     """Add to each commit when it was made; one that has moved on since keeps None."""
-    return [_timed(commit, clocks.get(commit.group_id)) for commit in commits]
+    return [_timed(commit, times.get(commit.group_id)) for commit in commits]
 
 
-def _timed(commit: Commit, clock: GroupClock | None) -> Commit:
+def _timed(commit: Commit, times: GroupTimes | None) -> Commit:
     key = TopicPartition(commit.topic, commit.partition)
-    value = clock.commits.get(key) if clock else None
+    value = times.commits.get(key) if times else None
     if value is None or value.offset != commit.offset:
         return commit
     return replace(commit, committed_at=value.committed_at)
 
 
-def with_empty_since(groups: Iterable[Group], clocks: Mapping[str, GroupClock]) -> list[Group]:
+def with_empty_since(groups: Iterable[Group], times: Mapping[str, GroupTimes]) -> list[Group]:
     """Add to each group that its coordinator calls Empty since when it is."""
     return [
-        replace(group, empty_since=clocks[group.group_id].empty_since)
-        if group.state is GroupState.EMPTY and group.group_id in clocks
+        replace(group, empty_since=times[group.group_id].empty_since)
+        if group.state is GroupState.EMPTY and group.group_id in times
         else group
         for group in groups
     ]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.model import (
-    HOLDER,
+    HOLDER_CLIENT_ID,
     Commit,
     Group,
     GroupState,
@@ -23,7 +23,7 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.planning.diagnosis.next_steps import next_steps
-from toolkit.planning.diagnosis.stuck import Verdict, diagnose_partitions
+from toolkit.planning.diagnosis.progress_diagnosis import Verdict, diagnose_partitions
 from toolkit.planning.frames.snapshot_frames import members_frame
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -125,7 +125,7 @@ def test_what_came_between_the_looks_is_no_proof() -> None:
 def holder() -> Member:
     """Return a member of ours that holds partition 0."""
     subscription = Subscription(frozenset({"orders"}))
-    return Member("h-1", HOLDER, "/10.0.0.9", subscription, (P0,), holds=(P0,))
+    return Member("h-1", HOLDER_CLIENT_ID, "/10.0.0.9", subscription, (P0,), holds=(P0,))
 
 
 @pytest.mark.parametrize(
@@ -256,5 +256,5 @@ def test_members_are_rows() -> None:
     assert [
         ["app", 2, "orders:0-1", "", "orders"],
         ["app", 0, "", "", "(odd)"],
-        [HOLDER, 1, "orders:0", "orders:0", "orders"],
+        [HOLDER_CLIENT_ID, 1, "orders:0", "orders:0", "orders"],
     ] == rows.to_numpy().tolist()

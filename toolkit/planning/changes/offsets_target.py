@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from toolkit.errors import UsageError
 from toolkit.model import Group, TopicPartition
 from toolkit.plan import Finding, Position, Severity
-from toolkit.planning.changes.targets import Aim, Target, TargetPlace
-from toolkit.planning.selection.index import SnapshotIndex
-from toolkit.planning.selection.scope import TopicScope, ranges, scopes_of
+from toolkit.planning.changes.targets import Target, TargetOffset, TargetPlace
+from toolkit.planning.selection.partition_selection import TopicScope, ranges, scopes_of
+from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 Offsets = Mapping[tuple[str | None, TopicPartition], int | Position]
 
@@ -43,11 +43,11 @@ class FromOffsets(Target):
         """Return the rows of a group; its own override those for every group."""
         return {**self.rows.get(None, {}), **self.rows.get(group_id, {})}
 
-    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> Aim:
+    def aim(self, place: TargetPlace, _index: SnapshotIndex) -> TargetOffset:
         """Return the row's offset."""
         mine = self.rows.get(place.group.group_id, {})
         rows = mine if place.partition in mine else self.rows[None]
-        return Aim(rows[place.partition], "as given in the input")
+        return TargetOffset(rows[place.partition], "as given in the input")
 
     def findings(self, index: SnapshotIndex, groups: Sequence[Group]) -> Iterator[Finding]:
         """Yield findings: another cluster, rows for other groups, groups without rows."""

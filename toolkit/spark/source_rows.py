@@ -1,4 +1,4 @@
-"""The rows that tasks of the data source yield: `schemas.READ`, each with a block or a problem."""
+"""Rows that the data source yields: `schemas.SOURCE_BLOCKS`, each with a block or a problem."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from toolkit.model import Cluster, Commit, Group
-from toolkit.spark.packed import pack
-from toolkit.spark.schemas import COMMITS, GROUPS, READ, WHOLE
+from toolkit.spark.packed_tables import pack
+from toolkit.spark.schemas import COMMITS, GROUPS, SOURCE_BLOCKS, WHOLE
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
 
@@ -24,14 +24,14 @@ def block_batch(
     """Return a block: tables by their column, and how far an offsets partition was read."""
     packed = {name: pack(table) for name, table in tables.items()}
     row = {"cluster": cluster.name, "offsets_partition": number, "read_to": read_to, **packed}
-    return pa.RecordBatch.from_pylist([row], schema=READ)
+    return pa.RecordBatch.from_pylist([row], schema=SOURCE_BLOCKS)
 
 
 def problem_batches(cluster: Cluster, problems: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield each read error and its cause."""
     if problems:
         rows = [{"cluster": cluster.name, "problem": why} for why in problems]
-        yield pa.RecordBatch.from_pylist(rows, schema=READ)
+        yield pa.RecordBatch.from_pylist(rows, schema=SOURCE_BLOCKS)
 
 
 def commits_by_admin(commits: Iterable[Commit]) -> pa.Table:

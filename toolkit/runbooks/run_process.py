@@ -1,5 +1,5 @@
 """
-One run of a runbook, in a process of its own: `python -m toolkit.runbooks.one_run`.
+One run of a runbook, in a process of its own: `python -m toolkit.runbooks.run_process`.
 
 It reads what to do as one line of JSON and then keeps reading: when whoever started it is gone,
 however that ended, nothing is there any more to be read, and it stops as after SIGTERM. It tells

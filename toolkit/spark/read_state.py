@@ -27,16 +27,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
-from toolkit.errors import RecordFailed
-from toolkit.kafka_io.offsets_topic.latest import LATEST, drop_tombstones, merge_latest
-from toolkit.spark.history.files import SPARK_FAILED, Files
-from toolkit.spark.packed import Row, on_rows, pack, unpack
+from toolkit.errors import StateFileError
+from toolkit.kafka_io.offsets_topic.latest_records import LATEST, drop_tombstones, merge_latest
+from toolkit.spark.history.files import SPARK_FAILED, HistoryFiles
+from toolkit.spark.packed_tables import Row, on_rows, pack, unpack
 from toolkit.spark.read_plan import ResumePoint
-from toolkit.spark.schemas import BLOCK, READ, as_spark, schema
+from toolkit.spark.schemas import BLOCK, SOURCE_BLOCKS, as_spark, schema
 from toolkit.spark.state_versions import (
     FOLDER,
     SavedState,
-    Version,
+    StateVersion,
     clean_versions,
     new_name,
     read_versions,
@@ -46,7 +46,7 @@ from toolkit.spark.state_versions import (
 ResumePoints = Mapping[str, Mapping[int, ResumePoint]]  # by cluster and offsets partition
 
 KEY = [field.name for field in BLOCK]
-STATE = schema(*BLOCK, pa.field("latest", pa.binary()))  # as in `schemas.READ`
+STATE = schema(*BLOCK, pa.field("latest", pa.binary()))  # as in `schemas.SOURCE_BLOCKS`
 
 
 class PartitionReadResult(NamedTuple):
@@ -60,7 +60,7 @@ class PartitionReadResult(NamedTuple):
 
 
 @dataclass(frozen=True)
-class State:
+class ReadState:
     """
     What former runs left: where to go on, and the newest record of each key up to there.
 
@@ -73,25 +73,25 @@ class State:
     not_used: Mapping[str, str]
 
 
-def load_state(session: SparkSession, root: str, clusters: Collection[str]) -> State:
+def load_state(session: SparkSession, root: str, clusters: Collection[str]) -> ReadState:
     """
     Return what is known from former runs about some clusters, after it was checked.
 
-    Raises RecordFailed where the folder itself cannot be listed.
+    Raises StateFileError where the folder itself cannot be listed.
     """
-    versions, unreadable = read_versions(Files(session, root), clusters, format_of_state())
+    versions, unreadable = read_versions(HistoryFiles(session, root), clusters, format_of_state())
     not_used = {"": "; ".join(unreadable)} if unreadable else {}
     frames: list[DataFrame] = []
     points: dict[str, Mapping[int, ResumePoint]] = {}
     for version, saved in _chosen(versions, clusters).items():
-        frame = _stored(session, Files(session, root), version)
+        frame = _stored(session, HistoryFiles(session, root), version)
         wrong = _wrong(frame, saved)
         not_used |= wrong
         good = {name: kept for name, kept in saved.items() if name not in wrong}
         points |= {name: kept.points for name, kept in good.items()}
         if good:
             frames.append(frame.where(F.col("cluster").isin(list(good))))
-    return State(points, reduce(DataFrame.union, frames) if frames else None, not_used)
+    return ReadState(points, reduce(DataFrame.union, frames) if frames else None, not_used)
 
 
 def collect_reads(read_to: DataFrame) -> list[PartitionReadResult]:
@@ -121,19 +121,19 @@ def collect_reads(read_to: DataFrame) -> list[PartitionReadResult]:
     ]
 
 
-def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionReadResult]) -> DataFrame:
+def merged(state: ReadState, blocks: DataFrame, reads: Sequence[PartitionReadResult]) -> DataFrame:
     """
     Return the blocks with the newest record of each key up to now: kept, or read since.
 
-    `blocks` are what was read: `schemas.READ`, as is the result. Of a partition that was read in
-    full, or not at all, nothing that was kept is used. Raises RecordFailed where a reading went
-    on from another place than where the kept one ended.
+    `blocks` are what was read: `schemas.SOURCE_BLOCKS`, as is the result. Of a partition that was
+    read in full, or not at all, nothing that was kept is used. Raises StateFileError where a
+    reading went on from another place than where the kept one ended.
     """
     resumed = [read for read in reads if not read.why_full]
     for read in resumed:
         point = state.points.get(read.cluster, {}).get(read.number)
         if point is None or point.next_offset != read.start:
-            raise RecordFailed(
+            raise StateFileError(
                 f"partition {read.number} of the offsets topic of cluster {read.cluster} was read "
                 f"from {read.start}, which is not where the state ends"
             )
@@ -145,7 +145,7 @@ def merged(state: State, blocks: DataFrame, reads: Sequence[PartitionReadResult]
     kept = state.latest.join(F.broadcast(went_on), KEY, "left_semi")
     both = blocks.join(kept.withColumnRenamed("latest", "kept"), KEY, "left")
 
-    return on_rows(both, lambda rows: map(_merged, rows), READ)
+    return on_rows(both, lambda rows: map(_merged, rows), SOURCE_BLOCKS)
 
 
 def save_state(
@@ -155,9 +155,9 @@ def save_state(
     Keep what was read and merged for the next run, and remove what no run needs any more.
 
     Tombstones that are older than `delete.retention.ms` are left out: nothing that they deleted
-    comes back, because what is read later is newer. Raises RecordFailed where it cannot be kept.
+    comes back, because what is read later is newer. Raises StateFileError where it cannot be kept.
     """
-    files, name = Files(session, root), new_name()
+    files, name = HistoryFiles(session, root), new_name()
     clusters = {read.cluster for read in reads}
     if not clusters:
         return
@@ -182,7 +182,7 @@ def save_state(
         )
         for cluster in clusters
     }
-    write_version(files, Version(name, format_of_state(), saved))
+    write_version(files, StateVersion(name, format_of_state(), saved))
     clean_versions(files, format_of_state())
 
 
@@ -192,7 +192,7 @@ def format_of_state() -> str:
 
 
 def _chosen(
-    versions: Sequence[Version], clusters: Collection[str]
+    versions: Sequence[StateVersion], clusters: Collection[str]
 ) -> dict[str, dict[str, SavedState]]:
     """Return what to use of which version: of each cluster the one that has read furthest."""
     chosen: dict[str, dict[str, SavedState]] = {}
@@ -204,7 +204,7 @@ def _chosen(
     return chosen
 
 
-def _stored(session: SparkSession, files: Files, version: str) -> DataFrame:
+def _stored(session: SparkSession, files: HistoryFiles, version: str) -> DataFrame:
     return session.read.schema(as_spark(STATE)).parquet(files.url(f"{FOLDER}/{version}"))
 
 

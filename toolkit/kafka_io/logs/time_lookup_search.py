@@ -1,11 +1,11 @@
 """
 Choose timestamps for ListOffsets so that few requests date many offsets.
 
-Pure: it decides, `log_times` asks. An answer to "the first record at or after T" is the offset and
-the time of a record that is younger than all before it. What is looked for is how young the log had
-become with the first record at or after an offset. That never falls along the log, whatever times
-producers choose, so that every answer bounds it for every offset: from below by the records up to
-it, from above by T where only a later record is as young.
+Pure: it decides, `offset_time_lookup` asks. An answer to "the first record at or after T" is the
+offset and the time of a record that is younger than all before it. What is looked for is how young
+the log had become with the first record at or after an offset. That never falls along the log,
+whatever times producers choose, so that every answer bounds it for every offset: from below by the
+records up to it, from above by T where only a later record is as young.
 
 For the broker the markers that end transactions are records, with the time of its own clock. So
 that there is something at an offset does not tell that anybody can read it: the next answer then
@@ -28,7 +28,7 @@ NO_OFFSET = -1  # ListOffsets: there is none
 BEGINNING = 0  # every record that has a time is found from here on
 NOTHING = 2**63 - 1  # the offset where no record is as young as that
 LAST_TIME = 253_402_300_799_999  # the end of the calendar, in the year 9999
-# Brackets are halved in each second round from this one on: 20 rounds then suffice for any log.
+# Bounds are halved in each second round from this one on: 20 rounds then suffice for any log.
 FIRST_HALVING = 4
 # Transactions that end at the same place leave their markers in a row.
 MOST_MARKERS = 20
@@ -36,7 +36,7 @@ UNKNOWN = -1  # no record is known before
 FAR = 2**62  # a time that is in no calendar, or that nobody has told
 
 
-class Probe(NamedTuple):
+class TimeLookupResult(NamedTuple):
     """An answer: the first record at or after `asked`, all in ms; NOTHING and FAR where none is."""
 
     asked: int
@@ -44,7 +44,7 @@ class Probe(NamedTuple):
     at: int
 
 
-class Brackets(NamedTuple):
+class TimeBounds(NamedTuple):
     """For each offset the last answer at or before it, and the first after it."""
 
     before: Times  # its offset; UNKNOWN
@@ -55,9 +55,11 @@ class Brackets(NamedTuple):
     high: Times  # its time: the log was at most that young
 
     @classmethod
-    def around(cls, offsets: Times, probes: Sequence[Probe]) -> Brackets:
+    def around(cls, offsets: Times, results: Sequence[TimeLookupResult]) -> TimeBounds:
         """Return what answers tell about offsets."""
-        known = np.array(sorted((o, asked, at) for asked, o, at in probes), np.int64).reshape(-1, 3)
+        known = np.array(sorted((o, asked, at) for asked, o, at in results), np.int64).reshape(
+            -1, 3
+        )
         if len(known) and known[0, 1] <= BEGINNING:
             # Before the first record that has a time there are none, or none that has one.
             offsets = np.maximum(offsets, known[0, 0])
@@ -72,12 +74,12 @@ class Brackets(NamedTuple):
         # Records may have come between two answers, so that the second is not above the first.
         return np.asarray(np.where(self.exact, self.low + 1, np.maximum(self.asked, self.low + 1)))
 
-    def where(self, chosen: NDArray[np.bool_]) -> Brackets:
+    def where(self, chosen: NDArray[np.bool_]) -> TimeBounds:
         """Return some of them."""
-        return Brackets._make(values[chosen] for values in self)
+        return TimeBounds._make(values[chosen] for values in self)
 
 
-class Lines:
+class TimeGrid:
     """Grid of timestamps; an offset located between two neighbours is dated precisely enough."""
 
     def __init__(self, now: int, *, within_s: float, within_share: float) -> None:
@@ -92,21 +94,23 @@ class Lines:
         times = now - np.round(ages[ages <= now]).astype(np.int64)
         self.times: Times = np.unique(times)
 
-    def inside(self, brackets: Brackets) -> tuple[Times, Times]:
-        """Return the first line in each bracket and the first after it, as places among them."""
-        first = np.searchsorted(self.times, brackets.low, side="right")
-        end = np.searchsorted(self.times, brackets.below, side="left")
-        unknown = brackets.low > self.now  # in the future: nothing can be told by its time
+    def inside(self, bounds: TimeBounds) -> tuple[Times, Times]:
+        """Return the place of the first time within each pair of bounds, and of the first after."""
+        first = np.searchsorted(self.times, bounds.low, side="right")
+        end = np.searchsorted(self.times, bounds.below, side="left")
+        unknown = bounds.low > self.now  # in the future: nothing can be told by its time
         return first, np.where(unknown, first, np.maximum(end, first))
 
-    def next_probes(self, offsets: Times, probes: Sequence[Probe], *, halve: bool) -> list[int]:
+    def next_timestamps(
+        self, offsets: Times, results: Sequence[TimeLookupResult], *, halve: bool
+    ) -> list[int]:
         """
         Return the times to ask for next, [] where all offsets are known well enough.
 
-        Where an offset lies in its bracket tells best where it lies in time, if records come
-        evenly; both lines around it are asked for. To halve brackets works for every log.
+        Where an offset lies between its bounds tells best where it lies in time, if records come
+        evenly; both grid times around it are asked for. Halving the bounds works for every log.
         """
-        found = Brackets.around(offsets, probes)
+        found = TimeBounds.around(offsets, results)
         following = found.low[found.exact & self._is_wide(found) & (found.asked > found.low + 1)]
         first, end = self.inside(found)
         is_open = end > first
@@ -121,15 +125,17 @@ class Lines:
         asked = (self.times[lower], self.times[upper], following + 1)
         return np.unique(np.concatenate(asked)).tolist()  # type: ignore[no-any-return]
 
-    def unsettled(self, offsets: Times, probes: Sequence[Probe], *, end: int) -> dict[int, float]:
+    def unsettled(
+        self, offsets: Times, results: Sequence[TimeLookupResult], *, end: int
+    ) -> dict[int, float]:
         """
         Return the offsets about which look-ups tell too little, with how far off they may be in ms.
 
-        Lines leave the records beside them out of account, so that twice the precision is not too
+        The grid leaves out the records beside its times, so that twice the precision is not too
         little. Infinite: the log was there younger than now, or there is nothing after it. A little
         before its end there may be markers only: as good as a record from now.
         """
-        found = Brackets.around(offsets, probes)
+        found = TimeBounds.around(offsets, results)
         near_end = end - offsets <= MOST_MARKERS
         found = found._replace(high=np.where(near_end, FAR, found.high))
         wide = self._is_wide(found) | (found.low > self.now)
@@ -137,19 +143,19 @@ class Lines:
         off = np.where(unknown, np.inf, self._off(found))
         return dict(zip(offsets[wide].tolist(), off[wide].tolist(), strict=True))
 
-    def _is_wide(self, found: Brackets) -> NDArray[np.bool_]:
+    def _is_wide(self, found: TimeBounds) -> NDArray[np.bool_]:
         enough = np.maximum(self.within_s * 1000, self.within_share * (self.now - found.low))
         return np.asarray(self._off(found) > 2 * enough)
 
-    def _off(self, found: Brackets) -> NDArray[np.float64]:
-        """Return how far off the middle of each bracket may be, in ms."""
+    def _off(self, found: TimeBounds) -> NDArray[np.float64]:
+        """Return how far off the middle of its bounds may be, in ms."""
         guess = np.minimum((found.low + found.below - 1) / 2, self.now)
         # With nothing after it, it may also be that nothing waits: as good as a record from now.
         off = np.maximum(guess - found.low, np.minimum(found.high, self.now) - guess)
         return np.where(found.low == UNKNOWN, np.inf, off)
 
-    def _guess(self, offsets: Times, found: Brackets) -> NDArray[np.float64]:
-        """Return when the log reached offsets, if records came evenly within each bracket."""
+    def _guess(self, offsets: Times, found: TimeBounds) -> NDArray[np.float64]:
+        """Return when the log reached offsets, if records came evenly between its bounds."""
         top = np.minimum(found.high, self.now)
         is_bounded = (found.before != UNKNOWN) & (found.after != NOTHING)
         length = np.where(is_bounded, found.after - found.before, 2)
@@ -159,18 +165,18 @@ class Lines:
 
 
 @dataclass
-class Search:
+class TimeSearch:
     """What is wanted of one log, what is known of it, and what to ask for next, in ms."""
 
     offsets: Times
     end: int  # where the log ends
     next: list[int]
-    probes: list[Probe] = field(default_factory=list)
+    results: list[TimeLookupResult] = field(default_factory=list)
 
     @classmethod
     def begin(
         cls, committed: Collection[int], instants: Sequence[int], *, start: int, end: int
-    ) -> Search:
+    ) -> TimeSearch:
         """
         Return the search for when a log reached what follows some commits, and some instants.
 
@@ -178,20 +184,25 @@ class Search:
         """
         places = np.array(sorted({max(o, start) for o in committed if o < end}), np.int64)
         if start == end:
-            return cls(places, end, [], [Probe(asked, NOTHING, FAR) for asked in instants])
+            return cls(
+                places, end, [], [TimeLookupResult(asked, NOTHING, FAR) for asked in instants]
+            )
         edges = (BEGINNING, YOUNGEST) if places.size else ()
         return cls(places, end, list(dict.fromkeys((*edges, *instants))))
 
     def learn(self, asked: int, offset: int, time: int) -> None:
         """Add what the broker answered."""
         if offset == NO_OFFSET:
-            self.probes += [Probe(asked, NOTHING, FAR)] if asked != YOUNGEST else []
+            self.results += [TimeLookupResult(asked, NOTHING, FAR)] if asked != YOUNGEST else []
         elif asked != YOUNGEST:
-            self.probes.append(Probe(asked, offset, time if time <= LAST_TIME else FAR))
+            self.results.append(TimeLookupResult(asked, offset, time if time <= LAST_TIME else FAR))
         elif time <= LAST_TIME:
-            self.probes += [Probe(time, offset, time), Probe(time + 1, NOTHING, FAR)]
+            self.results += [
+                TimeLookupResult(time, offset, time),
+                TimeLookupResult(time + 1, NOTHING, FAR),
+            ]
 
-    def go_on(self, lines: Lines, number: int) -> None:
+    def plan_round(self, grid: TimeGrid, number: int) -> None:
         """Choose what to ask for in a round, the first of which is number 1."""
         halve = number >= FIRST_HALVING and number % 2 == 0
-        self.next = lines.next_probes(self.offsets, self.probes, halve=halve)
+        self.next = grid.next_timestamps(self.offsets, self.results, halve=halve)

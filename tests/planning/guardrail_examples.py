@@ -106,6 +106,9 @@ def limited(**limits: int) -> CheckContext:
     return case(made, facts(commits=TWO_COMMITS), policy=Policy(**limits))
 
 
+BOTH = ("orders", "bills")
+APART = (("a", (0, 2)), ("b", (1, 3)))  # not as Kafka's range assignor would
+
 EXAMPLES = {
     "read-only": Example(
         case(policy=Policy(read_only=True)), "cluster eu is read_only in the fleet file", case()
@@ -335,6 +338,14 @@ EXAMPLES = {
         "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:1. Pause "
         "these partitions from there as well, or resume that pause first",
         hold(held.classic(*HELD_BY_ALICE), beside=HoldFacts(by=held.ALICE)),
+        ("g", None, None),
+    ),
+    "assignor-differs": Example(
+        hold(held.classic(*(held.reader(n, *own, topics=BOTH) for n, own in APART))),
+        "the group's range assignor assigns partitions otherwise than Kafka's, for example by "
+        "rack; during the pause partitions move to other members, and equal partition numbers of "
+        "two topics may be read by two members",
+        hold(held.classic(*(held.reader(n, *own) for n, own in APART))),
         ("g", None, None),
     ),
     "other-end": Example(

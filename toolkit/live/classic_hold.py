@@ -60,7 +60,8 @@ class ClassicHold:
         self.survives_s = session_timeout_s
         self.held: frozenset[TopicPartition] = frozenset()
         self._member: SentinelMember | None = None
-        self._shares: Shares = {}
+        self._shares: Shares = {}  # with what members would have of what is held
+        self._former_ids: dict[str, str] = {}  # of members that were removed and came back
         self._unreleased: frozenset[TopicPartition] = frozenset()
         self._counts: dict[str, int] = {}
         self._count_at = 0.0
@@ -137,6 +138,7 @@ class ClassicHold:
             "held": sorted(self.held),
             "counts": self._counts,
             "shares": {one: sorted(share) for one, share in self._shares.items()},
+            "former_ids": self._former_ids,
         }
 
     @classmethod
@@ -153,6 +155,7 @@ class ClassicHold:
         hold.held = _places(state["held"])
         hold._counts = dict(state["counts"])
         hold._shares = {one: _places(share) for one, share in state["shares"].items()}
+        hold._former_ids = dict(state["former_ids"])
         return hold
 
     def _leading(self) -> SentinelMember:
@@ -211,14 +214,20 @@ class ClassicHold:
     def _assign_partitions(self, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
         """Compute the assignment of all members without the held partitions."""
         member = self._leading()
-        subscribers = list(self._subscribers(joined.members))
+        subscribers = list(self._subscribers(joined))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
         self._counts = yield from self._count(member.topics)
         cooperative = member.protocol.cooperative
-        found = assign(subscribers, self._counts, paused=self.held, cooperative=cooperative)
+        found = assign(
+            subscribers,
+            self._counts,
+            paused=self.held,
+            assignor=member.protocol.name,
+            cooperative=cooperative,
+        )
         owned = frozenset().union(*(one.owned for one in subscribers))
         self._unreleased = self.held & owned if cooperative else frozenset()
-        self._shares = found.shares
+        self._shares = found.whole
         self._due_at = (yield Sleep(0)) + self._patience_s(found)
         assignments = {
             one: member.protocol.assignment(share, generation=member.generation)
@@ -238,23 +247,33 @@ class ClassicHold:
             return LET_GO_S
         return SECOND_STEP_S if found.withheld else math.inf
 
-    def _subscribers(self, members: Mapping[str, bytes]) -> Iterable[Subscriber]:
-        """Yield the group's members without ours, with what they own or had last."""
+    def _subscribers(self, joined: JoinResult) -> Iterable[Subscriber]:
+        """
+        Yield the group's members without ours, with what they own or had last.
+
+        Who was removed comes back under another id, and keeps its place among the others.
+        """
         mine = self._leading()
-        had = _handed_on(self._shares, members.keys() - {mine.member_id})
+        members = {one: data for one, data in joined.members.items() if one != mine.member_id}
+        before = _ids_before(self._shares, members)
+        self._former_ids = {one: self._former_ids.get(id_, id_) for one, id_ in before.items()}
         for member_id, data in members.items():
-            if member_id == mine.member_id:
-                continue
             subscribed = read_subscription(data)
             if subscribed is None:
                 # It gets nothing, as from a leader that cannot read it either.
                 yield Subscriber(member_id, frozenset())
-            elif subscribed.owned or mine.protocol.cooperative:
-                yield Subscriber(
-                    member_id, subscribed.topics, subscribed.owned, subscribed.generation
-                )
-            else:
-                yield Subscriber(member_id, subscribed.topics, had.get(member_id, frozenset()))
+                continue
+            had = self._shares.get(before.get(member_id, ""), frozenset())
+            claims = subscribed.owned or mine.protocol.cooperative
+            yield Subscriber(
+                member_id,
+                subscribed.topics,
+                subscribed.owned if claims else had,
+                subscribed.generation if claims else -1,
+                paused=had & self.held,
+                instance_id=joined.instances.get(member_id, ""),
+                former_id=self._former_ids.get(member_id, ""),
+            )
 
     def _count(self, topics: Iterable[str]) -> RecipeGenerator[dict[str, int]]:
         """Return the partitions of topics; one that cannot be seen for a moment keeps its count."""
@@ -282,17 +301,17 @@ class ClassicHold:
             yield from self.keep()
 
 
-def _handed_on(shares: Shares, members: Iterable[str]) -> dict[str, frozenset[TopicPartition]]:
-    """Return what members had; one that came back under another id has what it had before."""
+def _ids_before(shares: Shares, members: Iterable[str]) -> dict[str, str]:
+    """Return the ids that members had before, which changes when one is removed and comes back."""
     here = set(members)
-    had = {one: share for one, share in shares.items() if one in here}
+    before = {one: one for one in shares if one in here}
     gone = sorted(shares.keys() - here)
     for new in sorted(here - shares.keys()):
         same = (one for one in gone if one[:CLIENT_ID_ENDS] == new[:CLIENT_ID_ENDS])
         if former := next(same, None):
             gone.remove(former)
-            had[new] = shares[former]
-    return had
+            before[new] = former
+    return before
 
 
 def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:

@@ -13,6 +13,7 @@ OVERRIDABLE = {
     *("too-many-groups", "too-many-partitions", "too-many-records"),
     *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
     *("cut-off-run", "foreign-hold", "no-committed-offset", "other-end", "releases-more"),
+    "assignor-differs",
 }
 FINAL = {
     *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),

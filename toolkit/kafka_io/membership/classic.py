@@ -32,6 +32,7 @@ class JoinResult:
     leader: str = ""
     protocol: str = ""
     members: Mapping[str, bytes] = field(default_factory=dict)
+    instances: Mapping[str, str] = field(default_factory=dict)  # of static members
 
     @property
     def leads(self) -> bool:
@@ -75,6 +76,7 @@ class Join:
             response.leader,
             response.protocol_name or "",
             {member.member_id: bytes(member.metadata) for member in response.members},
+            {m.member_id: m.group_instance_id for m in response.members if m.group_instance_id},
         )
 
 

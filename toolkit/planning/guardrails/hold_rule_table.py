@@ -110,6 +110,12 @@ HOLD_RULES = (
         "another-hold", "Nobody else holds partitions of a classic group.", hold_rules.another_hold
     ),
     hold_rule(
+        "assignor-differs",
+        "Topics that are read together by partition number stay together during the pause.",
+        hold_rules.assignor_differs,
+        override=Override.ALLOWED,
+    ),
+    hold_rule(
         "other-end",
         "What is added to a hold ends when that hold ends.",
         hold_rules.other_end,

@@ -1,20 +1,25 @@
 """
 Assign partitions to the members of a classic group, except paused ones.
 
-This is the task of the group leader. Each rule is tested as a property:
+This is the task of the group leader. A group's own assignor decides over all partitions, and what
+is paused is cut out of the result: so what the members may rely on stays true. With `range` equal
+partition numbers of topics with equally many partitions have the same owner (co-partitioning), and
+a pause moves nothing else. Members then differ by as much as is paused.
+
+`range` and `roundrobin` follow the rules of Kafka's assignors. For the sticky assignors, each of
+these rules is tested as a property:
 
 - Every partition that is not paused has exactly one owner, which subscribes to its topic; without a
   subscriber it has none. A paused partition has no owner.
 - The assignment is balanced: no member keeps a partition while another subscriber of its topic has
-  two partitions fewer. So members with the same subscription differ by at most one. Members with
+  two partitions fewer. A paused partition counts for the member that would have it. Members with
   different subscriptions may differ by more, if the smaller one cannot take over any partition of
   the larger one.
 - As few partitions as possible move: a partition changes its owner only if it has no owner, its
   owner may no longer own it, or the balance requires it.
 - The same facts give the same assignment, in any order.
 
-Racks are ignored. Partitions with the same number in different topics do not stay together, as they
-would with `range`.
+Racks (KIP-881) are ignored.
 """
 
 from __future__ import annotations
@@ -22,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import cycle
 
 from toolkit.model import TopicPartition
 
@@ -36,18 +42,29 @@ class Subscriber:
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
     generation: int = -1  # of its claim: the newer of two claims counts
+    paused: frozenset[TopicPartition] = frozenset()  # what it would have of what is paused
+    instance_id: str = ""  # of a static member
+    former_id: str = ""  # under which it was known before it was removed and came back
+
+    @property
+    def place(self) -> tuple[bool, str]:
+        """Where it stands among the members: static ones first, as in Kafka's assignors."""
+        if self.instance_id:
+            return False, self.instance_id
+        return True, self.former_id or self.member_id
 
 
 @dataclass(frozen=True, slots=True)
 class CutAssignment:
     """
-    The assignment, by member id.
+    The assignment, by member id; `whole` is that over all partitions, with the paused ones.
 
     `withheld` partitions are not assigned until their current owners have revoked them. They revoke
     them on this assignment and then rejoin: a second assignment follows.
     """
 
     shares: Shares
+    whole: Shares
     withheld: frozenset[TopicPartition] = frozenset()
 
 
@@ -56,22 +73,75 @@ def assign(
     counts: Mapping[str, int],
     *,
     paused: AbstractSet[TopicPartition] = frozenset(),
+    assignor: str = "",
     cooperative: bool = False,
 ) -> CutAssignment:
     """
     Return the assignment for members, partition counts of topics, and paused partitions.
 
+    `assignor` is the name of the group's own; what is neither range nor round robin is sticky.
+
     `cooperative` members keep consuming what they own during a rebalance, so no member is assigned
     what another member still owns. Eager members have revoked everything.
     """
+    whole = ASSIGNORS.get(assignor, _sticky)([*members], counts, paused)
+    members = sorted(members, key=lambda member: member.member_id)
+    cut = {member_id: share - paused for member_id, share in whole.items()}
+    withheld = _still_owned_by_others(members, cut) if cooperative else frozenset()
+    return CutAssignment(
+        {member_id: frozenset(share - withheld) for member_id, share in cut.items()},
+        {member_id: frozenset(share) for member_id, share in whole.items()},
+        withheld,
+    )
+
+
+def _range(
+    members: list[Subscriber], counts: Mapping[str, int], _paused: AbstractSet[TopicPartition]
+) -> dict[str, set[TopicPartition]]:
+    """Give each subscriber of a topic a range of its partitions, the first ones one more."""
+    shares: dict[str, set[TopicPartition]] = {member.member_id: set() for member in members}
+    for topic, count in counts.items():
+        readers = sorted((m for m in members if topic in m.topics), key=_order)
+        quota, larger = divmod(count, len(readers)) if readers else (0, 0)
+        start = 0
+        for number, reader in enumerate(readers):
+            end = start + quota + (number < larger)
+            shares[reader.member_id] |= {TopicPartition(topic, n) for n in range(start, end)}
+            start = end
+    return shares
+
+
+def _round_robin(
+    members: list[Subscriber], counts: Mapping[str, int], _paused: AbstractSet[TopicPartition]
+) -> dict[str, set[TopicPartition]]:
+    """Give partition after partition to one subscriber after another."""
+    shares: dict[str, set[TopicPartition]] = {member.member_id: set() for member in members}
+    turn = cycle(sorted(members, key=_order))
+    subscribed = {topic for member in members for topic in member.topics}
+    for topic in sorted(subscribed & counts.keys()):
+        for number in range(counts[topic]):
+            reader = next(one for one in turn if topic in one.topics)
+            shares[reader.member_id].add(TopicPartition(topic, number))
+    return shares
+
+
+def _order(member: Subscriber) -> tuple[bool, str, str]:
+    return (*member.place, member.member_id)
+
+
+def _sticky(
+    members: list[Subscriber], counts: Mapping[str, int], paused: AbstractSet[TopicPartition]
+) -> dict[str, set[TopicPartition]]:
+    """Let members keep what they have, give away the rest, and balance."""
     ordered = sorted(members, key=lambda member: member.member_id)
     shares = _kept(ordered, counts, paused)
     _give_away(ordered, shares, _unowned(shares, counts, paused))
     _balance(ordered, shares)
-    withheld = _still_owned_by_others(ordered, shares) if cooperative else frozenset()
-    return CutAssignment(
-        {member_id: frozenset(share - withheld) for member_id, share in shares.items()}, withheld
-    )
+    return shares
+
+
+# `RoundRobinAssigner` is kafkajs's name for round robin.
+ASSIGNORS = {"range": _range, "roundrobin": _round_robin, "RoundRobinAssigner": _round_robin}
 
 
 def _kept(
@@ -81,7 +151,7 @@ def _kept(
     shares: dict[str, set[TopicPartition]] = {member.member_id: set() for member in members}
     taken: set[TopicPartition] = set()
     for member in sorted(members, key=lambda member: -member.generation):
-        for partition in member.owned - taken - paused:
+        for partition in ((member.owned - paused) | (member.paused & paused)) - taken:
             topic, number = partition
             if topic in member.topics and 0 <= number < counts.get(topic, 0):
                 shares[member.member_id].add(partition)

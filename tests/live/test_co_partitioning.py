@@ -1,0 +1,75 @@
+"""An application that joins two topics by partition number keeps both in one member's hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from applications import eventually
+from desks import Desk, once_at_rest
+from live_groups import LiveGroup, start_live_group
+
+from toolkit.model import GroupState, TopicPartition
+
+COUNT, PAUSED = 7, 5
+
+
+def owners(desk: Desk, live: LiveGroup) -> dict[TopicPartition, str]:
+    """Return which application has each partition; {} while the group is not at rest."""
+    (group,) = desk.look(live.group).groups
+    if group.state is not GroupState.STABLE:
+        return {}
+    return {p: m.client_id for m in group.readers for p in m.assignment}
+
+
+def pairs_that_are_split(found: dict[TopicPartition, str], live: LiveGroup) -> list[int]:
+    """Return the partition numbers that two applications have."""
+    left, right = live.topics
+    numbers = set(range(COUNT)) - {PAUSED}
+    places = {n: (TopicPartition(left, n), TopicPartition(right, n)) for n in numbers}
+    return [n for n, (one, other) in places.items() if found[one] != found[other]]
+
+
+@pytest.mark.parametrize("kind", ["librdkafka-range", "java-range"])
+def test_a_hold_keeps_equal_partition_numbers_together(
+    desk: Desk, unique_name: Callable[[str], str], tmp_path: Path, kind: str
+) -> None:
+    """Also after a member joins and one leaves; nothing that is not paused is moved by a pause."""
+    with ExitStack() as ending:
+        name, three = unique_name("pairs"), ("a", "b", "c")
+        live = start_live_group(
+            desk.cluster, kind, name, tmp_path, ending, consumers=three, topics=2, partitions=COUNT
+        )
+        scopes = [f"{topic}:{PAUSED}" for topic in live.topics]
+        held = live.places_of(PAUSED) | live.places_of(PAUSED, topic=1)
+
+        def settled(members: int) -> dict[TopicPartition, str]:
+            def found() -> dict[TopicPartition, str]:
+                now = owners(desk, live)
+                everything = now.keys() == set(live.places) - held
+                return now if everything and len({*now.values()}) == members else {}
+
+            return dict(eventually(found))
+
+        before = owners(desk, live)
+        paused = desk.session
+        outcome = once_at_rest(
+            lambda: (
+                paused.pause(live.group, scopes)
+                .decide(dry_run=False)
+                .approved_by_hand("a test")
+                .apply()
+            )
+        )
+        assert outcome.is_done
+        first = settled(3)
+        live.applications.start("d")
+        joined = settled(4)
+        live.applications.stop("d")
+        left = settled(3)
+
+        assert {place: one for place, one in before.items() if place not in held} == first
+        assert [[], [], []] == [pairs_that_are_split(one, live) for one in (first, joined, left)]
+        ending.callback(live.end_holds)

@@ -47,8 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     # How long an example takes says more about the machine than about the rule.
-    hypothesis.settings.register_profile("patient", deadline=None)
-    hypothesis.settings.register_profile("brief", deadline=None, max_examples=15)
+    slow = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+    hypothesis.settings.register_profile("patient", **slow)
+    hypothesis.settings.register_profile("brief", **slow, max_examples=15)
     hypothesis.settings.load_profile("brief" if config.getoption("--fast") else "patient")
     # However busy the machine is; no test claims these limits.
     broker.START_TIMEOUT_S = fleet.SEED_TIMEOUT_S = 600

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
+
+# Before it is imported: on a busy machine a file takes longer than the 30 s that it is given.
+os.environ["AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT"] = "600"
 
 from airflow.dag_processing.dagbag import DagBag
 from airflow.providers.standard.operators.bash import BashOperator

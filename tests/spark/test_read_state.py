@@ -388,7 +388,13 @@ def test_another_cluster_under_the_same_name_is_read_in_full(
 
     assert any("was re-created" in why for why in reading.whys())
     assert "" not in reading.whys()
-    assert by_key(in_full(anew, looked)) == by_key(table)
+    # Groups of other tests move on meanwhile, and the log of theirs is compacted.
+    whole, found = (
+        {key: row for key, row in by_key(one).items() if b"anew" in key[1]}
+        for one in (in_full(anew, looked), table)
+    )
+    assert found
+    assert whole == found
 
 
 def look_at_all_of(cluster: Cluster, partitions: int) -> Looked | None:

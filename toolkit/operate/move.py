@@ -145,11 +145,17 @@ class _Mover:
         accepted = [p for p in moved.keys() & ours if self.moved[p].status in _ACCEPTED]
         if not accepted:
             return
-        with connected(self.cluster) as connection:
-            watch = self.watch(connection, {p: moved[p] for p in accepted}, facts)
-            self.release(planned)
-            with defer_signals() as stopped:
-                ended = "while it is paused" if self.is_held else watch.run(stopped)
+        try:
+            with connected(self.cluster) as connection:
+                watch = self.watch(connection, {p: moved[p] for p in accepted}, facts)
+                self.release(planned)
+                with defer_signals() as stopped:
+                    ended = "while it is paused" if self.is_held else watch.run(stopped)
+        except ToolkitError as exc:  # it is moved all the same
+            for place in accepted:
+                one = self.moved[place]
+                self.moved[place] = replace(one, why=f"{one.why}: {exc.problem}")
+            return
         for place, seen in watch.partitions.items():
             self.moved[place] = judged(self.moved[place], seen, ended)
 

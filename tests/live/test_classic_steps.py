@@ -451,7 +451,7 @@ def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
     answers.clock += 9
     carry_out(hold.keep(), answers)
 
-    assert 1 == len(answers.shares["d-1"])
+    assert 2 == len(answers.shares["d-1"])  # of six, of which the others have one paused each
     assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
 
 

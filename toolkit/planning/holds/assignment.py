@@ -136,7 +136,7 @@ def _sticky(
     ordered = sorted(members, key=lambda member: member.member_id)
     shares = _kept(ordered, counts, paused)
     _give_away(ordered, shares, _unowned(shares, counts, paused))
-    _balance(ordered, shares)
+    _balance(ordered, shares, paused)
     return shares
 
 
@@ -181,15 +181,20 @@ def _give_away(
             shares[_least(subscribers, shares)].add(partition)
 
 
-def _balance(members: list[Subscriber], shares: dict[str, set[TopicPartition]]) -> None:
+def _balance(
+    members: list[Subscriber],
+    shares: dict[str, set[TopicPartition]],
+    paused: AbstractSet[TopicPartition],
+) -> None:
     """Move partitions, one at a time, to members with at least two fewer."""
     owned = {member.member_id: member.owned for member in members}
     readers = _readers(members)
     while move := _move(readers, shares):
         giver, taker = move
         movable = (one for one in shares[giver] if taker in readers[one.topic])
-        # Partitions that the giver did not own before are moved first: no owner changes.
-        partition = min(movable, key=lambda one: (one in owned[giver], one))
+        # Paused ones are moved last, as who takes them has nothing to do with them. Before that,
+        # partitions that the giver did not own before are moved first: no owner changes.
+        partition = min(movable, key=lambda one: (one in paused, one in owned[giver], one))
         shares[giver].remove(partition)
         shares[taker].add(partition)
 

@@ -30,7 +30,7 @@ from toolkit.kafka_io.membership.request import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
-from toolkit.live.classic_member import SentinelMember
+from toolkit.live.classic_member import SentinelMember, ids_before
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
@@ -45,7 +45,6 @@ LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, 
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 BEAT_S = 0.1  # while a capture is waited for
-CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 COME_AGAIN = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
 
 
@@ -217,13 +216,9 @@ class ClassicHold:
         subscribers = list(self._subscribers(joined))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
         self._counts = yield from self._count(member.topics)
-        cooperative = member.protocol.cooperative
+        name, cooperative = member.protocol.name, member.protocol.cooperative
         found = assign(
-            subscribers,
-            self._counts,
-            paused=self.held,
-            assignor=member.protocol.name,
-            cooperative=cooperative,
+            subscribers, self._counts, paused=self.held, assignor=name, cooperative=cooperative
         )
         owned = frozenset().union(*(one.owned for one in subscribers))
         self._unreleased = self.held & owned if cooperative else frozenset()
@@ -255,7 +250,7 @@ class ClassicHold:
         """
         mine = self._leading()
         members = {one: data for one, data in joined.members.items() if one != mine.member_id}
-        before = _ids_before(self._shares, members)
+        before = ids_before(self._shares, members)
         self._former_ids = {one: self._former_ids.get(id_, id_) for one, id_ in before.items()}
         for member_id, data in members.items():
             subscribed = read_subscription(data)
@@ -299,19 +294,6 @@ class ClassicHold:
                 )
             now = yield Sleep(BEAT_S)
             yield from self.keep()
-
-
-def _ids_before(shares: Shares, members: Iterable[str]) -> dict[str, str]:
-    """Return the ids that members had before, which changes when one is removed and comes back."""
-    here = set(members)
-    before = {one: one for one in shares if one in here}
-    gone = sorted(shares.keys() - here)
-    for new in sorted(here - shares.keys()):
-        same = (one for one in gone if one[:CLIENT_ID_ENDS] == new[:CLIENT_ID_ENDS])
-        if former := next(same, None):
-            gone.remove(former)
-            before[new] = former
-    return before
 
 
 def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:

@@ -11,11 +11,13 @@ from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, S
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
+from toolkit.planning.holds.assignment import Shares
 
 REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
 # While it is being captured a group waits so long for us, should we be killed in the middle.
 CAPTURE_SESSION_MS = 10_000
 DRAWN = 64  # ids among which one is chosen
+CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
 
 @dataclass(slots=True)
@@ -100,3 +102,16 @@ def place_in_table(member_id: str, size: int) -> tuple[int, int]:
 def _utf16(text: str) -> Iterable[int]:
     data = text.encode("utf-16-be")
     return (int.from_bytes(data[at : at + 2]) for at in range(0, len(data), 2))
+
+
+def ids_before(shares: Shares, members: Iterable[str]) -> dict[str, str]:
+    """Return the ids that members had before, which changes when one is removed and comes back."""
+    here = set(members)
+    before = {one: one for one in shares if one in here}
+    gone = sorted(shares.keys() - here)
+    for new in sorted(here - shares.keys()):
+        same = (one for one in gone if one[:CLIENT_ID_ENDS] == new[:CLIENT_ID_ENDS])
+        if former := next(same, None):
+            gone.remove(former)
+            before[new] = former
+    return before

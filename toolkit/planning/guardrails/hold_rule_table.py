@@ -14,6 +14,7 @@ from toolkit.plan import Action, Finding, Intent
 from toolkit.planning.guardrails.check_context import CheckContext, Needs, Objection
 from toolkit.planning.guardrails.rule import Judge, Override, Rule
 from toolkit.planning.holds import hold_rules
+from toolkit.planning.holds.assignor_rule import assignor_differs
 from toolkit.planning.holds.hold_context import HoldContext
 
 HELD = frozenset({Intent.PAUSE, Intent.MOVE})
@@ -112,7 +113,7 @@ HOLD_RULES = (
     hold_rule(
         "assignor-differs",
         "Topics that are read together by partition number stay together during the pause.",
-        hold_rules.assignor_differs,
+        assignor_differs,
         override=Override.ALLOWED,
     ),
     hold_rule(

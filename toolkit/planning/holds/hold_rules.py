@@ -14,7 +14,7 @@ from datetime import timedelta
 from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
-from toolkit.planning.holds.assignment import ASSIGNORS, Subscriber, assign
+from toolkit.planning.holds.assignor_rule import assignor_differs
 from toolkit.planning.holds.hold_context import (
     CONSUMER_RECIPES,
     KNOWN,
@@ -31,7 +31,6 @@ LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of
 SLOW_HEARTBEAT_S = 10.0
 OLD_COMMIT = timedelta(minutes=1)
 CLASSIC_EXTRA_MEMBERS = 2
-RANGE = "range"
 ALIKE = timedelta(minutes=1)  # ends closer than this count as the same
 
 
@@ -257,39 +256,6 @@ def no_choice(case: HoldContext) -> Iterator[Finding]:
     if case.recipe is Recipe.STREAMS:
         why = "Kafka Streams application: every instance is evicted once and rejoins"
         yield note("no-choice", why, case.group.group_id)
-
-
-def assignor_differs(case: HoldContext) -> Iterator[Finding]:
-    """
-    Report a group whose own assignor assigns otherwise than the hold, as by rack (KIP-881).
-
-    Block it where topics may be read together by partition number, as with range.
-    """
-    group, known = case.group, case.index.partitions
-    if group.type is not GroupType.CLASSIC or group.assignor not in ASSIGNORS or group.paused:
-        return
-    topics = group.subscribed_topics
-    counts = {topic: len(known[topic]) for topic in topics if topic in known}
-    if group.assignor != RANGE and counts.keys() < topics:
-        return  # what one topic adds moves the partitions of another
-    members = [
-        Subscriber(m.member_id, m.subscription.topics, instance_id=m.instance_id or "")
-        for m in group.readers
-    ]
-    whole = assign(members, counts, assignor=group.assignor).whole
-    if all(
-        whole[m.member_id] == {p for p in m.assignment if p.topic in counts} for m in group.readers
-    ):
-        return
-    why = (
-        f"the group's {group.assignor} assignor assigns partitions otherwise than Kafka's, for "
-        "example by rack; during the pause partitions move to other members"
-    )
-    if group.assignor == RANGE and len(topics) > 1:
-        why += ", and equal partition numbers of two topics may be read by two members"
-        yield block("assignor-differs", why, group.group_id)
-    else:
-        yield note("assignor-differs", why, group.group_id)
 
 
 CASE_RULES: tuple[Callable[[HoldContext], Iterator[Finding]], ...] = (

@@ -29,12 +29,13 @@ from toolkit.operate.move import move
 from toolkit.operate.move_unheld import LOOK_EVERY_S, is_written_over, move_unheld
 from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step
 from toolkit.plan.approvals import Approval
-from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
+from toolkit.planning.changes.move import MoveRequest, PlannedMove, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.undo_records import read_undo_record
 
 MOVED = (1, 4)
+MOVED_STATUSES = {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED}
 Start = Callable[..., StreamsApplication]
 
 
@@ -44,19 +45,30 @@ def desk(exclusive_cluster: Cluster, tmp_path: Path) -> Desk:
     return Desk(exclusive_cluster, tmp_path / "state")
 
 
-def moved_to(desk: Desk, app: StreamsApplication, offset: int, *numbers: int) -> Outcome:
-    """Move partitions of an application, as an operator does."""
+def planned_to(desk: Desk, app: StreamsApplication, offset: int, *numbers: int) -> PlannedMove:
+    """Plan to move partitions of an application."""
     listed = ",".join(map(str, numbers))
     request = MoveRequest(ToOffset(offset), app.group, (f"{app.topics[0]}:{listed}",))
     planned = plan_move(desk.facts(app.group, topics=app.topics), request)
     assert {"move-unheld"} == {one.rule for one in planned.plan.findings}
-    return apply_move(desk, planned)
+    return planned
 
 
-def apply_move(desk: Desk, planned: Any) -> Outcome:
-    """Approve a move and carry it out."""
-    approval = Approval(planned.plan.fingerprint, reason="a test")
-    return move(planned, desk.cluster, approval, state=desk.state).outcome
+def moved(desk: Desk, plan: Callable[[], PlannedMove]) -> Outcome:
+    """
+    Move as an operator does: again, where it is refused.
+
+    On a busy machine a client (4.3.1) sometimes commits from its old position after it was evicted,
+    which refuses the move, or replaces its thread and commits later than the watch lasts, which
+    leaves the move not confirmed. The deliveries show then whether it happened.
+    """
+    for _ in range(5):
+        planned = plan()
+        approval = Approval(planned.plan.fingerprint, reason="a test")
+        outcome = move(planned, desk.cluster, approval, state=desk.state).outcome
+        if {r.status for s in outcome.steps for r in s.results} <= MOVED_STATUSES:
+            return outcome
+    raise AssertionError([(r.partition, r.why) for s in outcome.steps for r in s.results])
 
 
 def first_back(log: list[Delivery], place: TopicPartition, since: float) -> int | None:
@@ -79,9 +91,8 @@ def test_a_running_application(desk: Desk, streams_app: Start) -> None:
     app.until_committed(places, beyond=5)
 
     began = time.time()
-    outcome = moved_to(desk, app, 5, *MOVED)
+    outcome = moved(desk, lambda: planned_to(desk, app, 5, *MOVED))
 
-    assert outcome.is_done, outcome
     app.until_delivered(app.places)
     app.until_nothing_is_missing(app.places, first=0)
     log = app.deliveries()
@@ -94,10 +105,9 @@ def test_a_running_application(desk: Desk, streams_app: Start) -> None:
     assert places == before.keys()
     for place, offset in before.items():  # so that a move back is one
         app.until_committed([place], beyond=offset)
-    facts = desk.facts(app.group, topics=app.topics)
     again = time.time()
-    outcome = apply_move(desk, plan_move(facts, move_back(record, outcome.run_id)))
-    assert outcome.is_done, outcome
+    back = move_back(record, outcome.run_id)
+    moved(desk, lambda: plan_move(desk.facts(app.group, topics=app.topics), back))
     app.until_delivered(places, since=again)
     app.until_running()
 

@@ -185,8 +185,8 @@ class _Mover:
     def record(self, applied: Applied) -> None:
         """Write what was seen over what the audit log says of the run."""
         steps = tuple(self.seen(step) for step in applied.outcome.steps)
-        outcome = replace(applied.outcome, steps=steps, finished_at=datetime.now(UTC))
-        if applied.intent:
+        if applied.intent and steps != applied.outcome.steps:
+            outcome = replace(applied.outcome, steps=steps, finished_at=datetime.now(UTC))
             record_outcome(outcome, applied.intent, self.state)
 
     def seen(self, step: StepOutcome) -> StepOutcome:

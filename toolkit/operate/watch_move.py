@@ -36,13 +36,13 @@ class MoveWatch:
         """Begin with the next commit."""
         self.connection = connection
         self.group = group
+        self.partitions = {place: Continuation(one) for place, one in moved.items()}
+        self.committed: Committed = {place: one.target for place, one in moved.items()}
         self.follower: CommitFollower | None = None
         try:
             self.follower = CommitFollower(connection, group.group_id)
         except BrokerRefused:
-            self.seen = self._committed()
-        every = self.follower is not None
-        self.partitions = {place: Continuation(one, every) for place, one in moved.items()}
+            self._do_without_follower()
         self.since: dict[TopicPartition, float] = {}  # when a reader was seen to have it
         self.is_at_rest = False
 
@@ -84,7 +84,12 @@ class MoveWatch:
         end = self.follower.end() if self.follower else 0
         changed = [] if self.follower else list(self._changed())
         assigned = self._assigned()
-        for place, offset in self.follower.read_to(end) if self.follower else changed:
+        if self.follower:
+            try:
+                changed = list(self.follower.read_to(end))
+            except BrokerRefused:  # who may describe the offsets topic may still not read it
+                self._do_without_follower()
+        for place, offset in changed:
             if place not in self.partitions:
                 continue
             had_s = began - self.since[place] if place in self.since else None
@@ -96,11 +101,17 @@ class MoveWatch:
         for place in assigned:
             self.since.setdefault(place, time.monotonic())
 
+    def _do_without_follower(self) -> None:
+        """Look at the committed offsets from now on."""
+        self.follower = None
+        for one in self.partitions.values():
+            one.every_commit = False
+
     def _changed(self) -> Iterator[NewCommit]:
-        before, self.seen = self.seen, self._committed()
+        before, self.committed = self.committed, self._committed()
         for place in self.partitions:
-            if before.get(place) != self.seen.get(place):
-                yield NewCommit(place, self.seen.get(place))
+            if before.get(place) != self.committed.get(place):
+                yield NewCommit(place, self.committed.get(place))
 
     def _committed(self) -> Committed:
         commits, problems = read_commits(self.connection, [self.group.group_id])

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any, Self
 
 import pytest
 from applications import LOGGED, eventually
 from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as Place
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from deliveries.live_applications import Traffic
 from desks import Desk, once_at_rest
 from live_groups import create_topics
+from secured import Secured
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.operate import watch_move
@@ -109,12 +120,18 @@ def late(
     bare_cluster: Cluster, unique_name: Callable[[str], str], request: Any
 ) -> Iterator[LateCommitter]:
     """Return a consumer of two partitions with steady traffic that has read more than `BACK`."""
-    topic = unique_name("late")
-    create_topics(bare_cluster.bootstrap_servers, {topic: 2})
+    with consuming(bare_cluster, unique_name("late"), request.param) as one:
+        yield one
+
+
+@contextmanager
+def consuming(cluster: Cluster, topic: str, protocol: str) -> Iterator[LateCommitter]:
+    """Run a late committer over a new topic with traffic, once it has read more than `BACK`."""
+    create_topics(cluster.bootstrap_servers, {topic: 2})
     with ExitStack() as ending:
-        address = bare_cluster.bootstrap_servers
-        traffic = ending.enter_context(Traffic(address, {topic: 2}, per_second=20))
-        one = LateCommitter(bare_cluster, topic, request.param, traffic)
+        traffic = Traffic(cluster.bootstrap_servers, {topic: 2}, per_second=20)
+        ending.enter_context(traffic)
+        one = LateCommitter(cluster, topic, protocol, traffic)
         ending.enter_context(one)
         eventually(lambda: all((number, BACK + 10) in one.read for number in (0, 1)))
         yield one
@@ -210,3 +227,54 @@ def test_what_nobody_commits_is_not_confirmed(
     assert (ChangeStatus.NOT_CONFIRMED, False) == (result.status, outcome.is_done)
     assert "within 2 s: it committed nothing" in result.why
     assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.NOT_CONFIRMED] == logged(desk, outcome)
+
+
+@pytest.fixture
+def no_offsets_topic(secured: Secured) -> Iterator[Cluster]:
+    """Return a broker where the user may describe the offsets topic and not read it."""
+    admin = AdminClient({"bootstrap.servers": secured.plain.bootstrap_servers})
+    rules = [
+        AclBinding(
+            ResourceType.TOPIC,
+            "__consumer_offsets",
+            ResourcePatternType.LITERAL,
+            "User:reader",
+            "*",
+            operation,
+            AclPermissionType.ALLOW,
+        )
+        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    ]
+    for created in admin.create_acls(rules).values():
+        created.result()
+    yield secured.sasl
+    anything = AclBindingFilter(
+        ResourceType.TOPIC,
+        "__consumer_offsets",
+        ResourcePatternType.ANY,
+        None,
+        None,
+        AclOperation.ANY,
+        AclPermissionType.ANY,
+    )
+    for deleted in admin.delete_acls([anything]).values():
+        deleted.result()
+
+
+def test_who_may_not_read_the_offsets_topic(
+    no_offsets_topic: Cluster,
+    secured: Secured,
+    unique_name: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The committed offsets are looked at instead: a late commit may hide, but is not success."""
+    monkeypatch.setattr(watch_move, "WATCH_S", 8)
+    desk = Desk(no_offsets_topic, tmp_path / "state")
+    with consuming(secured.plain, unique_name("unread"), "classic") as late:
+        late.late_commits = 10
+        outcome = moved(desk, late, ShiftBy(-BACK))
+
+    result = move_of(outcome)
+    assert result.status in {ChangeStatus.FAILED, ChangeStatus.NOT_CONFIRMED}, told(outcome)
+    assert "a late commit has overwritten" in result.why or "its old position" in result.why

@@ -147,6 +147,22 @@ def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_p
     assert {0: (5, "a note"), 1: (2, "a note")} == held(idle[0])
 
 
+def test_an_output_file_that_exists_stays(idle: Any, here: Command, tmp_path: Path) -> None:
+    """Without --force nothing is replaced, and - is stdout."""
+    path = tmp_path / "out.json"
+    plan = ("plan", "reset", "--group", idle[0], "--to-earliest")
+    for command, out in [(plan, ("--out",)), (("export", "--group", idle[0]), ())]:
+        path.write_text("mine")
+        with pytest.raises(UsageError, match=r"out\.json exists"):
+            here(*command, *out, str(path))
+        assert "mine" == path.read_text()
+
+        written = here(*command, *out, "-")
+        assert (0, "mine") == (written.returncode, path.read_text())
+        assert 0 == here(*command, *out, str(path), "--force").returncode
+        assert json.loads(written.stdout).keys() == json.loads(path.read_text()).keys()
+
+
 def test_a_guard_rail_blocks_until_it_is_overridden(
     idle: Any, here: Command, approved: Command, held: Any
 ) -> None:

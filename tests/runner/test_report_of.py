@@ -47,6 +47,13 @@ def left_by_jupyter(notebook: Path, *cells: int) -> Path:
     return notebook
 
 
+def report_to(notebook: Path, html: Path) -> str:
+    """Put the report in a file; returns the status of the notebook's run."""
+    report = report_of(notebook)
+    html.write_text(report.html, "utf-8")
+    return report.status
+
+
 def test_a_notebook_that_papermill_ran(
     make_notebook: MakeNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +63,7 @@ def test_a_notebook_that_papermill_ran(
     last = "from toolkit.report.conclusion import conclude\nconclude(cluster)"
     notebook = make_notebook("# Look", last, parameters=parameters)
     executed = by_papermill(notebook, tmp_path, cluster=HOSTILE)
-    status = report_of(executed, tmp_path / "n.html")
+    status = report_to(executed, tmp_path / "n.html")
     shown = json.loads(executed.read_text("utf-8"))["cells"][-1]["outputs"][-1]["data"]
 
     assert HOSTILE == "".join(shown["text/plain"])
@@ -73,7 +80,7 @@ def test_a_failed_notebook_has_its_failing_step_on_top(
 ) -> None:
     """Without our runner, too, the top says which step failed and why, and leads there."""
     notebook = make_notebook("# Look", "1", "## Apply", f"raise OSError({HOSTILE!r})", "2")
-    status = report_of(by_papermill(notebook, tmp_path), tmp_path / "n.html")
+    status = report_to(by_papermill(notebook, tmp_path), tmp_path / "n.html")
 
     assert "failed" == status
     assert f"Failed Failed at: Apply OSError: {HOSTILE} Go to the failed cell" in top_of(
@@ -87,7 +94,7 @@ def test_a_half_run_notebook_says_how_far_it_came(
 ) -> None:
     """Where somebody ran only the first cells, the first one that was not run is named."""
     path = left_by_jupyter(make_notebook("# Look", "1", "## Apply", "2"), 1)
-    status = report_of(path, tmp_path / "n.html")
+    status = report_to(path, tmp_path / "n.html")
 
     assert "unfinished" == status
     assert "Stopped before the last cell Failed at: Apply this cell was not run" in top_of(
@@ -102,7 +109,7 @@ def test_what_our_runner_left_is_used(make_notebook: MakeNotebook, tmp_path: Pat
     run = run_notebook(notebook, parameters={}, output_dir=tmp_path / "runs")
     html = tmp_path / "again.html"
 
-    assert "done" == report_of(run.folder / "20_example.ipynb", html)
+    assert "done" == report_to(run.folder / "20_example.ipynb", html)
     assert top_of(run.folder / "report.html") == top_of(html)
     assert "7 found" in top_of(html)
 
@@ -112,7 +119,7 @@ def test_a_broken_result_is_not_believed(make_notebook: MakeNotebook, tmp_path: 
     executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
     (tmp_path / "result.json").write_text('{"notebook": "20_example", "status": 7}')
 
-    assert "ran" == report_of(executed, tmp_path / "n.html")
+    assert "ran" == report_to(executed, tmp_path / "n.html")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +139,7 @@ def test_what_is_no_executed_notebook(tmp_path: Path, content: str, said: str) -
     path.write_text(content)
 
     with pytest.raises(UsageError, match=said):
-        report_of(path, tmp_path / "n.html")
+        report_to(path, tmp_path / "n.html")
     assert not (tmp_path / "n.html").exists()
 
 
@@ -141,7 +148,7 @@ def test_a_notebook_as_it_comes_was_never_executed(tmp_path: Path) -> None:
     notebook = next(Path(__file__).parents[2].glob("notebooks/20_*.ipynb"))
 
     with pytest.raises(UsageError, match="was not executed"):
-        report_of(notebook, tmp_path / "n.html")
+        report_to(notebook, tmp_path / "n.html")
 
 
 def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_path: Path) -> None:
@@ -150,11 +157,13 @@ def test_where_it_cannot_be_read_or_written(make_notebook: MakeNotebook, tmp_pat
     before = executed.read_text()
 
     with pytest.raises(UsageError, match="file not found"):
-        report_of(tmp_path / "nope.ipynb", tmp_path / "n.html")
-    with pytest.raises(UsageError, match=r"cannot be written to .*no-folder"):
-        report_of(executed, tmp_path / "no-folder" / "n.html")
-    with pytest.raises(UsageError, match="is the notebook itself"):
-        report_of(executed, executed)
+        report_of(tmp_path / "nope.ipynb")
+    for output, said in [
+        (tmp_path / "no-folder" / "n.html", "cannot be written"),
+        (executed, "is the notebook itself"),
+    ]:
+        asked = CliRunner().invoke(cli, ["report", str(executed), "--output", str(output)])
+        assert said in str(asked.exception)
     assert before == executed.read_text()
 
 
@@ -165,3 +174,22 @@ def test_the_command_writes_beside_the_notebook(make_notebook: MakeNotebook) -> 
 
     assert (0, f"{executed.with_suffix('.html')}\n") == (done.exit_code, done.stdout)
     assert "<h1>Look</h1>" in executed.with_suffix(".html").read_text("utf-8")
+
+
+def test_the_command_replaces_nothing_unasked(make_notebook: MakeNotebook) -> None:
+    """A file that exists stays without --force, and - is stdout."""
+    executed = left_by_jupyter(make_notebook("# Look", "1"), 1)
+    html = executed.with_suffix(".html")
+    html.write_text("mine")
+
+    refused = CliRunner().invoke(cli, ["report", str(executed)])
+    assert "exists" in str(refused.exception)
+    assert "mine" == html.read_text()
+
+    shown = CliRunner().invoke(cli, ["report", str(executed), "--output", "-"])
+    assert (0, "mine") == (shown.exit_code, html.read_text())
+    assert "<h1>Look</h1>" in shown.stdout
+
+    forced = CliRunner().invoke(cli, ["report", str(executed), "--force"])
+    assert 0 == forced.exit_code
+    assert "<h1>Look</h1>" in html.read_text("utf-8")

@@ -25,6 +25,7 @@ from toolkit.cli.options import (
     one_group_option,
     with_options,
 )
+from toolkit.cli.output_file import FORCE, check_output_file, output_path
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
@@ -77,18 +78,21 @@ def approval_options(command: Callable[..., None]) -> Callable[..., None]:
 def plan_command(planner: Planner) -> click.Command:
     """Return `plan NAME`, which writes a plan file and changes nothing."""
 
-    def run(out: Path | None, **given: Any) -> None:
+    def run(out: Path | None, *, force: bool, **given: Any) -> None:
         from toolkit.cli.change_flow import write_plan_file
 
+        if out:
+            check_output_file(out, force=force)
         command, own = _command_target(given)
         write_plan_file(planned(planner, command, own).change, command, out=out)
 
     out = click.option(
         "--out",
-        type=click.Path(path_type=Path, dir_okay=False),
-        help="The plan file to write. Default: plan-FINGERPRINT.json in the current folder.",
+        type=output_path(),
+        help="The plan file to write; - is stdout. Default: plan-FINGERPRINT.json in the current "
+        "folder, which is replaced: it is the same plan.",
     )
-    return _command(planner, run, (*planner.target_options, *planner.options, out))
+    return _command(planner, run, (*planner.target_options, *planner.options, out, FORCE))
 
 
 def change_command(planner: Planner) -> click.Command:

@@ -10,6 +10,7 @@ import click
 
 from toolkit.cli.cluster_options import is_watched
 from toolkit.cli.output import printable, write_frame
+from toolkit.cli.output_file import STDOUT, name_of, write_output_file
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.cli.run_notices import print_notices
 from toolkit.errors import Blocked
@@ -206,11 +207,15 @@ def has_terminal() -> bool:
 
 def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
+    from toolkit.storage.plan_files import plan_text
+
     print_notices(change.notices)
     print_findings(change, command)
-    write_plan(change, command)
-    path = change.save(out or Path(f"plan-{change.fingerprint}.json"))
-    click.echo(f"nothing was changed; the plan is in {path}", err=True)
+    path = out or Path(f"plan-{change.fingerprint}.json")
+    if path != STDOUT:
+        write_plan(change, command)
+    write_output_file(path, plan_text(change.plan))
+    click.echo(f"nothing was changed; the plan is in {name_of(path)}", err=True)
     decision = change.decide()
     if decision.blocked_by and not decision.overrides_offered:
         click.echo(

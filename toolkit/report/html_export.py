@@ -14,6 +14,7 @@ from traitlets.config import Config
 
 from toolkit.report.browser_libraries import datatables, plotly, script, style
 from toolkit.report.report_page import PLOTLY, ReportPage, arrange, run_facts
+from toolkit.storage.formats.atomic_files import write_whole
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS_HERE = "<!-- scripts -->"
@@ -36,15 +37,22 @@ def write_report(
     title: str = "",
     result: Mapping[str, Any] | None = None,
 ) -> None:
+    """Write what `report_html` returns to a file, in one piece; raises StateFileError."""
+    html = report_html(notebook_path, title=title, result=result)
+    write_whole(html_path, html, errors="xmlcharrefreplace")
+
+
+def report_html(
+    notebook_path: Path, *, title: str = "", result: Mapping[str, Any] | None = None
+) -> str:
     """
-    Write an executed notebook as one HTML file, which makes no network request.
+    Return an executed notebook as one HTML page, which makes no network request.
 
     The content security policy lets only the scripts run that bear this file's nonce, and only our
     own get it: a name that slipped through unescaped would still not be executed.
 
     Args:
         notebook_path: the executed notebook, complete or as far as it came.
-        html_path: where to write; replaced in one piece.
         title: shown at the top; the notebook's first heading where it is "".
         result: the content of the run's `result.json`; without it the page has no run facts.
 
@@ -65,10 +73,7 @@ def write_report(
     html, _ = _exporter().from_notebook_node(notebook, {"page": shown})
     # Last, because nbconvert parses the whole page and the libraries are nearly all of it.
     head, _, tail = html.rpartition(_SCRIPTS_HERE)
-    partial = html_path.with_name(f".{html_path.name}.partial")
-    complete = head + _scripts(page, nonce) + tail
-    partial.write_text(complete, encoding="utf-8", errors="xmlcharrefreplace")
-    partial.replace(html_path)
+    return head + _scripts(page, nonce) + tail
 
 
 def _exporter() -> HTMLExporter:

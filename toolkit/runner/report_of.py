@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.execution import heading_of
@@ -17,31 +17,29 @@ RAN, UNFINISHED, FAILED = "ran", "unfinished", "failed"
 _NEVER = "run it first: offsetbook run, or Run All Cells in JupyterLab, and save it"
 
 
-def report_of(notebook: Path, html: Path) -> str:
+class NotebookReport(NamedTuple):
+    """A page, and the status of the notebook's run."""
+
+    html: str
+    status: str
+
+
+def report_of(notebook: Path) -> NotebookReport:
     """
-    Write an executed notebook as one offline HTML file and return its status.
+    Return an executed notebook as one offline HTML page, and its status.
 
     What is known of the run comes from the `result.json` beside the notebook where there is one,
     else from the notebook itself: then the status is "ran" (every step did), "unfinished" or
-    "failed", and the failing step is on top. Raises UsageError where file not found, where it is no
-    notebook or was never executed, and where the report cannot be written.
+    "failed", and the failing step is on top. Raises UsageError where the file is not found, is no
+    notebook or was never executed.
     """
-    from toolkit.report import write_report  # noqa: PLC0415 - nbconvert is slow to import
+    from toolkit.report.html_export import report_html  # noqa: PLC0415 - nbconvert loads slowly
 
     content = _read(notebook)
     if not any(_has_run(cell) for cell in _steps(content)):
         raise UsageError(f"{notebook} was not executed: no cell has run", hint=_NEVER)
     result = _result_beside(notebook) or _result_within(notebook, content)
-    if html.resolve() == notebook.resolve():
-        raise UsageError(f"{html} is the notebook itself", hint="use another --output")
-    try:
-        write_report(notebook, html, result=result)
-    except OSError as exc:
-        raise UsageError(
-            f"the report cannot be written to {html}: {exc.strerror or exc}",
-            hint="use another --output",
-        ) from exc
-    return str(result["status"])
+    return NotebookReport(report_html(notebook, result=result), str(result["status"]))
 
 
 def _read(notebook: Path) -> dict[str, Any]:

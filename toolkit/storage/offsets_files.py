@@ -84,11 +84,15 @@ def saved_offsets(snapshot: Snapshot, groups: Collection[str]) -> SavedOffsets:
 
 
 def write_json(path: Path, saved: SavedOffsets) -> None:
-    """
-    Write a JSON file, whole and on the disk before this returns; the same offsets, the same bytes.
+    """Write a JSON file, whole and on the disk before this returns; raises as `json_text` does."""
+    write_whole(path, json_text(saved))
 
-    Raises StateFileError where it cannot be written. ValueError for offsets of a CSV file, of which
-    nobody knows the cluster.
+
+def json_text(saved: SavedOffsets) -> str:
+    """
+    Return the content of a JSON file; the same offsets, the same text.
+
+    Raises ValueError for offsets of a CSV file, of which nobody knows the cluster.
     """
     if saved.cluster is None or saved.cluster_id is None or saved.taken_at is None:
         raise ValueError("offsets from a CSV file cannot be saved as JSON")
@@ -111,7 +115,7 @@ def write_json(path: Path, saved: SavedOffsets) -> None:
             for name in sorted(saved.types.keys() | by_group)
         ],
     }
-    write_whole(path, readable(document))
+    return readable(document)
 
 
 def write_csv(path: Path, commits: Iterable[Commit], *, with_group: bool) -> None:

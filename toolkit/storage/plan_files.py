@@ -57,9 +57,14 @@ def write_plan(path: Path, plan: Plan) -> None:
 
     The same plan gives the same bytes. Raises StateFileError where the file cannot be written.
     """
+    write_whole(path, plan_text(plan))
+
+
+def plan_text(plan: Plan) -> str:
+    """Return the content of a plan file."""
     content = _content(plan)
     head = {"format": FORMAT, "version": VERSION, "fingerprint": plan.fingerprint}
-    write_whole(path, readable({**head, "checksum": _checksum({**head, **content}), **content}))
+    return readable({**head, "checksum": _checksum({**head, **content}), **content})
 
 
 def read_plan(path: Path) -> Plan:

@@ -10,6 +10,13 @@ import click
 
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import CLUSTER, FLEET, QUIET, groups_option
+from toolkit.cli.output_file import (
+    FORCE,
+    check_output_file,
+    name_of,
+    output_path,
+    write_output_file,
+)
 
 PARTLY = 4
 
@@ -29,25 +36,27 @@ PARTLY = 4
         "kafka-consumer-groups.sh."
     ),
 )
+@FORCE
 @QUIET
-@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
-def command(*, form: str, out: Path, **given: Any) -> None:
-    """Export the committed offsets of groups in any state to the file OUT."""
+@click.argument("out", type=output_path())
+def command(*, form: str, out: Path, force: bool, **given: Any) -> None:
+    """Export the committed offsets of groups in any state to the file OUT; - is stdout."""
     from toolkit.cli.cluster_options import opened, required_groups
     from toolkit.cli.output import write_problems
     from toolkit.journeys.restore import export
-    from toolkit.storage.offsets_files import write_csv, write_json
+    from toolkit.storage.offsets_csv import csv_text
+    from toolkit.storage.offsets_files import json_text
 
     command = CommandTarget(output="table", **given)
+    check_output_file(out, force=force)
     groups = required_groups(command)
     with opened(command) as access:
         saved, facts = export(access, groups)
-    if form == "json":
-        write_json(out, saved)
-    else:
-        write_csv(out, saved.commits, with_group=len(saved.types) > 1)
+    is_json = form == "json"
+    text = json_text(saved) if is_json else csv_text(saved.commits, with_group=len(saved.types) > 1)
+    write_output_file(out, text)
     if not command.quiet:
         count = f"{len(saved.commits):,} offsets of {len(saved.types):,} groups"
-        click.echo(f"{count} are in {out}", err=True)
+        click.echo(f"{count} are in {name_of(out)}", err=True)
     write_problems([facts])
     sys.exit(PARTLY if facts.problems else 0)

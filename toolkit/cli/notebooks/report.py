@@ -6,15 +6,25 @@ from pathlib import Path
 
 import click
 
+from toolkit.cli.output_file import (
+    FORCE,
+    STDOUT,
+    check_output_file,
+    output_path,
+    write_output_file,
+)
+from toolkit.errors import UsageError
+
 
 @click.command("report")
 @click.argument("notebook", type=click.Path(path_type=Path))
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Output file. Default: the notebook's name with .html.",
+    type=output_path(),
+    help="Output file; - is stdout. Default: the notebook's name with .html.",
 )
-def command(notebook: Path, output: Path | None) -> None:
+@FORCE
+def command(notebook: Path, output: Path | None, *, force: bool) -> None:
     """
     Write an executed NOTEBOOK as one self-contained HTML file (no network access).
 
@@ -23,7 +33,12 @@ def command(notebook: Path, output: Path | None) -> None:
     """
     from toolkit.runner.report_of import report_of
 
-    html = output or notebook.with_suffix(".html")
-    status = report_of(notebook, html)
-    click.echo(f"status of the notebook's run: {status}", err=True)
-    click.echo(html)
+    out = output or notebook.with_suffix(".html")
+    if out.resolve() == notebook.resolve():
+        raise UsageError(f"{out} is the notebook itself", hint="use another --output")
+    check_output_file(out, force=force)
+    report = report_of(notebook)
+    write_output_file(out, report.html, errors="xmlcharrefreplace")
+    click.echo(f"status of the notebook's run: {report.status}", err=True)
+    if out != STDOUT:
+        click.echo(out)

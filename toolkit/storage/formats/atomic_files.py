@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import stat
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -12,6 +13,14 @@ from urllib.parse import quote
 from toolkit.errors import StateFileError
 
 LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
@@ -19,8 +28,9 @@ def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
     Put a file in place in one piece, on the disk before this returns.
 
     `errors` is what becomes of a lone surrogate, as in `str.encode`. Raises StateFileError that
-    names the file; what was there before then stays.
+    names the file; what was there before then stays. Only a regular file is replaced.
     """
+    check_regular(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         with partial.open("x", encoding="utf-8", errors=errors) as file:
@@ -34,6 +44,26 @@ def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def check_regular(path: Path) -> bool:
+    """
+    Return whether a file exists; raises StateFileError if it is a link, a device, a pipe.
+
+    Put a file in the place of /dev/null, as root, and every program writes to that file.
+    """
+    try:
+        mode = path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as exc:
+        raise not_written(path, exc) from exc
+    if not stat.S_ISREG(mode):
+        kind = KINDS.get(stat.S_IFMT(mode), "no regular file")
+        raise StateFileError(
+            f"{path} is {kind}; it was not replaced", hint="name a new or a regular file"
+        )
+    return True
 
 
 def make_folder(path: Path) -> Path:

@@ -295,6 +295,15 @@ def test_a_tampered_audit_log_is_found(
     assert "line 1 was changed" in done.stdout
 
 
+def test_a_missing_audit_log_is_not_intact(here: Command, tmp_path: Path) -> None:
+    """A state directory that is mistyped has no log: that proves nothing, and says so."""
+    mistyped = str(tmp_path / "nope")
+    with pytest.raises(NotFound, match=r"no audit log in .*nope"):
+        here("audit", "verify", "--state", mistyped)
+    listed = here("audit", "list", "--state", mistyped)
+    assert (0, True) == (listed.returncode, "No audit log in" in listed.stderr)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.model.plurals import counted
 from toolkit.report.conclusion import conclude
-from toolkit.storage.audit import AuditEntry, is_harmless, read, unfinished, verify
+from toolkit.storage.audit import AuditEntry, has_log, is_harmless, read, unfinished, verify
 from toolkit.storage.state_folder import state_dir
 
 if TYPE_CHECKING:
@@ -56,6 +56,11 @@ class AuditReport:
         return tuple(flaw for flaw in self._found if is_harmless(flaw))
 
     @property
+    def exists(self) -> bool:
+        """Whether there is a log, or the end of one that was removed."""
+        return has_log(self.state)
+
+    @property
     def is_intact(self) -> bool:
         """Whether nothing was changed, removed, moved or repeated."""
         return not self.flaws
@@ -83,11 +88,20 @@ class AuditReport:
     @property
     def summary(self) -> str:
         """The finding in one sentence."""
+        if not self.exists:
+            return self._no_log
         damage = f"damaged: {counted(len(self.flaws), 'flaw')}"
         return (
             f"{counted(len(self.runs), 'run')}, {counted(len(self.changes), 'change')}; "
             f"{len(self.unfinished)} interrupted, {len(self.overridden)} with overrides; "
             f"audit log {'intact' if self.is_intact else damage}."
+        )
+
+    @property
+    def _no_log(self) -> str:
+        return (
+            f"No audit log in {self.state}: no change was made with this state directory, or the "
+            "log was removed."
         )
 
     @property
@@ -102,7 +116,9 @@ class AuditReport:
         show_problems(
             [{"what": "audit log", "why": flaw} for flaw in self.flaws],
             caption_text="Audit log damaged",
-            empty_text="Audit log intact: the hash of every line matches.",
+            empty_text="Audit log intact: the hash of every line matches."
+            if self.exists
+            else self._no_log,
         )
         if self.harmless_flaws:
             import pandas as pd  # noqa: PLC0415

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolkit.cli.options import FLEET, OUTPUT
+
+if TYPE_CHECKING:
+    from toolkit.journeys.audit import AuditReport
 
 STATE = click.option(
     "--state",
@@ -42,6 +45,8 @@ def list_runs(*, changes: bool, output: str, **given: Any) -> None:
     from toolkit.journeys.audit import audit
 
     report = audit(_state(given), cluster=given["cluster"] or "", groups=given["groups"])
+    if not report.exists:
+        click.echo(report.summary, err=True)
     write_frame(report.changes if changes else report.runs, output)
 
 
@@ -49,15 +54,31 @@ def list_runs(*, changes: bool, output: str, **given: Any) -> None:
 @FLEET
 @STATE
 def verify_log(**given: Any) -> None:
-    """Check the log for changed, removed, reordered or duplicated lines; exit code 1 if any."""
+    """
+    Check the log for changed, removed, reordered or duplicated lines.
+
+    The exit code is 1 if there are any, or if there is no log.
+    """
     from toolkit.journeys.audit import audit
 
-    report = audit(_state(given))
+    report = _existing(audit(_state(given)))
     for flaw in (*report.flaws, *report.harmless_flaws):
         click.echo(flaw)
     if report.is_intact:
         click.echo(f"intact: {len(report.entries)} entries in {report.state / 'audit.jsonl'}")
     sys.exit(0 if report.is_intact else 1)
+
+
+def _existing(report: AuditReport) -> AuditReport:
+    """Return a report of a log that exists: that a missing one is intact proves nothing."""
+    from toolkit.errors import NotFound
+
+    if not report.exists:
+        raise NotFound(
+            f"no audit log in {report.state}",
+            hint="check --state; before the first change there is none",
+        )
+    return report
 
 
 def _state(given: dict[str, Any]) -> Path:

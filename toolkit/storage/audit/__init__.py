@@ -17,7 +17,7 @@ from toolkit.storage.audit.entry import (
     intent_entry,
     outcome_entry,
 )
-from toolkit.storage.audit.log import append, last_runs, read, unfinished
+from toolkit.storage.audit.log import append, has_log, last_runs, read, unfinished
 from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "RunInfo",
     "append",
     "found_entry",
+    "has_log",
     "intent_entry",
     "is_harmless",
     "last_runs",

@@ -30,7 +30,7 @@ from toolkit.storage.formats.atomic_files import (
     sync_folder,
     write_whole,
 )
-from toolkit.storage.formats.file_lock import exclusively
+from toolkit.storage.formats.file_lock import RECORD_WAIT_S, exclusively
 
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
 
@@ -40,9 +40,10 @@ def append(state: Path, entry: AuditEntry) -> None:
     Add an entry to the log, on the disk before this returns.
 
     An intent also reserves the room that the outcome of its run will need. Raises StateFileError
-    where either cannot be had; the log is then as it was.
+    where either cannot be had, or another process has the log's lock; the log is then as it was.
     """
-    with exclusively(make_folder(state) / LOCK), _opened(state / LOG) as log:
+    lock = exclusively(make_folder(state) / LOCK, wait_s=RECORD_WAIT_S)
+    with lock, _opened(state / LOG) as log:
         size = os.fstat(log).st_size
         line, link = seal(entry_content(entry), _end(log, size, read_head(state)))
         start = b"" if not size or os.pread(log, 1, size - 1) == b"\n" else b"\n"
@@ -58,6 +59,11 @@ def append(state: Path, entry: AuditEntry) -> None:
             if isinstance(exc, StateFileError):
                 raise
             raise not_written(state / LOG, exc) from exc
+
+
+def has_log(state: Path) -> bool:
+    """Return whether a state directory has a log, or the head of one."""
+    return (state / LOG).exists() or (state / HEAD).exists()
 
 
 def read(state: Path) -> Iterator[AuditEntry]:

@@ -199,6 +199,21 @@ def test_wrong_parameter_starts_nothing(
     assert not (tmp_path / "runs").exists()
 
 
+def test_code_where_the_caller_stands_is_not_imported(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder with a yaml.py of its own runs nothing of it."""
+    stranger = "import pathlib\npathlib.Path(__file__).with_name('executed').touch()\n"
+    for name in ("yaml.py", "ipykernel_launcher.py", "stranger.py"):
+        (tmp_path / name).write_text(stranger)
+    monkeypatch.chdir(tmp_path)
+
+    result = run(make_notebook("import yaml\nyaml.safe_load('1')", "import stranger"))
+
+    assert "No module named 'stranger'" in result.error.reason
+    assert not (tmp_path / "executed").exists()
+
+
 def test_toolkit_error(make_notebook: MakeNotebook, run: Run) -> None:
     """
     A ToolkitError's own words and exit code become the run's, with the step it happened in.

@@ -103,7 +103,7 @@ class _Children:
                 return ClusterRunResult(clusters, 1, why=_NEVER_BEGUN)
             # A session of its own: Ctrl-C comes to it from here, and only once.
             child = subprocess.Popen(
-                [sys.executable, "-m", "toolkit.runbooks.run_process"],
+                [sys.executable, "-P", "-m", "toolkit.runbooks.run_process"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

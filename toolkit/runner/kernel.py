@@ -48,7 +48,7 @@ class RunningInterpreter(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
         """Describe the running interpreter as a kernel."""
-        return KernelSpec(**get_kernel_dict())
+        return KernelSpec(**get_kernel_dict(["--IPKernelApp.ignore_cwd=True"]))
 
 
 class Interruption:
@@ -82,7 +82,8 @@ class Interruption:
                 self.transport = "ipc"
                 self.ip = f"{self.sockets.name}/k"  # short: a socket's path has 100 characters
                 self.connection_file = f"{self.sockets.name}/connection.json"
-                options["env"] = {**os.environ, **environment}
+                # A yaml.py where the caller stands is not what a notebook imports.
+                options["env"] = {**os.environ, "PYTHONSAFEPATH": "1", **environment}
                 options |= {"stdout": interruption._log, "stderr": interruption._log}
                 await super().start_kernel(**options)
 

@@ -149,7 +149,7 @@ def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
         on_step(f"seeding {name}")
         # Killed, they did not leave their groups: for a moment the broker takes the dead for alive.
         steady_s = STEADY_S if record.exists() else 0
-        command = [sys.executable, "-m", "toolkit.sandbox.applications"]
+        command = [sys.executable, "-P", "-m", "toolkit.sandbox.applications"]
         log = broker.directory / "applications.log"
         spawn([*command, broker.address, broker.version], record=record, log=log)
     _await_signs(name, broker, steady_s=steady_s)

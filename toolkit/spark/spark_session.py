@@ -27,6 +27,8 @@ def start_session(master: str | None = None) -> SparkSession:
     """
     builder = SparkSession.builder.appName("offsetbook fleet")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
+    # Workers import nothing from the folder where the caller stands.
+    builder = builder.config("spark.executorEnv.PYTHONSAFEPATH", "1")
     # Workers must run this interpreter, whichever python is first on their path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if "PYSPARK_GATEWAY_PORT" in os.environ:

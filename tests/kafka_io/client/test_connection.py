@@ -122,6 +122,27 @@ def test_not_kafka(answer: Any) -> None:
     assert "check the port" in error.hint
 
 
+def test_each_server_that_does_not_answer_is_named() -> None:
+    """With several bootstrap servers the reason of each is told."""
+    with listener(hang_up) as hung:
+        error = refusal(f"127.0.0.1:1,{hung}")
+
+    assert "127.0.0.1:1: cannot connect (Connection refused)" in error.problem
+    assert f"{hung}: the port is open, but it did not respond like a Kafka broker" in error.problem
+    assert "check the address" in error.hint
+    assert "check the port" in error.hint
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_one_server_that_answers_is_enough(number: int, bare_cluster: Cluster) -> None:
+    """Of a list in which others are down or say nothing, wherever it is in the list."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = ["127.0.0.1:1", f"127.0.0.1:{silent.getsockname()[1]}"]
+        servers.insert(number, bare_cluster.bootstrap_servers)
+        with Connection(Cluster("eu", ",".join(servers)), connect_timeout_s=2) as connection:
+            assert connection.broker_ids
+
+
 @pytest.mark.parametrize("server", ["no-such-host.invalid:9092", f"{'a' * 70}.invalid:9092"])
 def test_unknown_host(server: str) -> None:
     """A host name that does not resolve, or could not even be asked for, is named."""

@@ -15,10 +15,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import kafka.errors
-from kafka.admin import KafkaAdminClient
-from kafka.net.compat import KafkaNetClient
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
+from toolkit.kafka_io.client.bootstrap import open_client
 from toolkit.kafka_io.client.client_settings import admin_settings
 from toolkit.kafka_io.client.connection_diagnosis import why_login_refused, why_unreachable
 from toolkit.model import Cluster
@@ -79,7 +78,13 @@ class Connection:
         try:
             settings = admin_settings(cluster)
             settings |= {} if client_id is None else {"client_id": client_id}
-            self._admin = _open(**settings, bootstrap_timeout_ms=round(connect_timeout_s * 1000))
+            settings |= {
+                "request_timeout_ms": round(REQUEST_TIMEOUT_S * 1000),
+                # Heartbeats of many members of ours go out together; order does not matter to
+                # others.
+                "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
+            }
+            self._admin = open_client(cluster, settings, timeout_s=connect_timeout_s)
         except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
             raise _connect_error(cluster, exc) from exc
 
@@ -217,29 +222,6 @@ class Connection:
         return await self._admin._manager.send(  # noqa: SLF001
             request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
         )
-
-
-def _open(**settings: Any) -> KafkaAdminClient:
-    """Make the client; one that cannot connect leaves its thread and sockets open, so we do it."""
-    made: list[KafkaNetClient] = []
-
-    def net_client(**config: Any) -> KafkaNetClient:
-        made.append(KafkaNetClient(**config))
-        return made[-1]
-
-    try:
-        return KafkaAdminClient(
-            **settings,
-            kafka_client=net_client,
-            request_timeout_ms=round(REQUEST_TIMEOUT_S * 1000),
-            reconnect_backoff_max_ms=1000,
-            # Heartbeats of many members of ours go out together; order does not matter to others.
-            max_in_flight_requests_per_connection=MOST_IN_FLIGHT,
-        )
-    except BaseException:
-        for client in made:
-            client.close()
-        raise
 
 
 def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:

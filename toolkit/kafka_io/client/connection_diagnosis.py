@@ -6,6 +6,8 @@ import logging
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -45,8 +47,20 @@ def why_login_refused(cluster: Cluster) -> str:
 
 
 def why_unreachable(cluster: Cluster) -> tuple[str, str]:
-    """Return the reason for the first bootstrap server and what to try, after knocking once."""
-    host, port = bootstrap_servers(cluster)[0]
+    """Return the reason, of each bootstrap server, and what to try, after knocking once."""
+    servers = bootstrap_servers(cluster)
+    with ThreadPoolExecutor(len(servers)) as together:
+        found = list(together.map(partial(_why_unreachable, cluster), servers))
+    if len(found) == 1:
+        return found[0]
+    reasons = (
+        f"{host}:{port}: {why}" for (host, port), (why, _) in zip(servers, found, strict=True)
+    )
+    return "; ".join(reasons), "; ".join(dict.fromkeys(hint for _, hint in found))
+
+
+def _why_unreachable(cluster: Cluster, server: tuple[str, int]) -> tuple[str, str]:
+    host, port = server
     try:
         with socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
             pass

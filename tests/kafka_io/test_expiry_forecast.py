@@ -254,13 +254,13 @@ def test_forecasts_against_the_tombstones_that_came(apps: Applications) -> None:
     late_s = lateness(gone, cast)
     forecasts = (first, second, third, fourth)
     told = [judge(one, gone, cast, end_s=end_s, late_s=late_s) for one in forecasts]
+    strictly = [judge(one, gone, cast, end_s=end_s, late_s=GRAIN_S) for one in forecasts]
 
-    assert [
-        BEFORE_ANY_CHANGE,
-        BEFORE_ALL_SETTLES,
-        BEFORE_ALL_SETTLES,
-        set(),
-    ] == [otherwise(verdicts) for verdicts in told]
+    # On a busy machine, with the lateness it allows, what was changed may seem to come in time.
+    changed = [BEFORE_ANY_CHANGE, BEFORE_ALL_SETTLES, BEFORE_ALL_SETTLES, set()]
+    for most, expected, least in zip(strictly, changed, told, strict=True):
+        assert set() == otherwise(least) - expected
+        assert set() == expected - otherwise(most)
     # A transaction hides its partition of the log, so that nothing but this is told from there.
     hidden = {(group, "ta", 1) for group in TRANSACTIONS}
     assert hidden == {key for one in told for key, verdict in one.items() if NOT_KNOWN == verdict}

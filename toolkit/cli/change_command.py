@@ -58,7 +58,7 @@ APPROVAL = (
         "--reason",
         metavar="TEXT",
         default="",
-        help="Reason for the change, written to the audit log.",
+        help="Reason for the change, written to the audit log. Default: $OFFSETBOOK_REASON.",
     ),
     click.option(
         "--override",

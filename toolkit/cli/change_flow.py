@@ -59,7 +59,7 @@ def decide(
     return change.decide(
         dry_run=consent.dry_run,
         approve=consent.approve or "",
-        reason=consent.reason,
+        reason=consent.audit_reason,
         overrides=(*consent.overrides, *overrides),
     )
 
@@ -174,14 +174,17 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
     """
     from toolkit.plan.approvals import is_reason
 
-    plan, reason = decision.plan, consent.reason
+    plan, reason = decision.plan, consent.audit_reason
     if consent.approve is None:
         _ask_for_name(plan)
     elif consent.approve != plan.fingerprint:
         raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if not is_reason(reason):
         if not has_terminal():
-            raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
+            raise Blocked(
+                "no reason given: nothing was changed",
+                hint="add --reason TEXT, or set OFFSETBOOK_REASON",
+            )
         reason = click.prompt("Reason (for the audit log)", err=True)
     return decision.approved_by_hand(reason)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,3 +44,8 @@ class ApprovalOptions:
     overrides: tuple[str, ...]
 
     OPTIONS: ClassVar = ("dry_run", "approve", "reason", "overrides")
+
+    @property
+    def audit_reason(self) -> str:
+        """The reason for the audit log, which scripts of Kafka's tool can set for all commands."""
+        return self.reason or os.environ.get("OFFSETBOOK_REASON", "")

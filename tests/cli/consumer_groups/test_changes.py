@@ -78,6 +78,23 @@ def test_a_reason_is_required(shell: Any, action: str) -> None:
     assert (2, 0) == (len(shell.held(group)), shell.runs)
 
 
+def test_a_reason_of_the_environment(shell: Any) -> None:
+    """A script that was written for the real tool gives none, and sets it for all its commands."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    flags = ("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
+    override = ("--override", "keeps-committing")
+
+    done = shell(*flags, "--execute", *override, OFFSETBOOK_REASON="the nightly job")
+    assert 0 == done.returncode, done.stderr
+    again = [flag if flag != "3" else "2" for flag in flags]
+    told = ("--execute", "--reason", "this one", *override)
+    assert 0 == shell(*again, *told, OFFSETBOOK_REASON="the nightly job").returncode
+    intents = [entry for entry in shell.desk.log if entry.event == "intent"]
+    assert ["the nightly job", "this one"] == [entry.run.reason for entry in intents]
+    assert 0 == shell("--list", OFFSETBOOK_REASON="the nightly job").returncode
+
+
 def test_neither_flag_is_a_dry_run(shell: Any) -> None:
     """As under the tool, a reset without --execute shows what it would do, and says so."""
     topic = shell.topic()

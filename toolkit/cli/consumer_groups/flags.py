@@ -75,7 +75,7 @@ LOOKING = (
     _flag("verbose", "With --describe: more columns."),
 )
 EXECUTION = (
-    _flag("execute", "Apply the change. Needs --reason."),
+    _flag("execute", "Apply the change. Needs --reason or $OFFSETBOOK_REASON."),
     _flag("export", "Write where offsets go as CSV, for --from-file."),
 )
 # Of the other commands' options: `--from-group` the tool does not have, and these mean less here.

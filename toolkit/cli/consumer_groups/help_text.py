@@ -26,13 +26,14 @@ Intentional differences from the Kafka tool:
   --dry-run      Never changes anything, including with --delete and
                  --delete-offsets (the Kafka tool executes those). Both need
                  --execute, or the group name typed at a terminal.
-  --execute      Needs --reason, is logged, can be undone. If a rule blocks
-                 (unread records would be skipped, target before the log
-                 start offset, a group's last offsets would be deleted), it
-                 exits with 3 and names the rule; --override RULE overrides
-                 it. One live group or missing partition blocks the whole
-                 plan, but --all-groups skips live groups. Groups are
-                 changed one by one: a failure on the way exits with 4.
+  --execute      Needs --reason or $OFFSETBOOK_REASON, is logged, can be
+                 undone. If a rule blocks (unread records would be skipped,
+                 target before the log start offset, a group's last offsets
+                 would be deleted), it exits with 3 and names the rule;
+                 --override RULE overrides it. One live group or missing
+                 partition blocks the whole plan, but --all-groups skips
+                 live groups. Groups are changed one by one: a failure on
+                 the way exits with 4.
   --group        A reset never creates a group: a misspelled name is
                  blocked. So is a group that is Empty but still commits.
   --all-groups   Skips live groups, lists them, and exits with 4. Skips

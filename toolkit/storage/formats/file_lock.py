@@ -15,7 +15,7 @@ from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import make_folder, not_written
 
 LOOK_EVERY_S = 0.02
-RECORD_WAIT_S = 30.0  # a record is written in milliseconds: who has the lock longer is stuck
+RECORD_WAIT_S = inf
 
 
 @contextmanager
@@ -77,6 +77,9 @@ def undisturbed(path: Path, *, wait_s: float = inf) -> Iterator[None]:
 
 
 def _wait_for(descriptor: int, path: Path, wait_s: float, *, shared: bool = False) -> None:
+    if wait_s == inf:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        return
     # A blocking flock has no time limit of its own.
     give_up_at = time.monotonic() + wait_s
     while not try_lock(descriptor, shared=shared):

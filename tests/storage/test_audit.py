@@ -29,7 +29,6 @@ from toolkit.plan import (
 )
 from toolkit.storage import audit
 from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, RunInfo
-from toolkit.storage.formats.file_lock import exclusively
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -203,21 +202,6 @@ def test_no_log_yet(tmp_path: Path) -> None:
     assert [] == list(audit.read(tmp_path / "none"))
     assert [] == audit.unfinished(tmp_path / "none")
     assert [] == audit.verify(tmp_path / "none")
-
-
-def test_a_lock_that_stays_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has it for too long is not waited for, and nothing is written; then all goes on."""
-    monkeypatch.setattr("toolkit.storage.audit.log.RECORD_WAIT_S", 0.1)
-    monkeypatch.setattr("toolkit.storage.audit.verification.RECORD_WAIT_S", 0.1)
-    with exclusively(tmp_path / "audit.lock"):
-        with pytest.raises(StateFileError, match=r"audit\.lock was still locked .* after 0\.1 s"):
-            audit.append(tmp_path, INTENT)
-        with pytest.raises(StateFileError, match=r"audit\.lock was still locked"):
-            audit.verify(tmp_path)
-        assert [] == list(audit.read(tmp_path))
-
-    audit.append(tmp_path, INTENT)
-    assert [] == audit.verify(tmp_path)
 
 
 def test_room_for_the_outcome_is_kept(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from toolkit.storage.audit.chain import (
     open_line,
     read_head,
 )
-from toolkit.storage.formats.file_lock import RECORD_WAIT_S, undisturbed
+from toolkit.storage.formats.file_lock import undisturbed
 
 TORN = " is incomplete: its writer was killed; no entry is lost"
 
@@ -37,7 +37,7 @@ def verify(state: Path) -> list[str]:
     read.
     """
     try:
-        with undisturbed(state / LOCK, wait_s=RECORD_WAIT_S):
+        with undisturbed(state / LOCK):
             walk = _Walk()
             flaws = list(_along(walk, state / LOG))
             return flaws + list(_at_the_end(walk, state, sound=not flaws))

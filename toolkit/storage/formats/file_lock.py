@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shlex
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import inf
 from pathlib import Path
 
-from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import make_folder, not_written
-
-LOOK_EVERY_S = 0.02
-RECORD_WAIT_S = inf
 
 
 @contextmanager
@@ -42,50 +35,25 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 @contextmanager
-def exclusively(
-    path: Path, *, on_wait: Callable[[], None] = lambda: None, wait_s: float = inf
-) -> Iterator[None]:
-    """
-    Hold the lock file `path`; calls `on_wait` before it waits for who has it.
-
-    Raises StateFileError where somebody still has it after `wait_s`.
-    """
+def exclusively(path: Path, *, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock file `path`; calls `on_wait` before it waits for who has it."""
     with lock_file(path) as descriptor:
         if not try_lock(descriptor):
             on_wait()
-            _wait_for(descriptor, path, wait_s)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def undisturbed(path: Path, *, wait_s: float = inf) -> Iterator[None]:
-    """
-    Keep who takes the lock file `path` waiting, where it exists; the right to read suffices.
-
-    Raises StateFileError where somebody still has it after `wait_s`.
-    """
+def undisturbed(path: Path) -> Iterator[None]:
+    """Keep who takes the lock file `path` waiting, where it exists; the right to read suffices."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         yield
         return
     try:
-        _wait_for(descriptor, path, wait_s, shared=True)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
         yield
     finally:
         os.close(descriptor)
-
-
-def _wait_for(descriptor: int, path: Path, wait_s: float, *, shared: bool = False) -> None:
-    if wait_s == inf:
-        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-        return
-    # A blocking flock has no time limit of its own.
-    give_up_at = time.monotonic() + wait_s
-    while not try_lock(descriptor, shared=shared):
-        if time.monotonic() > give_up_at:
-            raise StateFileError(
-                f"{path} was still locked by another process after {wait_s:g} s",
-                hint=f"'fuser -v {shlex.quote(str(path))}' names that process",
-            )
-        time.sleep(LOOK_EVERY_S)

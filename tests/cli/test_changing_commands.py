@@ -159,6 +159,7 @@ def test_an_output_file_that_exists_stays(idle: Any, here: Command, tmp_path: Pa
 
         written = here(*command, *out, "-")
         assert (0, "mine") == (written.returncode, path.read_text())
+        assert "apply - " not in written.stderr
         assert 0 == here(*command, *out, str(path), "--force").returncode
         assert json.loads(written.stdout).keys() == json.loads(path.read_text()).keys()
 

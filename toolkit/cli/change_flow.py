@@ -227,5 +227,6 @@ def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path 
         )
         return
     overrides = "".join(f" --override {rule}" for rule in decision.overrides_offered)
-    words = f"offsetbook apply {path} --approve {change.fingerprint}{overrides} --reason TEXT"
+    plan_file = "PLAN_FILE" if path == STDOUT else path
+    words = f"offsetbook apply {plan_file} --approve {change.fingerprint}{overrides} --reason TEXT"
     click.echo(words, err=True)

@@ -47,5 +47,5 @@ class ApprovalOptions:
 
     @property
     def audit_reason(self) -> str:
-        """The reason for the audit log, which scripts of Kafka's tool can set for all commands."""
+        """The reason for the audit log: --reason, else what is set for all commands at once."""
         return self.reason or os.environ.get("OFFSETBOOK_REASON", "")

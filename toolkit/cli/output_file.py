@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from toolkit.cli.options import Option
+from toolkit.errors import UsageError
 
 STDOUT = Path("-")
 FORCE: Option = click.option("--force", is_flag=True, help="Replace the output file if it exists.")
@@ -23,7 +24,6 @@ def check_output_file(out: Path, *, force: bool) -> None:
 
     StateFileError where something is there that is no regular file: --force does not replace that.
     """
-    from toolkit.errors import UsageError
     from toolkit.storage.formats.atomic_files import check_regular
 
     if out == STDOUT:

@@ -37,7 +37,7 @@ class MoveWatch:
         self.connection = connection
         self.group = group
         self.partitions = {place: Continuation(one) for place, one in moved.items()}
-        self.committed: Committed = {place: one.target for place, one in moved.items()}
+        self.last_committed: Committed = {place: one.target for place, one in moved.items()}
         self.follower: CommitFollower | None = None
         try:
             self.follower = CommitFollower(connection, group.group_id)
@@ -108,10 +108,10 @@ class MoveWatch:
             one.every_commit = False
 
     def _changed(self) -> Iterator[NewCommit]:
-        before, self.committed = self.committed, self._committed()
+        before, self.last_committed = self.last_committed, self._committed()
         for place in self.partitions:
-            if before.get(place) != self.committed.get(place):
-                yield NewCommit(place, self.committed.get(place))
+            if before.get(place) != self.last_committed.get(place):
+                yield NewCommit(place, self.last_committed.get(place))
 
     def _committed(self) -> Committed:
         commits, problems = read_commits(self.connection, [self.group.group_id])

@@ -48,6 +48,7 @@ class RunningInterpreter(KernelSpecManager):
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
         """Describe the running interpreter as a kernel."""
+        # Before 9.7 IPython ignores PYTHONSAFEPATH.
         return KernelSpec(**get_kernel_dict(["--IPKernelApp.ignore_cwd=True"]))
 
 

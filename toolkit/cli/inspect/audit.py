@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from toolkit.cli.options import FLEET, OUTPUT
-
-if TYPE_CHECKING:
-    from toolkit.journeys.audit import AuditReport
+from toolkit.errors import NotFound
 
 STATE = click.option(
     "--state",
@@ -61,24 +59,17 @@ def verify_log(**given: Any) -> None:
     """
     from toolkit.journeys.audit import audit
 
-    report = _existing(audit(_state(given)))
+    report = audit(_state(given))
+    if not report.exists:  # that a missing log is intact proves nothing
+        raise NotFound(
+            f"no audit log in {report.state}",
+            hint="check --state; before the first change there is none",
+        )
     for flaw in (*report.flaws, *report.harmless_flaws):
         click.echo(flaw)
     if report.is_intact:
         click.echo(f"intact: {len(report.entries)} entries in {report.state / 'audit.jsonl'}")
     sys.exit(0 if report.is_intact else 1)
-
-
-def _existing(report: AuditReport) -> AuditReport:
-    """Return a report of a log that exists: that a missing one is intact proves nothing."""
-    from toolkit.errors import NotFound
-
-    if not report.exists:
-        raise NotFound(
-            f"no audit log in {report.state}",
-            hint="check --state; before the first change there is none",
-        )
-    return report
 
 
 def _state(given: dict[str, Any]) -> Path:

@@ -80,8 +80,7 @@ class Connection:
             settings |= {} if client_id is None else {"client_id": client_id}
             settings |= {
                 "request_timeout_ms": round(REQUEST_TIMEOUT_S * 1000),
-                # Heartbeats of many members of ours go out together; order does not matter to
-                # others.
+                # Heartbeats of many members go out together; the order of others does not matter.
                 "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
             }
             self._admin = open_client(cluster, settings, timeout_s=connect_timeout_s)

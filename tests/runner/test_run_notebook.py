@@ -300,6 +300,40 @@ def test_signal_lets_the_cell_clean_up(
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
+SLOW_START = """
+def slow(lines):
+    open({started!r}, "w").close()
+    import time
+    time.sleep(60)
+    return lines
+
+get_ipython().input_transformers_post.append(slow)
+"""
+SLOW_END = """
+def slow():
+    open({started!r}, "w").close()
+    import time
+    time.sleep(60)
+    return []
+
+get_ipython().payload_manager.read_payload = slow
+"""
+
+
+@pytest.mark.parametrize("slow", [SLOW_START, SLOW_END])
+def test_signal_outside_the_code_of_a_cell(
+    make_notebook: MakeNotebook, run: Run, tmp_path: Path, slow: str
+) -> None:
+    """A signal while the kernel prepares the cell, or its reply, ends the run like any other."""
+    started = tmp_path / "started"
+    signal_when_there_is(started, signal.SIGTERM)
+
+    result = run(make_notebook(slow.format(started=str(started)), "1", "2"))
+
+    assert (result.status, result.exit_code) == (RunStatus.INTERRUPTED, 1)
+    assert "SIGTERM" in result.error.reason
+
+
 def test_signal_between_cells_inside_a_loop(make_notebook: MakeNotebook, run: Run) -> None:
     """A caller with an event loop of its own, such as a notebook, is not left waiting."""
 

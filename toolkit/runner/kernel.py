@@ -27,8 +27,7 @@ from jupyter_client.provisioning.local_provisioner import LocalProvisioner
 from toolkit.model.times import format_duration
 from toolkit.runner.time_limits import TimeLimits
 
-# The kernel drops an interrupt that comes before it has begun with the cell it was sent.
-_SURELY_BEGUN_S = 0.5
+_KERNEL_CLASS = "--IPKernelApp.kernel_class=toolkit.runner.interruptible_kernel.InterruptibleKernel"
 # Ctrl-C reaches every process of a terminal, and who started this one may pass it on as well.
 _SAME_REQUEST_S = 1.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -49,7 +48,7 @@ class RunningInterpreter(KernelSpecManager):
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:  # noqa: ARG002 - see the docstring
         """Describe the running interpreter as a kernel."""
         # Before 9.7 IPython ignores PYTHONSAFEPATH.
-        return KernelSpec(**get_kernel_dict(["--IPKernelApp.ignore_cwd=True"]))
+        return KernelSpec(**get_kernel_dict(["--IPKernelApp.ignore_cwd=True", _KERNEL_CLASS]))
 
 
 class Interruption:
@@ -160,8 +159,7 @@ class Interruption:
         """Interrupt the running cell; without one, the next cell will not start."""
         self.asked_by, self._asked_at = asked_by, time.monotonic()
         if (began := self._cell_began) is not None:
-            wait = max(0.0, began + _SURELY_BEGUN_S - self._asked_at)
-            self._after(wait, self._signal_kernel, signal.SIGINT, began)
+            self._signal_kernel(signal.SIGINT, began)
 
     def _signal_kernel(self, number: signal.Signals, began: float) -> None:
         """Send a signal to the kernel, unless the cell that began then has ended meanwhile."""

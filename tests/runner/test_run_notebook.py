@@ -300,24 +300,19 @@ def test_signal_lets_the_cell_clean_up(
     assert signal.getsignal(signal.SIGTERM) is handler
 
 
-SLOW_START = """
-def slow(lines):
-    open({started!r}, "w").close()
-    import time
-    time.sleep(60)
-    return lines
+SLOW_ONCE = """
+import pathlib, time
 
-get_ipython().input_transformers_post.append(slow)
-"""
-SLOW_END = """
-def slow():
-    open({started!r}, "w").close()
-    import time
-    time.sleep(60)
-    return []
+def slow(value=()):
+    started = pathlib.Path({started!r})
+    if not started.exists():
+        started.touch()
+        time.sleep(60)
+    return list(value)
 
-get_ipython().payload_manager.read_payload = slow
 """
+SLOW_START = f"{SLOW_ONCE}get_ipython().input_transformers_post.append(slow)"
+SLOW_END = f"{SLOW_ONCE}get_ipython().payload_manager.read_payload = slow"
 
 
 @pytest.mark.parametrize("slow", [SLOW_START, SLOW_END])

@@ -35,6 +35,7 @@ class InterruptibleKernel(IPythonKernel):
             finally:
                 signal(SIGINT, self._remember)
         except KeyboardInterrupt:
+            # Again, because the interrupt may have come just before the line above.
             signal(SIGINT, self._remember)
             self._interrupted = False
             parent["content"]["code"] = "raise KeyboardInterrupt"

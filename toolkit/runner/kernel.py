@@ -164,6 +164,7 @@ class Interruption:
     def _signal_kernel(self, number: signal.Signals, began: float) -> None:
         """Send a signal to the kernel, unless the cell that began then has ended meanwhile."""
         kernel = self._kernel.provisioner if self._kernel else None
-        if isinstance(kernel, LocalProvisioner) and kernel.pid and self._cell_began == began:
+        if isinstance(kernel, LocalProvisioner) and kernel.process and self._cell_began == began:
             # The kernel alone and not its process group: what it started is its own to stop.
-            os.kill(kernel.pid, number)
+            # A kernel that has just died gets none, and that is no error.
+            kernel.process.send_signal(number)

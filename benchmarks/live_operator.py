@@ -12,7 +12,7 @@ import psutil
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import Cluster, GroupState, Snapshot, TopicPartition
-from toolkit.operate.background import read_background
+from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.operate.move import move
 from toolkit.plan import Outcome
 from toolkit.plan.approvals import Approval
@@ -65,7 +65,7 @@ class Operator:
 
     def announced_repeats(self, partitions: Collection[TopicPartition]) -> int | None:
         """Return how many records the plan of a pause says may come twice."""
-        beside = read_background(self.cluster, self.group)
+        beside = sample_hold_facts(self.cluster, self.group)
         facts = self.when_stable()
         wanted = tuple(sorted(partitions))
         case = HoldContext(SnapshotIndex.of(facts), facts.groups[0], wanted, beside=beside)

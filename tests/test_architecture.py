@@ -26,6 +26,12 @@ RECORDS = {"toolkit.model", "toolkit.plan", "toolkit.errors"}
 READERS = RECORDS | {"toolkit.planning", "toolkit.kafka_io", "toolkit.storage"}
 ENGINE = READERS | {"toolkit.live", "toolkit.operate", "toolkit.spark", "toolkit.report"}
 
+FRONT_ENDS = RECORDS | {
+    *("toolkit.session", "toolkit.journeys", "toolkit.runner", "toolkit.runbooks"),
+    *("toolkit.report", "toolkit.spark", "toolkit.storage", "toolkit.kafka_io"),
+    *("toolkit.cli", "toolkit.sandbox"),
+}
+
 # DESIGN, "who may import whom"; a part that is not listed may import anything in toolkit.
 MAY_IMPORT = {
     "toolkit.errors": set(),
@@ -43,6 +49,9 @@ MAY_IMPORT = {
     "toolkit.session": ENGINE | {"toolkit.journeys"},
     "toolkit.runner": ENGINE,
     "toolkit.runbooks": ENGINE | {"toolkit.runner", "toolkit.journeys"},
+    # Front ends: what to plan and how to change a cluster is asked of the journeys.
+    "toolkit.cli": FRONT_ENDS,
+    "toolkit.sandbox": FRONT_ENDS,
     # Handed data and callables: what a widget does is done by whoever gave it the callable.
     "widgets": RECORDS | {"toolkit.planning", "toolkit.report"},
 }

@@ -195,7 +195,7 @@ def test_what_is_paused_is_listed(desk: Desk) -> None:
     os.kill(record.pid, signal.SIGKILL)
     with keeper_lock(path, within_s=600):  # its lock is free once it is gone
         pass
-    assert ["half-dead"] == [row["hold_status"] for row in desk.rows()]
+    assert ["orphaned"] == [row["hold_status"] for row in desk.rows()]
     done = desk.change("resume")
     assert (0, [], []) == (done.returncode, desk.paused, desk.rows()), done.stderr
 

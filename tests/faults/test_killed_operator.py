@@ -12,7 +12,7 @@ from desks import Desk
 
 from toolkit.errors import Blocked
 from toolkit.model import TopicPartition
-from toolkit.operate.reconcile_runs import settle
+from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.formats.file_lock import exclusively
@@ -58,7 +58,7 @@ def test_before_its_intent(
 
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
     assert [] == events(desk)
-    assert [] == settle(desk.cluster, desk.state).known
+    assert [] == reconcile_runs(desk.cluster, desk.state).known
     assert desk.apply(plan).is_done
 
 
@@ -107,11 +107,11 @@ def test_in_the_middle_and_undone(
     operator.kill()
 
     renamed = replace(desk.cluster, name=desk.cluster.bootstrap_servers)
-    (cut_off,) = settle(renamed, desk.state).known
+    (cut_off,) = reconcile_runs(renamed, desk.state).known
     undo = desk.undo(read_undo_record(desk.state, cut_off.outcome.run_id))
 
     assert "3 not tried, 1 done" == cut_off.outcome.summary
-    assert [] == settle(desk.cluster, desk.state).known
+    assert [] == reconcile_runs(desk.cluster, desk.state).known
     assert (groups[0],) == undo.group_ids
     assert desk.apply(undo).is_done
     assert {group: {orders: THERE} for group in groups} == desk.held(*groups)
@@ -126,7 +126,7 @@ def test_another_plan_for_what_it_changed(
     operator.kill()
     (run_id,) = list_runs(desk.state)
     other = desk.reset(*groups[:2], to=5)
-    settle(desk.cluster, desk.state)
+    reconcile_runs(desk.cluster, desk.state)
 
     refusal = desk.refusal(other, "skips-unread-records")
 
@@ -173,7 +173,7 @@ def test_with_its_broker(
     operator.kill()
     breakable.start()
 
-    (cut_off,) = settle(desk.cluster, desk.state).known
+    (cut_off,) = reconcile_runs(desk.cluster, desk.state).known
 
     assert "3 not tried, 1 done" == cut_off.outcome.summary
     assert THERE == desk.held(groups[3])[groups[3]][orders]

@@ -11,7 +11,7 @@ from applications import eventually
 from desks import Desk
 
 from toolkit.model import TopicPartition
-from toolkit.operate.reconcile_runs import settle
+from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import ChangeStatus, Position
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
@@ -80,5 +80,5 @@ def test_a_second_signal(desk: Desk, operators: Operators, groups: list[str]) ->
     eventually(lambda: operator.signal(signal.SIGTERM) or operator.process.poll() is not None)
 
     assert -signal.SIGTERM == operator.process.returncode
-    (cut_off,) = settle(desk.cluster, desk.state).known
+    (cut_off,) = reconcile_runs(desk.cluster, desk.state).known
     assert "3 not tried, 1 done" == cut_off.outcome.summary

@@ -12,7 +12,7 @@ from desks import Desk
 
 from toolkit.errors import StateFileError
 from toolkit.model import TopicPartition
-from toolkit.operate.reconcile_runs import settle
+from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import Position
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
@@ -60,7 +60,7 @@ def test_the_intent_fits_no_more(
     assert said.startswith(f"StateFileError: {desk.state}")
     assert before == desk.log
     assert {group: {orders: THERE} for group in groups[1:]} == desk.held(*groups[1:])
-    assert [] == settle(desk.cluster, desk.state).known
+    assert [] == reconcile_runs(desk.cluster, desk.state).known
 
 
 def test_the_outcome_fits_no_more(
@@ -78,6 +78,6 @@ def test_the_outcome_fits_no_more(
     assert f"run {run_id} finished (4 done), but its outcome could not be written" in said
     assert {group: {orders: BACK} for group in groups} == desk.held(*groups)
     assert ["intent"] == [str(entry.event) for entry in desk.log]
-    (cut_off,) = settle(desk.cluster, desk.state).known
+    (cut_off,) = reconcile_runs(desk.cluster, desk.state).known
     assert (run_id, "4 done") == (cut_off.outcome.run_id, cut_off.outcome.summary)
     assert ["intent", "found"] == [str(entry.event) for entry in desk.log]

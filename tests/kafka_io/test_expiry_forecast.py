@@ -120,7 +120,7 @@ def logged(connection: Connection, names: list[str]) -> tuple[pd.DataFrame, pd.D
         read = read_offsets_log(connection.cluster, number, log)
         groups.append(decode_groups(read.latest)[0])
         found, source = decode_commits(read.latest)[0], "offsets topic"
-        if read.held_back:
+        if read.unstable_tail:
             ours = [name for name in names if partition_of(name, OFFSETS_PARTITIONS) == number]
             found, source = by_admin(connection, ours), "admin"
         found = found.append_column("source", pa.repeat(source, len(found)))

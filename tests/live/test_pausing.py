@@ -31,7 +31,7 @@ from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
-from toolkit.operate.orphaned_holds import settle_holds
+from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.plan import Action, ChangeStatus, Intent, Outcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
@@ -241,12 +241,12 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
     one.live.applications.until(
         lambda log: {"a", "b"} <= {d.consumer for d in log if d.at > paused_at}
     )
-    assert [] == settle_holds(one.desk.cluster, one.desk.state)
+    assert [] == find_orphaned_holds(one.desk.cluster, one.desk.state)
     os.kill(first, signal.SIGKILL)
     eventually(lambda: not has_live_keeper(one.path))
 
     renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
-    (left,) = eventually(lambda: settle_holds(renamed, one.desk.state))
+    (left,) = eventually(lambda: find_orphaned_holds(renamed, one.desk.state))
     assert (held, one.live.group) == (left.still_held, left.record.group_id)
     assert one.pause_as_asked(2).is_done
 

@@ -26,7 +26,7 @@ from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.wire.messages import StreamsGroupHeartbeatRequest
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.operate.move import move
-from toolkit.operate.move_unheld import LOOK_EVERY_S, is_written_over, move_unheld
+from toolkit.operate.move_streams import LOOK_EVERY_S, is_written_over, move_streams
 from toolkit.plan import Action, Change, ChangeStatus, Outcome, Position, Step
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, PlannedMove, move_back, plan_move
@@ -275,7 +275,7 @@ def test_who_goes_on_where_it_was(stand_in: Callable[..., StandIn]) -> None:
     """A client that keeps its position shows it while the move is pending, which is given up."""
     one = stand_in()
     with Connection(one.cluster) as connection:
-        outcome = move_unheld(connection, step_to(one, 5), stopped=lambda: "")
+        outcome = move_streams(connection, step_to(one, 5), stopped=lambda: "")
 
     assert ChangeStatus.REFUSED is outcome.status
     assert "instead of fetching the new offset" in outcome.why
@@ -307,7 +307,7 @@ def test_a_former_owner_that_is_away_is_waited_for(stand_in: Callable[..., Stand
         eventually(lambda: {one.member_id} == readers())
         one.may_be_back.clear()
         try:
-            moving = pool.submit(move_unheld, connection, step_to(one, 5000), stopped=lambda: "")
+            moving = pool.submit(move_streams, connection, step_to(one, 5000), stopped=lambda: "")
             eventually(lambda: {idle.member_id} == readers())
             time.sleep(10 * LOOK_EVERY_S)
             assert 5000 > channel.ask(FetchCommits()).offsets[place]
@@ -322,7 +322,7 @@ def test_who_writes_over_a_move(stand_in: Callable[..., StandIn]) -> None:
     """A client that writes over what was moved makes it a failure, not a success."""
     one = stand_in(after=5000)
     with Connection(one.cluster) as connection:
-        outcome = move_unheld(connection, step_to(one, 5000), stopped=lambda: "")
+        outcome = move_streams(connection, step_to(one, 5000), stopped=lambda: "")
 
     assert ChangeStatus.FAILED is outcome.status
     assert "moved to 5000, then overwritten with" in outcome.why
@@ -335,7 +335,7 @@ def test_stopped_before_it_is_moved(when: int, stand_in: Callable[..., StandIn])
     one = stand_in(after=5000)
     looked = iter(range(when))
     with Connection(one.cluster) as connection:
-        outcome = move_unheld(
+        outcome = move_streams(
             connection,
             step_to(one, 5000),
             stopped=lambda: "" if next(looked, None) is not None else "stopped by SIGINT",
@@ -351,7 +351,7 @@ def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
     """A move that nobody has committed for since is not confirmed."""
     one = stand_in(after=-1)
     with Connection(one.cluster) as connection:
-        outcome = move_unheld(connection, step_to(one, 50), stopped=lambda: "", watch_s=1)
+        outcome = move_streams(connection, step_to(one, 50), stopped=lambda: "", watch_s=1)
 
     assert ChangeStatus.NOT_CONFIRMED is outcome.status
     assert "within 1 s: it committed nothing" in outcome.why

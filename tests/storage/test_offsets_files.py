@@ -142,7 +142,6 @@ def test_rows_for_a_plan(path: Path) -> None:
         ("payments", orders_0): Position(2**63 - 1),
     } == SAVED.rows
     assert {(None, orders_0): 50, (None, orders_10): 0} == read_offsets(path).rows
-    assert {("g", orders_0): 50, ("g", orders_10): 0} == read_offsets(path, group="g").rows
 
 
 @pytest.mark.parametrize(

@@ -97,10 +97,8 @@ def apply_decided(
 
 def print_result(outcome: ChangeOutcome, command: CommandTarget) -> int:
     """Write an outcome to stdout and stderr, and return the exit code."""
-    from toolkit.planning.frames.outcome_frame import outcome_frame
-
     if outcome.outcome is not None:
-        frame = outcome_frame(outcome.outcome)
+        frame = outcome.results
         if command.output == "table":
             frame = frame[frame["status"] != "done"]
         if command.output != "table" or len(frame):
@@ -127,27 +125,22 @@ def print_outcome(outcome: ChangeOutcome) -> int:
 
 def write_plan(change: PlannedChange, command: CommandTarget) -> None:
     """Write a plan's changes to stdout; for people, the columns that they need."""
-    from toolkit.planning.frames.review_frame import NO_TIMES, review_columns, review_frame
-
     if command.output != "table":
-        write_frame(review_frame(change.plan, NO_TIMES), command.output)
+        write_frame(change.changes, command.output)
         return
-    columns = list(review_columns(change.plan.intent))
-    write_frame(change.review[columns], command.output)
+    write_frame(change.review[change.main_columns], command.output)
     if change.why_untimed:
         click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
 
 
 def print_findings(change: PlannedChange, command: CommandTarget) -> None:
     """Say on stderr what is to be known about a plan."""
-    from toolkit.planning.frames.review_frame import summary
-
     for finding in change.findings:
         click.echo(_finding_line(finding), err=True)
     for group in change.skipped:
         click.echo(f"skipped: {printable(group.group_id)}: it is {group.state}", err=True)
     if not command.quiet:
-        click.echo(f"{printable(change.plan.request)}: {summary(change.plan)}", err=True)
+        click.echo(f"{printable(change.plan.request)}: {change.summary}", err=True)
 
 
 def _finding_line(finding: Finding) -> str:

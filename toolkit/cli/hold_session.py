@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -42,23 +41,17 @@ def hold(decision: Decision, command: CommandTarget, *, detach: bool) -> int:
 
 def _stay(planned: CheckedPlan) -> int:
     """Tell how the hold stands until it has ended; return the exit code."""
-    from toolkit.operate.keeper_handle import follow
+    from toolkit.journeys.pause import ENDED_AS_PLANNED, follow_pause
     from toolkit.storage.hold_files import HoldStatus
 
     click.echo("paused; press Ctrl-C to resume, or to continue in the background", err=True)
     words = ""
-    for record in follow(_hold_file(planned)):
+    for record in follow_pause(planned):
         if record.words != words and record.status is HoldStatus.HELD and words:
             click.echo(printable(record.words), err=True)
         words = record.words
     click.echo(f"the hold has ended: {printable(words)}", err=True)
-    return 0 if words in _meant() else FAILED
-
-
-def _meant() -> frozenset[str]:
-    from toolkit.live.keeper import TIME_OVER
-
-    return frozenset({TIME_OVER, "resumed"})
+    return 0 if words in ENDED_AS_PLANNED else FAILED
 
 
 def _wants_to_keep() -> bool:
@@ -75,37 +68,23 @@ def _wants_to_keep() -> bool:
 
 def _print_kept_running(plan: Plan) -> int:
     """Report that the pause continues in the background, and how to resume."""
+    from toolkit.journeys.pause import pause_length
+
     for group_id in plan.group_ids:
         click.echo(
-            f"paused in the background {_how_long(plan)}; to resume: 'offsetbook resume --cluster "
-            f"{plan.cluster} --group {printable(group_id)}'",
+            f"paused in the background {pause_length(plan)}; to resume: "
+            f"'offsetbook resume --cluster {plan.cluster} --group {printable(group_id)}'",
             err=True,
         )
     return 0
 
 
-def _how_long(plan: Plan) -> str:
-    from toolkit.planning.holds.hold_context import HoldTerms
-
-    return HoldTerms.of(plan).words
-
-
 def _resume(planned: CheckedPlan, command: CommandTarget) -> int:
     """Give back what was paused, as a change of its own that is recorded."""
-    from toolkit.journeys.resume import resume
-    from toolkit.planning.selection.partition_selection import scopes_of
+    from toolkit.journeys.resume import resume_own
 
-    (group_id,) = planned.plan.group_ids
-    scopes = [str(scope) for scope in scopes_of(c.partition for _, c in planned.plan.changes)]
-    back = resume(planned.access, group_id, scopes, own=True)
+    back = resume_own(planned)
     if not back.plan.steps:
         click.echo("nothing is paused any more", err=True)
         return 0
     return print_result(apply_decided(back.decide().approved_by_hand(CTRL_C), command), command)
-
-
-def _hold_file(planned: CheckedPlan) -> Path:
-    from toolkit.storage.hold_files import hold_path
-
-    plan = planned.plan
-    return hold_path(planned.access.state, plan.cluster_id, plan.group_ids[0])

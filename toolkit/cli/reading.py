@@ -1,10 +1,11 @@
-"""Read snapshots of several clusters for a command, with progress, keeping clusters that fail."""
+"""Ask several clusters for a command, with progress, keeping clusters that fail."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import click
 
@@ -15,46 +16,58 @@ from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import NO_SUCH_GROUP, select_groups
 
 if TYPE_CHECKING:
+    from toolkit.journeys.cluster_access import ClusterAccess
     from toolkit.model import Snapshot
 
 
-class FleetReading(NamedTuple):
-    """What could be read of some clusters, and what could not."""
+class ClusterReport(Protocol):
+    """What a journey found on one cluster."""
 
-    snapshots: list[Snapshot]
-    errors: list[ToolkitError]  # one for each cluster that could not be read
-    missing: list[str]  # names that no group in any cluster has or matches
+    @property
+    def facts(self) -> Snapshot:
+        """The facts it is made of, with what could not be read."""
+
+
+Report = TypeVar("Report", bound=ClusterReport)
+
+
+@dataclass(frozen=True)
+class FleetReading(Generic[Report]):
+    """What was found on some clusters, and which could not be read."""
+
+    reports: list[Report] = field(default_factory=list)
+    errors: list[ToolkitError] = field(default_factory=list)  # one for each cluster not read
+    missing: list[str] = field(default_factory=list)  # names that no group in any cluster has
+
+    @property
+    def snapshots(self) -> list[Snapshot]:
+        """The facts of every cluster that was read."""
+        return [report.facts for report in self.reports]
 
     def exit_code(self) -> int:
         """0 when everything was read, 4 when only a part was, else the first error's."""
-        if not self.snapshots:
+        if not self.reports:
             return self.errors[0].exit_code
         unread = [p for s in self.snapshots for p in s.problems if p.what != NO_SUCH_GROUP]
         return 4 if self.errors or self.missing or unread else 0
 
 
 def read_clusters(
-    scope: CommandScope, *, commit_times: bool = False, whole: bool = False
-) -> FleetReading:
+    scope: CommandScope, journey: Callable[[ClusterAccess], Report]
+) -> FleetReading[Report]:
     """
-    Read the chosen clusters one after the other; say on stderr which one failed and why.
+    Ask the chosen clusters one after the other; say on stderr which one failed and why.
 
-    `whole` reads every group, also where the scope names some. Raises NotFound where none of the
-    named groups exists.
+    Raises NotFound where none of the named groups exists.
     """
-    from toolkit.journeys.cluster_access import find_clusters
-    from toolkit.kafka_io.read_snapshot import read_snapshot
+    from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
 
-    reading = FleetReading([], [], [])
-    groups = () if whole else scope.groups
+    reading: FleetReading[Report] = FleetReading()
     for cluster in find_clusters(scope.clusters, scope.fleet):
         progress = ProgressLine(cluster.name, visible=not scope.quiet and sys.stderr.isatty())
+        access = ClusterAccess(cluster, fleet_file=scope.fleet, on_progress=progress)
         try:
-            reading.snapshots.append(
-                read_snapshot(
-                    cluster, groups=groups, commit_times=commit_times, on_progress=progress
-                )
-            )
+            reading.reports.append(journey(access))
         except ToolkitError as exc:
             _say(exc)
             reading.errors.append(exc)
@@ -64,7 +77,7 @@ def read_clusters(
     return reading
 
 
-def _note_missing(reading: FleetReading, names: Sequence[str]) -> None:
+def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
     lists = [select_groups(snapshot.groups, names)[1] for snapshot in reading.snapshots]
     reading.missing.extend(name for name in names if lists and all(name in li for li in lists))
     where = ", ".join(snapshot.cluster for snapshot in reading.snapshots)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
+from pyspark.sql import SparkSession
 
 from toolkit.journeys.cluster_access import find_clusters
 from toolkit.report.conclusion import conclude
@@ -21,6 +23,7 @@ from toolkit.report.lag_charts import show_lag_chart
 from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, FleetOptions, fleet_lag
 from toolkit.spark.history.fleet_history import read_fleet_history
+from toolkit.spark.progress import OnStep
 from toolkit.spark.spark_session import start_session
 
 OPTIONS = FleetOptions()
@@ -33,14 +36,20 @@ class FleetReport:
     """
     One reading of a fleet: `frames` as pandas, see `FleetLag`, taken at one instant.
 
-    `history` has the rows of `frames.groups` of this run and the kept ones before; None without a
-    history.
+    `history_url` is where `spark` keeps it with those before, if it does.
     """
 
     clusters: tuple[str, ...]
     taken_at: datetime
     frames: FleetFrames
-    history: pd.DataFrame | None = None
+    spark: SparkSession
+    history_url: str | None = None
+
+    @cached_property
+    def history(self) -> pd.DataFrame | None:
+        """The rows of `frames.groups` of this run and the kept ones before; None if none is."""
+        url = self.history_url
+        return read_fleet_history(self.spark, url, "groups") if url else None
 
     @property
     def unhealthy(self) -> pd.DataFrame:
@@ -144,18 +153,18 @@ def fleet(
     fleet_file: Path | str | None = None,
     options: FleetOptions = OPTIONS,
     spark_master: str = "",
+    on_step: OnStep = lambda _: None,
 ) -> FleetReport:
     """
     Read clusters, by name or HOST:PORT, or the whole fleet, with Spark.
 
-    `spark_master` is a Spark master; without one, Spark runs in this process. What could not be
-    read is a row in `frames.problems`. Raises UsageError, and ClusterUnreachable if no cluster
-    could be read.
+    `spark_master` is a Spark master; without one, Spark runs in this process. `on_step` is told in
+    words what is being done. What could not be read is a row in `frames.problems`. Raises
+    UsageError, and ClusterUnreachable if no cluster could be read.
     """
     chosen = find_clusters(clusters, Path(fleet_file) if fleet_file else None)
+    on_step("starting Spark")
     spark = start_session(spark_master or None)
-    with fleet_lag(spark, chosen, options) as result:
+    with fleet_lag(spark, chosen, options, on_step=on_step) as result:
         frames = result.to_pandas()
-        kept = options.history
-        history = read_fleet_history(spark, kept, "groups") if kept else None
-        return FleetReport(result.clusters, result.taken_at, frames, history)
+        return FleetReport(result.clusters, result.taken_at, frames, spark, options.history)

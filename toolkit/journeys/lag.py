@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
-from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
+from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
-from toolkit.report.lag_charts import show_lag_chart
-from toolkit.report.tables import show_problems, show_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LagReport:
-    """One reading of a cluster, with the lag of each committed offset in `partitions`."""
+    """One reading of a cluster: its groups, their committed offsets, and the lag of each."""
 
     facts: Snapshot
-    partitions: pd.DataFrame
+
+    @cached_property
+    def partitions(self) -> pd.DataFrame:
+        """One row for each partition that a group has committed or owns; see `with_lag`."""
+        return with_lag(offsets_frame(self.facts))
+
+    @property
+    def groups(self) -> pd.DataFrame:
+        """One row for each group; see `groups_frame`."""
+        return groups_frame(self.facts)
 
     @property
     def by_group(self) -> pd.DataFrame:
@@ -34,6 +42,9 @@ class LagReport:
 
     def _ipython_display_(self) -> None:
         """Show read errors, and the groups with the largest lag."""
+        from toolkit.report.lag_charts import show_lag_chart  # noqa: PLC0415 - loads plotly
+        from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415
+
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_lag_chart(self.by_group)
         show_table(self.by_group, caption_text="Lag by group", empty_text="No committed offsets.")
@@ -51,4 +62,4 @@ def lag(
     facts = read_snapshot(
         access.cluster, groups=groups, commit_times=commit_times, on_progress=access.on_progress
     )
-    return LagReport(facts, with_lag(offsets_frame(facts)))
+    return LagReport(facts)

@@ -11,7 +11,7 @@ from toolkit.journeys.change.change_facts import read_facts
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.reset import RequestedTarget, reset_call, resolve_target
-from toolkit.operate.background import read_background
+from toolkit.operate.hold_facts import sample_hold_facts
 from toolkit.planning.changes.first_commits import check_position
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.reset import plan_reset
@@ -47,7 +47,7 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     parse_topics(topics)  # before anything is read
     where = resolve_target(access, to)
     request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
-    beside = read_background(access.cluster, name, prefer=terms.prefer)
+    beside = sample_hold_facts(access.cluster, name, prefer=terms.prefer)
     facts = read_facts(access, [escape(name)], topics=topics, target=where)
     call = reset_call([name], to, topics, new_topics=new_topics, live=terms.prefer)
     if any(found.group_id == name and not found.is_live for found in facts.groups):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from glob import escape
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
+from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.operate.background import read_background
+from toolkit.live.keeper import RESUMED, TIME_OVER
+from toolkit.operate.hold_facts import sample_hold_facts
+from toolkit.operate.keeper_handle import follow
 from toolkit.operate.orphaned_holds import still_withheld
 from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.first_commits import check_position
@@ -18,6 +21,9 @@ from toolkit.planning.changes.pause import plan_pause
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.run_command import NotebookCall
+from toolkit.storage.hold_files import HoldRecord, hold_path
+
+ENDED_AS_PLANNED = frozenset({TIME_OVER, RESUMED})  # the last words of such a hold
 
 
 def pause(  # noqa: PLR0913 - one of them is the cluster
@@ -59,9 +65,20 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
         plan = Plan(Intent.PAUSE, words, *place, facts.taken_at, ())
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)
     beside = replace(
-        read_background(access.cluster, group, prefer=terms.prefer),
-        left_behind=still_withheld(access.cluster, group, access.state),
+        sample_hold_facts(access.cluster, group, prefer=terms.prefer),
+        orphaned=still_withheld(access.cluster, group, access.state),
     )
     facts = read_facts(access, [escape(group)], topics=topics)
     plan = plan_pause(facts, group=group, topics=topics, terms=terms, beside=beside)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
+
+
+def follow_pause(pause: CheckedPlan) -> Iterator[HoldRecord]:
+    """Yield how the hold of an applied pause stands, on every change, until it has ended."""
+    (group_id,) = pause.plan.group_ids
+    yield from follow(hold_path(pause.access.state, pause.plan.cluster_id, group_id))
+
+
+def pause_length(plan: Plan) -> str:
+    """Return how long a pause lasts, as text: "until resumed", "for 30 min"."""
+    return HoldTerms.of(plan).words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from glob import escape
 from pathlib import Path
@@ -12,8 +13,8 @@ from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
+from toolkit.planning.holds.board_tiles import tiles_frame
 from toolkit.planning.holds.paused_frame import paused_frame
-from toolkit.planning.holds.tiles import tiles_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.tables import show_problems, show_table
 from toolkit.storage.hold_files import has_live_keeper, hold_path
@@ -54,9 +55,15 @@ class PausedReport:
         show_paused(self.rows)
 
 
-def paused(access: ClusterAccess, group: str = "") -> PausedReport:
-    """Read what is paused in a group, or in all; raises ClusterUnreachable."""
-    facts = read_snapshot(access.cluster, groups=[escape(group)] if group else [])
+def paused(access: ClusterAccess, groups: str | Sequence[str] = ()) -> PausedReport:
+    """
+    Read what is paused in one group, in groups by name and shell pattern, or in all groups.
+
+    Raises ClusterUnreachable; other read errors are rows in `facts.problems`.
+    """
+    if isinstance(groups, str):
+        groups = [escape(groups)]
+    facts = read_snapshot(access.cluster, groups=groups, on_progress=access.on_progress)
     return PausedReport(facts, find_paused(facts, access.state))
 
 

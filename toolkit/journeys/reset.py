@@ -10,6 +10,7 @@ from pathlib import Path
 
 from toolkit.errors import NotFound
 from toolkit.journeys.change.change_facts import read_facts, read_topics
+from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
@@ -42,6 +43,11 @@ class RequestedTarget:
     mode: str
     value: str = ""
     past_end: str = PastEnd.KEEP
+
+    @property
+    def names_groups(self) -> bool:
+        """Whether it says which group each offset is for; a file of three columns does not."""
+        return not (isinstance(self.target, FromOffsets) and None in self.target.rows)
 
 
 def target(
@@ -94,6 +100,25 @@ def reset(
         skipped=chosen.skipped,
         call=reset_call(choice.names, to, topics, new_topics=new_topics),
     )
+
+
+def committed_where_asked(
+    change: CheckedPlan, to: RequestedTarget, topics: Sequence[str]
+) -> dict[tuple[str, TopicPartition], int]:
+    """Return what is committed on the partitions that a reset is about, also where it stays."""
+    scopes, where = parse_topics(topics), to.target
+    groups = {group.group_id for group in change.facts.groups}
+    found = {}
+    for commit in change.facts.commits:
+        partition = TopicPartition(commit.topic, commit.partition)
+        rows = None if isinstance(where, FromGroup) else where.named(commit.group_id)
+        if (
+            commit.group_id in groups
+            and (not scopes or any(partition in scope for scope in scopes))
+            and (rows is None or partition in rows)
+        ):
+            found[commit.group_id, partition] = commit.offset
+    return found
 
 
 def resolve_target(access: ClusterAccess, to: RequestedTarget | Target) -> Target:

@@ -7,27 +7,39 @@ from glob import escape
 
 from toolkit.errors import UsageError
 from toolkit.journeys.change.change_facts import read_facts
+from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.planning.changes.pause import plan_resume
+from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.operator import Operator
 
 
-def resume(
-    access: ClusterAccess, group: str, topics: Sequence[str] = (), *, own: bool = False
-) -> PlannedChange:
+def resume(access: ClusterAccess, group: str, topics: Sequence[str] = ()) -> PlannedChange:
     """
     Plan to resume partitions of a group; without topics, all that are paused.
 
-    What another operator holds is found by the rule foreign-hold, which can be overridden. A hold
-    that the caller has just begun is its `own`, and that rule is not asked. Raises UsageError and
-    ClusterUnreachable.
+    What another operator holds is found by the rule foreign-hold, which can be overridden. Raises
+    UsageError and ClusterUnreachable.
     """
     if not group:
         raise UsageError("no group is named", hint="name one live group")
+    return _resume(access, group, topics, by=Operator.here())
+
+
+def resume_own(pause: CheckedPlan) -> PlannedChange:
+    """Plan to resume what the caller has just paused; whose hold it is needs no check."""
+    (group,) = pause.plan.group_ids
+    scopes = scopes_of(change.partition for _, change in pause.plan.changes)
+    return _resume(pause.access, group, [str(scope) for scope in scopes], by=None)
+
+
+def _resume(
+    access: ClusterAccess, group: str, topics: Sequence[str], *, by: Operator | None
+) -> PlannedChange:
     facts = read_facts(access, [escape(group)], topics=topics)
-    plan = plan_resume(facts, group=group, topics=topics, by=None if own else Operator.here())
+    plan = plan_resume(facts, group=group, topics=topics, by=by)
     asked = {"action": "resume", "group": group, "topics": topics}
     call = NotebookCall("40_pause_partitions", asked)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)

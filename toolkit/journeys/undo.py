@@ -9,7 +9,7 @@ from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.plan import Intent
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
-from toolkit.planning.changes.undo import Moved, plan_undo
+from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.report.run_command import NotebookCall
 from toolkit.storage.undo_records import read_undo_record
 
@@ -31,6 +31,6 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
         plan = replace(back.plan, topic_ids=then)
         live = PlannedMove(plan, lambda later: replace(back.replan(later), topic_ids=then))
         return PlannedChange(access=access, plan=plan, facts=facts, live=live, call=call)
-    moved = Moved.RESTORE if even_if_moved else Moved.LEAVE
+    moved = IfMoved.RESTORE if even_if_moved else IfMoved.LEAVE
     plan = plan_undo(done, facts, moved=moved, request=f"undo run {run}: {done.request}")
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)

@@ -12,9 +12,6 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
-from toolkit.report.conclusion import conclude
-from toolkit.report.lag_charts import show_unsubscribed_lag_chart
-from toolkit.report.tables import show_problems, show_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -23,6 +20,10 @@ class UnsubscribedReport:
 
     facts: Snapshot
     found: Unsubscribed
+
+    def of_groups(self, groups: Sequence[str]) -> UnsubscribedReport:
+        """Return the report of groups, by name and shell pattern; raises NotFound for none."""
+        return UnsubscribedReport(self.facts, find_unsubscribed(self.facts, groups=groups))
 
     @property
     def rows(self) -> pd.DataFrame:
@@ -41,6 +42,8 @@ class UnsubscribedReport:
 
     def conclude(self) -> None:
         """End a notebook with the finding."""
+        from toolkit.report.conclusion import conclude  # noqa: PLC0415 - loads IPython
+
         conclude(self.summary, findings=len(self.rows), problems=len(self.facts.problems))
 
     def __repr__(self) -> str:
@@ -49,6 +52,11 @@ class UnsubscribedReport:
 
     def _ipython_display_(self) -> None:
         """Show read errors, the lag by group, every offset, and the skipped groups."""
+        from toolkit.report.lag_charts import (  # noqa: PLC0415 - loads plotly
+            show_unsubscribed_lag_chart,
+        )
+        from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415
+
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_unsubscribed_lag_chart(self.found.by_group)
         show_table(

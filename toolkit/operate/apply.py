@@ -32,7 +32,8 @@ from toolkit.errors import (
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
 from toolkit.model import Cluster, GroupState
-from toolkit.operate.background import read_hold_facts
+from toolkit.operate.apply_steps import OnStep, carry_out
+from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.earlier_runs import (
     is_finishing,
     last_runs,
@@ -40,12 +41,11 @@ from toolkit.operate.earlier_runs import (
     refuse_over_unseen_runs,
 )
 from toolkit.operate.expiry_clocks import verify_retention_reset
-from toolkit.operate.hold_steps import HOLDS, Holds
-from toolkit.operate.interrupts import defer_signals
+from toolkit.operate.hold_facts import read_hold_facts
+from toolkit.operate.hold_steps import HOLDS, HoldExecutor
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
-from toolkit.operate.reconcile_runs import InterruptedRun, settle_under_lock
-from toolkit.operate.steps import OnStep, carry_out
+from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_under_lock
 from toolkit.operate.watch_move import not_seen_yet
 from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome
 from toolkit.plan.approvals import Approval, is_reason
@@ -91,7 +91,7 @@ def apply_plan(
     return applied.outcome
 
 
-class Applied(NamedTuple):
+class AppliedPlan(NamedTuple):
     """
     What became of a plan, and what came with it.
 
@@ -112,13 +112,13 @@ def apply_with_keepers(
     *,
     state: Path,
     on_step: OnStep = lambda _: None,
-) -> Applied:
+) -> AppliedPlan:
     """Apply a plan like `apply_plan`, and also return the handles of the started keepers."""
     check_approval(plan, approval)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
-        settled = settle_under_lock(cluster, plan.cluster_id, state)
-        refuse_over_unseen_runs(plan, settled.unseen)
+        reconciled = reconcile_under_lock(cluster, plan.cluster_id, state)
+        refuse_over_unseen_runs(plan, reconciled.unseen)
         runs = last_runs(plan, state)
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
@@ -137,13 +137,13 @@ def apply_with_keepers(
             # Whatever it was, say now what was done, as the next command would after a kill.
             done = "not known, or nothing"
             with suppress(ToolkitError):
-                if known := settle_under_lock(cluster, plan.cluster_id, state).known:
+                if known := reconcile_under_lock(cluster, plan.cluster_id, state).known:
                     done = known[0].outcome.summary
             raise PartlyApplied(
                 f"run {run_id} was ended by {type(exc).__name__}: {exc}; what it did: {done}",
                 hint=f"'offsetbook undo {run_id}' undoes it",
             ) from exc
-    return Applied(outcome, here.ties, tuple(settled.known), intent)
+    return AppliedPlan(outcome, here.ties, tuple(reconciled.known), intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def _carry_out_on_record(
         intent = audit.intent_entry(plan, run, case.now)
         audit.append(here.state, intent)
         if plan.intent in HOLDS:
-            holds = Holds(case, here.cluster, run, state=here.state, stopped=stopped)
+            holds = HoldExecutor(case, here.cluster, run, state=here.state, stopped=stopped)
             steps, ended = holds.carry_out(here.on_step, here.ties)
         else:
             steps, ended = carry_out(case, here.cluster, stopped=stopped, on_step=here.on_step)

@@ -31,8 +31,8 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.model.times import parse_duration
+from toolkit.operate.apply_steps import OnStep, carry_out, not_tried
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
-from toolkit.operate.steps import OnStep, carry_out, not_tried
 from toolkit.plan import Action, ChangeStatus, Intent, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.selection.partition_selection import scopes_of
@@ -55,7 +55,7 @@ LEAVE_EPOCH = -1
 KILLED = "the keeper process ended before it had paused anything"
 
 
-class Holds:
+class HoldExecutor:
     """Applies the steps of one plan."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Holds:
         kept, record = has_live_keeper(path), read_hold(path)
         if not kept:
             start = self.record(step, wanted)
-            if record and record.status is HoldStatus.HELD and self.is_left_behind(record):
+            if record and record.status is HoldStatus.HELD and self.is_orphaned(record):
                 start = replace(record, wanted=record.held, note=start.note)
             there = {member.member_id for member in self.holders(step.group_id)}
             tie = start_keeper(path, start)
@@ -168,7 +168,7 @@ class Holds:
             found = describe_groups(connection, [self.case.groups[group_id]], topics=frozenset)
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
-    def is_left_behind(self, record: HoldRecord) -> bool:
+    def is_orphaned(self, record: HoldRecord) -> bool:
         """Return whether members of a dead keeper still hold partitions."""
         return bool(self.paused(record.group_id).keys() & frozenset(record.held))
 

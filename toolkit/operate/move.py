@@ -6,7 +6,7 @@ from their owners, every client fetches its new position. A client may commit a 
 had in its hands over that: the group is watched until it continues from the new offsets, and what
 was overwritten is moved once more, when the late commit is spent. The hold ends with this process.
 Partitions that cannot be held are moved by evicting their owners, see
-`toolkit.operate.move_unheld`.
+`toolkit.operate.move_streams`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from toolkit.errors import Blocked, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
-from toolkit.operate.apply import Applied, apply_with_keepers, check_approval, record_outcome
-from toolkit.operate.interrupts import defer_signals
+from toolkit.operate.apply import AppliedPlan, apply_with_keepers, check_approval, record_outcome
+from toolkit.operate.apply_steps import OnStep
+from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.reconcile_runs import InterruptedRun
-from toolkit.operate.steps import OnStep
 from toolkit.operate.watch_move import MoveWatch, judged, with_results
 from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
 from toolkit.plan.approvals import Approval
@@ -52,7 +52,7 @@ def move(
     *,
     state: Path,
     on_step: OnStep = lambda _: None,
-) -> Applied:
+) -> AppliedPlan:
     """
     Apply a plan that moves offsets of one live group, and return the result.
 
@@ -69,7 +69,7 @@ def move(
             mover.hold_move_release(again)
         except ToolkitError as exc:
             mover.note(again.plan, f"it could not be moved again: {exc.problem}")
-    return Applied(mover.outcome, [], tuple(mover.interrupted))
+    return AppliedPlan(mover.outcome, [], tuple(mover.interrupted))
 
 
 @dataclass
@@ -182,7 +182,7 @@ class _Mover:
             if one.status is ChangeStatus.FAILED:
                 self.moved[change.partition] = replace(one, why=f"{one.why}; {why}")
 
-    def record(self, applied: Applied) -> None:
+    def record(self, applied: AppliedPlan) -> None:
         """Write what was seen over what the audit log says of the run."""
         steps = tuple(self.seen(step) for step in applied.outcome.steps)
         if applied.intent and steps != applied.outcome.steps:
@@ -209,7 +209,7 @@ class _Mover:
         topics = sorted({change.partition.topic for _, change in planned.plan.changes})
         return read_plan_facts(self.cluster, groups=[self.group_id], topics=topics, at=planned.at)
 
-    def apply(self, part: Plan) -> Applied:
+    def apply(self, part: Plan) -> AppliedPlan:
         words = f"{self.approval.reason} (part of: {self.plan.request})"
         # Those that are about another part of the move have no effect on this one.
         overrides = overridable(part.intent).intersection(self.approval.overrides)

@@ -58,7 +58,7 @@ class OrphanedHold(NamedTuple):
         )
 
 
-def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
+def find_orphaned_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     """
     Return the orphaned holds on a cluster; one that has ended is logged and returned once.
 
@@ -73,7 +73,7 @@ def settle_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
         for path, record in left.items():
             if record.cluster_id == connection.cluster_id:
                 with suppress(Blocked, StateFileError):
-                    found += _settle(path, record, connection)
+                    found += _reconcile(path, record, connection)
     return found
 
 
@@ -100,7 +100,7 @@ def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
                 yield path, record
 
 
-def _settle(path: Path, record: HoldRecord, connection: Connection) -> Iterator[OrphanedHold]:
+def _reconcile(path: Path, record: HoldRecord, connection: Connection) -> Iterator[OrphanedHold]:
     paused = _paused(connection, record.group_id)
     if isinstance(paused, Problem):
         return  # later, when it can be read

@@ -49,7 +49,7 @@ class UnresolvedRun(NamedTuple):
     why: str
 
 
-def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
+def reconcile_runs(cluster: Cluster, state: Path) -> ReconciledRuns:
     """
     Return what every interrupted run on a cluster did; each is reported once.
 
@@ -63,28 +63,28 @@ def settle(cluster: Cluster, state: Path) -> ReconciledRuns:
         cluster_id = connection.cluster_id
     if cluster_id in ids:
         with suppress(Blocked), locked(state, cluster_id, Operator.here().who):
-            return settle_under_lock(cluster, cluster_id, state)
+            return reconcile_under_lock(cluster, cluster_id, state)
     return ReconciledRuns([], [])  # none on this cluster, or the lock holder is doing it
 
 
-def settle_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> ReconciledRuns:
+def reconcile_under_lock(cluster: Cluster, cluster_id: str, state: Path) -> ReconciledRuns:
     """Reconcile the runs on the cluster whose lock the caller holds."""
     intents = [entry for entry in audit.unfinished(state) if entry.cluster_id == cluster_id]
-    settled = ReconciledRuns([], [])
+    reconciled = ReconciledRuns([], [])
     if not intents:
-        return settled
+        return reconciled
     with connected(cluster) as connection:
         if connection.cluster_id != cluster_id:
-            return settled  # another cluster has the name now, unrelated to these runs
+            return reconciled  # another cluster has the name now, unrelated to these runs
         for intent in intents:
             outcome = _compare(intent, connection)
             if isinstance(outcome, str):
-                settled.unseen.append(UnresolvedRun(intent, outcome))
+                reconciled.unseen.append(UnresolvedRun(intent, outcome))
                 continue
             here = Operator.here()
             audit.append(state, audit.found_entry(intent, outcome, who=here.who, host=here.host))
-            settled.known.append(InterruptedRun(intent, outcome))
-    return settled
+            reconciled.known.append(InterruptedRun(intent, outcome))
+    return reconciled
 
 
 def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:

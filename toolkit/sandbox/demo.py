@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
+from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.unsubscribed import unsubscribed
 from toolkit.runner.execution import CellStep
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.result import RunResult
@@ -41,7 +41,7 @@ def demonstrate(
     _remove(sandbox, on_step)
     try:
         clusters = sandbox.up(NAMES, on_step=on_step)
-        found = [find_unsubscribed(read_snapshot(cluster)).rows for cluster in clusters]
+        found = [unsubscribed(ClusterAccess(cluster)).rows for cluster in clusters]
         given = [("20", {"cluster": name}) for name in NAMES] + [("10", {"clusters": list(NAMES)})]
         runs = []
         for number, parameters in given:

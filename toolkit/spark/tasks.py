@@ -108,9 +108,9 @@ class LogTask:
         except ToolkitError as exc:
             yield from self._by_admin(str(exc))
             return
-        if found.held_back:
+        if found.unstable_tail:
             yield from self._by_admin(
-                f"an open transaction hides its last {found.held_back} records"
+                f"an open transaction hides its last {found.unstable_tail} records"
             )
             return
         yield block_batch(

@@ -23,9 +23,9 @@ def csv_text(commits: Iterable[Commit], *, with_group: bool) -> str:
     )
 
 
-def read_csv(path: Path, content: bytes, *, group: str | None) -> tuple[bool, tuple[Commit, ...]]:
+def read_csv(path: Path, content: bytes) -> tuple[bool, tuple[Commit, ...]]:
     """
-    Return whether the file, or `group`, says whose the commits are, and the commits.
+    Return whether the file says whose the commits are, and the commits.
 
     A byte order mark, CRLF and blanks around numbers and topics are accepted. Raises UsageError
     that names the file and the line of each fault: the real tool says nothing, or resets to 0.
@@ -41,7 +41,7 @@ def read_csv(path: Path, content: bytes, *, group: str | None) -> tuple[bool, tu
         if fault:
             faults.append(f"line {line} {fault}")
             continue
-        commit = _commit(cells, group)
+        commit = _commit(cells)
         key = (commit.group_id, commit.topic, commit.partition)
         earlier, _ = commits.setdefault(key, (line, commit))
         if earlier != line:
@@ -49,7 +49,7 @@ def read_csv(path: Path, content: bytes, *, group: str | None) -> tuple[bool, tu
             faults.append(f"line {line} repeats {where} from line {earlier}")
     if faults:
         raise _wrong(path, faults)
-    return width == 4 or group is not None, tuple(commit for _, commit in commits.values())
+    return width == 4, tuple(commit for _, commit in commits.values())
 
 
 def _line(row: tuple[str | int, ...]) -> str:
@@ -99,10 +99,9 @@ def _number_fault(what: str, text: str, below: int) -> str:
     return ""
 
 
-def _commit(cells: list[str], group: str | None) -> Commit:
+def _commit(cells: list[str]) -> Commit:
     *names, topic, partition, offset = cells
-    group_id = names[0] if names else group or ""
-    return Commit(group_id, topic.strip(), int(partition), int(offset))
+    return Commit(names[0] if names else "", topic.strip(), int(partition), int(offset))
 
 
 def _wrong(path: Path, faults: list[str]) -> UsageError:

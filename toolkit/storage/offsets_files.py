@@ -123,9 +123,9 @@ def write_csv(path: Path, commits: Iterable[Commit], *, with_group: bool) -> Non
     write_whole(path, csv_text(commits, with_group=with_group))
 
 
-def read_offsets(path: Path, *, group: str | None = None) -> SavedOffsets:
+def read_offsets(path: Path) -> SavedOffsets:
     """
-    Read a JSON or a CSV file, whichever it is; `group` is whose the rows of three columns are.
+    Read a JSON or a CSV file, whichever it is.
 
     Raises UsageError that names the file and the line or place of what is wrong.
     """
@@ -135,7 +135,7 @@ def read_offsets(path: Path, *, group: str | None = None) -> SavedOffsets:
         raise UsageError(f"offsets file {path} cannot be read: {exc.strerror or exc}") from exc
     if LOOKS_LIKE_JSON.match(content):
         return _read_json(path)
-    names_groups, commits = read_csv(path, content, group=group)
+    names_groups, commits = read_csv(path, content)
     return SavedOffsets(commits, names_groups=names_groups)
 
 

@@ -124,7 +124,7 @@ def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
     finally:
         producer.abort_transaction()
 
-    assert [part.held_back for part in found] == [2]  # the pending commit and the one after it
+    assert [part.unstable_tail for part in found] == [2]  # the pending commit and the one after it
     assert found[0].commits[group, *partition].offset == 1
 
 

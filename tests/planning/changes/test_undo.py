@@ -24,7 +24,7 @@ from toolkit.model import (
 )
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.changes.pause import plan_pause
-from toolkit.planning.changes.undo import Moved, plan_undo
+from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.planning.holds.hold_context import HoldTerms
 
 # What a cluster holds: groups that have committed anything, with what they have committed.
@@ -173,7 +173,7 @@ def test_an_offset_that_moved_on_is_left_and_said() -> None:
 def test_an_offset_that_moved_on_goes_back_where_that_is_wanted() -> None:
     """With `restore`, what was there before the run is put back over what came after it."""
     reset = plan(step(Action.COMMIT, Change(ORDERS, AT_10, AT_20)))
-    undo = plan_undo(reset, facts_of({"g": {ORDERS: AT_30}}), moved=Moved.RESTORE)
+    undo = plan_undo(reset, facts_of({"g": {ORDERS: AT_30}}), moved=IfMoved.RESTORE)
 
     (change,) = (change for _, change in undo.changes)
     assert (AT_30, AT_10, ()) == (change.before, change.after, undo.findings)
@@ -229,7 +229,7 @@ def test_a_group_that_was_made_and_has_members_stays() -> None:
 
 def test_an_added_offset_that_moved_on_is_removed_where_that_is_wanted() -> None:
     """The change starts from what is committed now, which apply checks."""
-    undo = plan_undo(MADE, facts_of({"g": {ORDERS: AT_30}}), moved=Moved.RESTORE)
+    undo = plan_undo(MADE, facts_of({"g": {ORDERS: AT_30}}), moved=IfMoved.RESTORE)
 
     assert [(AT_30, None)] == [(change.before, change.after) for _, change in undo.changes]
 

@@ -46,13 +46,13 @@ def test_one_row_for_each_paused_partition() -> None:
     ("by", "kept", "how"),
     [
         (ALICE, {"g"}, ["held", "foreign", "held"]),
-        (ALICE, {"h"}, ["half-dead", "foreign", "half-dead"]),
+        (ALICE, {"h"}, ["orphaned", "foreign", "orphaned"]),
         (("alice", "another desk"), {"g"}, ["foreign"] * 3),
         (None, {"g"}, ["foreign"] * 3),
     ],
 )
 def test_how_it_is_held(by: tuple[str, str] | None, kept: set[str], how: list[str]) -> None:
-    """Ours is held while a process keeps it up, and half-dead without; others' are foreign."""
+    """Ours is held while a process keeps it up, and orphaned without; others' are foreign."""
     assert how == paused_frame(ABOUT, by=by, kept=kept)["hold_status"].tolist()
 
 

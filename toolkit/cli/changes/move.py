@@ -8,7 +8,7 @@ import click
 
 from toolkit.cli.change_command import Planner, change_command
 from toolkit.cli.changes.pause import COMMIT_MISSING, PREFER
-from toolkit.cli.changes.reset import FLAGS, SCOPE, target_of
+from toolkit.cli.changes.reset import MODE_FLAGS, SCOPE, target_of
 from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.command_target import CommandTarget
 
@@ -44,5 +44,7 @@ Pauses the partitions, commits the new offsets in one transaction, reads them ba
 that every client fetches its new position. You approve the target; the current offsets may advance
 until then. Partitions that were paused before stay paused.
 """
-planner = Planner("move", HELP, make, (*FLAGS, *SCOPE, PREFER, COMMIT_MISSING), of_one_group=True)
+planner = Planner(
+    "move", HELP, make, (*MODE_FLAGS, *SCOPE, PREFER, COMMIT_MISSING), of_one_group=True
+)
 command = change_command(planner)

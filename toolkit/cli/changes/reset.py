@@ -13,13 +13,12 @@ from toolkit.cli.cluster_options import opened, required_groups
 from toolkit.cli.command_target import CommandTarget
 from toolkit.cli.options import topics_option
 from toolkit.errors import UsageError
-from toolkit.planning.changes.target_parser import MODES, WITHOUT_VALUE
 
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.journeys.reset import RequestedTarget
 
-FLAGS = (
+MODE_FLAGS = (
     click.option("--to-earliest", is_flag=True, help="Reset to the log start offset."),
     click.option(
         "--to-latest",
@@ -62,6 +61,10 @@ SCOPE = (
         help="What to do if no record is at or after the timestamp.",
     ),
 )
+MODES = (
+    *("to-earliest", "to-latest", "to-offset", "shift-by", "to-datetime", "by-duration"),
+    *("to-current", "from-file", "from-group"),
+)
 
 
 def make(command: CommandTarget, **given: Any) -> PlannedChange:
@@ -80,20 +83,18 @@ def target_of(given: Mapping[str, Any]) -> RequestedTarget:
 
     if given["topics"] and given["all_topics"]:
         raise UsageError("--topic and --all-topics exclude each other", hint="leave one out")
-    values = {mode: given[mode.replace("-", "_")] for mode in TARGETS}
+    values = {mode: given[mode.replace("-", "_")] for mode in MODES}
     # Not by equality: 0 is an offset to go to, False a flag that was not given.
     modes = [mode for mode, value in values.items() if value is not None and value is not False]
     if len(modes) != 1:
-        flags = ", ".join(f"--{name}" for name in modes or TARGETS)
+        flags = ", ".join(f"--{name}" for name in modes or MODES)
         problem = f"{flags} exclude each other" if modes else "where to?"
         raise UsageError(problem, hint="give exactly one of them" if modes else f"one of: {flags}")
     (mode,) = modes
-    text = "" if mode in WITHOUT_VALUE else str(values[mode])
+    text = "" if values[mode] is True else str(values[mode])
     return target(mode, text, past_end=given["past_end"])
 
 
-TARGETS = (*MODES, "from-file", "from-group")
-
 HELP = "Reset the committed offsets of empty groups. Shows the plan first."
-planner = Planner("reset", HELP, make, (*FLAGS, *SCOPE))
+planner = Planner("reset", HELP, make, (*MODE_FLAGS, *SCOPE))
 command = change_command(planner)

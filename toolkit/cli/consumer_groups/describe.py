@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolkit.cli.consumer_groups.connection_flags import cluster_of
+from toolkit.cli.cluster_options import opened
+from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
 from toolkit.cli.consumer_groups.describe_tables import (
     FRAMES,
     members_table,
@@ -19,9 +19,11 @@ from toolkit.cli.consumer_groups.describe_tables import (
 from toolkit.cli.consumer_groups.exact_names import exactly, named
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import printable, write_frame, write_problems
-from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, UsageError
-from toolkit.model import Cluster, Group, Snapshot
+from toolkit.model import Cluster, Group
+
+if TYPE_CHECKING:
+    from toolkit.journeys.lag import LagReport
 
 PARTLY = 4
 
@@ -31,16 +33,17 @@ def run(given: dict[str, Any]) -> int:
     if given["state"]:
         raise UsageError("with --describe, --state takes no value", hint="a value goes with --list")
     cluster = cluster_of(given)
-    snapshot = _read(cluster, given)
+    report = _read(cluster, given)
+    snapshot = report.facts
     missing = exactly(snapshot, given["groups"])
     if missing and not snapshot.groups:
         raise _not_found(missing[0], cluster)
     kind = "members" if given["members"] else "offsets"
     kind = "state" if given["state"] is not None else kind
     if given["output"] == "table":
-        _write_tables(snapshot, cluster, kind, verbose=given["verbose"])
+        _write_tables(report, cluster, kind, verbose=given["verbose"])
     else:
-        write_frame(FRAMES[kind](snapshot), given["output"])
+        write_frame(FRAMES[kind](report), given["output"])
     if not given["quiet"]:
         _tell(snapshot.groups)
     write_problems([snapshot])
@@ -49,15 +52,12 @@ def run(given: dict[str, Any]) -> int:
     return PARTLY if missing or snapshot.problems else 0
 
 
-def _read(cluster: Cluster, given: dict[str, Any]) -> Snapshot:
+def _read(cluster: Cluster, given: dict[str, Any]) -> LagReport:
     """Read the groups that are named and nothing of others, or all consumer groups."""
-    from toolkit.kafka_io.read_snapshot import read_snapshot
+    from toolkit.journeys.lag import LagReport, lag
 
-    progress = ProgressLine(cluster.name, visible=not given["quiet"] and sys.stderr.isatty())
-    try:
-        snapshot = read_snapshot(cluster, groups=named(given["groups"]), on_progress=progress)
-    finally:
-        progress.clear()
+    with opened(command_target_of(given), cluster) as access:
+        snapshot = lag(access, named(given["groups"])).facts
     if given["groups"]:
         wanted = set(given["groups"])
         groups = [group for group in snapshot.groups if group.group_id in wanted]
@@ -66,7 +66,8 @@ def _read(cluster: Cluster, given: dict[str, Any]) -> Snapshot:
     kept = {group.group_id for group in groups}
     commits = tuple(commit for commit in snapshot.commits if commit.group_id in kept)
     problems = tuple(p for p in snapshot.problems if p.group_id is None or p.group_id in kept)
-    return replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
+    narrowed = replace(snapshot, groups=tuple(groups), commits=commits, problems=problems)
+    return LagReport(narrowed)
 
 
 def _not_found(name: str, cluster: Cluster) -> NotFound:
@@ -74,15 +75,15 @@ def _not_found(name: str, cluster: Cluster) -> NotFound:
     return NotFound(f"cluster {cluster.name} has no group {printable(name)!r}", hint=hint)
 
 
-def _write_tables(snapshot: Snapshot, cluster: Cluster, kind: str, *, verbose: bool) -> None:
+def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bool) -> None:
     """Write a table for each group, with a blank line before it, as the tool does."""
     if kind == "offsets":
-        table = offsets_table(snapshot, verbose=verbose)
+        table = offsets_table(report, verbose=verbose)
     elif kind == "members":
         table = members_table(verbose=verbose)
     else:
         table = states_table(cluster, verbose=verbose)
-    for group in snapshot.groups:
+    for group in report.facts.groups:
         columns, rows = table.of(group)
         if rows or kind == "members":
             click.echo()

@@ -9,10 +9,12 @@ import click
 
 from toolkit.cli.consumer_groups.tool_tables import Cell
 from toolkit.errors import ToolkitError
-from toolkit.model import Cluster, Group, Member, Snapshot, TopicPartition
+from toolkit.model import Cluster, Group, Member, TopicPartition
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+    from toolkit.journeys.lag import LagReport
 
 TableRows = Callable[[Group], Iterator[Sequence[Cell]]]
 INSTANCE = "GROUP-INSTANCE-ID"
@@ -38,11 +40,9 @@ def _without(row: Sequence[Any], place: int) -> tuple[Any, ...]:
     return (*row[:place], *row[place + 1 :])
 
 
-def offsets_table(snapshot: Snapshot, *, verbose: bool) -> GroupTable:
+def offsets_table(report: LagReport, *, verbose: bool) -> GroupTable:
     """Return one row for each partition that a group has committed or owns."""
-    from toolkit.planning.frames.snapshot_frames import offsets_frame
-    from toolkit.planning.lag.lag import with_lag
-
+    snapshot = report.facts
     rows: dict[str, list[Sequence[Cell]]] = {}
     epochs = {(c.group_id, c.topic, c.partition): c.leader_epoch for c in snapshot.commits}
     owners = {
@@ -51,7 +51,7 @@ def offsets_table(snapshot: Snapshot, *, verbose: bool) -> GroupTable:
         for member in group.members
         for partition in member.assignment
     }
-    for row in with_lag(offsets_frame(snapshot)).to_dict("records"):
+    for row in report.partitions.to_dict("records"):
         group, at = str(row["group"]), TopicPartition(str(row["topic"]), int(row["partition"]))
         epoch = (epochs.get((group, *at)),) if verbose else ()
         numbers = (_whole(row[name]) for name in ("committed", "log_end", "lag"))
@@ -120,33 +120,20 @@ def _addresses(cluster: Cluster) -> dict[int, str]:
         return {}
 
 
-def _offsets_frame(snapshot: Snapshot) -> DataFrame:
-    from toolkit.planning.frames.snapshot_frames import offsets_frame
-    from toolkit.planning.lag.lag import with_lag
-
-    return with_lag(offsets_frame(snapshot))
-
-
-def _members_frame(snapshot: Snapshot) -> DataFrame:
+def _members_frame(report: LagReport) -> DataFrame:
     from pandas import DataFrame
 
     rows = [
         (g.group_id, m.member_id, m.instance_id, m.host, m.client_id, m.epoch, _assignment(m))
-        for g in snapshot.groups
+        for g in report.facts.groups
         for m in g.members
     ]
     columns = ["group", "member", "instance", "host", "client", "epoch", "assignment"]
     return DataFrame(rows, columns=columns, dtype="object").astype({"epoch": "Int64"})
 
 
-def _states_frame(snapshot: Snapshot) -> DataFrame:
-    from toolkit.planning.frames.snapshot_frames import groups_frame
-
-    return groups_frame(snapshot)
-
-
-FRAMES: dict[str, Callable[[Snapshot], DataFrame]] = {
-    "offsets": _offsets_frame,
+FRAMES: dict[str, Callable[[LagReport], DataFrame]] = {
+    "offsets": lambda report: report.partitions,
     "members": _members_frame,
-    "state": _states_frame,
+    "state": lambda report: report.groups,
 }

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from glob import escape
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +13,8 @@ if TYPE_CHECKING:
 
 
 def named(groups: Iterable[str]) -> tuple[str, ...]:
-    """Return names to read by: for the tool, `pay*` is a name. Others may yet match: see `only`."""
+    """Return names to read by: for the tool, `pay*` is a name."""
     return tuple(escape(name) for name in groups)
-
-
-def only(snapshot: Snapshot, names: Collection[str]) -> Snapshot:
-    """Return the facts about groups of exactly these names, so that no other can be meant."""
-    groups = tuple(group for group in snapshot.groups if group.group_id in names)
-    return replace(snapshot, groups=groups)
 
 
 def exactly(snapshot: Snapshot, names: Sequence[str]) -> list[str]:

@@ -9,8 +9,7 @@ import click
 
 from toolkit.cli.change_command import APPROVAL, TARGET_OPTIONS
 from toolkit.cli.changes.pause import HOLD_FOR, PREFER
-from toolkit.cli.changes.reset import FLAGS as MODES
-from toolkit.cli.changes.reset import SCOPE
+from toolkit.cli.changes.reset import MODE_FLAGS, MODES, SCOPE
 from toolkit.cli.changes.resume import FORCE
 from toolkit.cli.options import Option, topics_option
 from toolkit.errors import UsageError
@@ -103,7 +102,7 @@ OPTIONS: tuple[Option, ...] = (
     GROUP,
     *LOOKING,
     *TOPICS,
-    *(option for option in (*MODES, *SCOPE) if not _names(option) & WITHOUT),
+    *(option for option in (*MODE_FLAGS, *SCOPE) if not _names(option) & WITHOUT),
     HOLD_FOR,
     PREFER,
     FORCE,
@@ -111,10 +110,7 @@ OPTIONS: tuple[Option, ...] = (
     *(option for option in (*APPROVAL, *TARGET_OPTIONS) if not _names(option) & WITHOUT),
 )
 
-TARGETS = frozenset(
-    {"to_earliest", "to_latest", "to_offset", "shift_by", "to_datetime", "by_duration"}
-    | {"to_current", "from_file"}
-)
+TARGETS = frozenset(mode.replace("-", "_") for mode in MODES) - {"from_group"}
 ANYWHERE = frozenset(
     {"bootstrap_server", "command_config", "timeout", "fleet", "cluster", "output", "quiet"}
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,9 @@ import click
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import echo_data
 from toolkit.model import Commit, TopicPartition
-from toolkit.planning.selection.partition_selection import TopicScope
 
 if TYPE_CHECKING:
-    from toolkit.journeys.change.planned_change import PlannedChange
-    from toolkit.plan import Outcome, Position
-    from toolkit.planning.changes.targets import Target
+    from toolkit.plan import Outcome, Plan, Position
 
 COLUMNS = ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET")
 Key = tuple[str, TopicPartition]
@@ -24,11 +21,10 @@ Key = tuple[str, TopicPartition]
 
 @dataclass(frozen=True)
 class NewOffsets:
-    """A plan for some groups, and which of their partitions were meant by it."""
+    """A plan for some groups, and what is committed on the partitions that were meant by it."""
 
-    change: PlannedChange
-    target: Target
-    scopes: Sequence[TopicScope]
+    plan: Plan
+    committed: Mapping[Key, int]
 
     def write_table(self, outcome: Outcome | None) -> None:
         """Write the tool's table: what is planned, or with an outcome what was read back."""
@@ -52,28 +48,15 @@ class NewOffsets:
         echo_data(csv_text(commits, with_group=with_group))
 
     def _offsets(self, outcome: Outcome | None) -> dict[Key, int | None]:
-        offsets: dict[Key, int | None] = dict(self._held())
+        offsets: dict[Key, int | None] = dict(self.committed)
         if outcome is None:
-            for step, change in self.change.plan.changes:
+            for step, change in self.plan.changes:
                 offsets[step.group_id, change.partition] = _offset(change.after)
         else:
             for done in outcome.steps:
                 for result in done.results:
                     offsets[done.group_id, result.partition] = _offset(result.found)
         return dict(sorted(offsets.items()))
-
-    def _held(self) -> Iterator[tuple[Key, int]]:
-        """Yield what is committed where something was asked for."""
-        meant = {group.group_id for group in self.change.facts.groups}
-        for commit in self.change.facts.commits:
-            partition = TopicPartition(commit.topic, commit.partition)
-            if commit.group_id not in meant:
-                continue
-            if self.scopes and not any(partition in scope for scope in self.scopes):
-                continue
-            rows = self.target.named(commit.group_id)
-            if rows is None or partition in rows:
-                yield (commit.group_id, partition), commit.offset
 
 
 def _offset(position: Position | None) -> int | None:

@@ -9,7 +9,7 @@ import click
 
 from toolkit.cli.cluster_options import only_group, opened
 from toolkit.cli.consumer_groups.connection_flags import cluster_of, command_target_of
-from toolkit.cli.consumer_groups.exact_names import exactly, named, only
+from toolkit.cli.consumer_groups.exact_names import exactly, named
 from toolkit.cli.consumer_groups.tool_change_flow import ToolChange, apply_tool_change
 from toolkit.cli.consumer_groups.tool_tables import Cell, write_table
 from toolkit.cli.output import printable, write_frame, write_problems
@@ -54,26 +54,25 @@ def resume(given: dict[str, Any]) -> int:
 
 def paused_partitions(given: dict[str, Any]) -> int:
     """List what is paused in groups; 4 where one is missing or something could not be read."""
-    from toolkit.cli.inspect.paused_partitions import paused
-    from toolkit.kafka_io.read_snapshot import read_snapshot
+    from toolkit.journeys.paused import paused
 
-    cluster = cluster_of(given)
-    snapshot = read_snapshot(cluster, groups=named(given["groups"]))
-    missing = exactly(snapshot, given["groups"])
-    if missing and not snapshot.groups:
+    cluster, names = cluster_of(given), given["groups"]
+    with opened(command_target_of(given), cluster) as access:
+        report = paused(access, named(names))
+    facts, frame = report.facts, report.rows
+    missing = exactly(facts, names)
+    if missing and not facts.groups:
         raise NotFound(f"no group is called {printable(missing[0])!r} in cluster {cluster.name}")
-    if given["groups"]:
-        snapshot = only(snapshot, given["groups"])
-    frame = paused(snapshot, given["fleet"])
+    frame = frame[frame["group"].isin(names)] if names else frame
     if given["output"] == "table":
         click.echo()
         write_table(PAUSED_COLUMNS, [_row(row) for row in frame.to_dict("records")])
     else:
         write_frame(frame, given["output"])
-    write_problems([snapshot])
+    write_problems([facts])
     for name in missing:
         click.echo(f"error: no group is called {printable(name)!r}", err=True)
-    return PARTLY if missing or snapshot.problems else 0
+    return PARTLY if missing or facts.problems else 0
 
 
 def _row(row: dict[Any, Any]) -> Sequence[Cell]:

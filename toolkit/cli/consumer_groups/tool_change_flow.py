@@ -29,6 +29,7 @@ from toolkit.errors import Blocked
 
 if TYPE_CHECKING:
     from toolkit.cli.command_target import CommandTarget
+    from toolkit.journeys.change.change_outcome import ChangeOutcome
     from toolkit.journeys.change.planned_change import PlannedChange
     from toolkit.plan import Outcome
 
@@ -75,7 +76,7 @@ def apply_tool_change(tool_change: ToolChange, given: dict[str, Any]) -> int:
         hint = "add --execute --reason TEXT, or --dry-run to only look"
         raise Blocked("not approved: nothing was changed", hint=hint)
     outcome = apply_decided(approved(decision, consent), command)
-    _show(tool_change, command, outcome.outcome)
+    _show(tool_change, command, outcome)
     return print_outcome(outcome) or code
 
 
@@ -97,13 +98,11 @@ def _shows_plan(
     return not is_approved or (is_last and not is_blocked)
 
 
-def _show(tool_change: ToolChange, command: CommandTarget, outcome: Outcome | None) -> None:
+def _show(tool_change: ToolChange, command: CommandTarget, outcome: ChangeOutcome | None) -> None:
     """Write the tool's table, or for programs one frame: the outcome where there is one."""
-    from toolkit.planning.frames.outcome_frame import outcome_frame
-
     if command.output == "table":
-        tool_change.write(outcome)
-    elif outcome:
-        write_frame(outcome_frame(outcome), command.output)
+        tool_change.write(outcome.outcome if outcome else None)
+    elif outcome and outcome.outcome:
+        write_frame(outcome.results, command.output)
     else:
         write_plan(tool_change.change, command)

@@ -73,21 +73,19 @@ def command(  # noqa: PLR0913 - one a flag
     if help_columns:
         _show_columns(show, output)
         return
-    from toolkit.journeys.cluster_access import find_clusters
-    from toolkit.model.times import parse_duration
-    from toolkit.planning.lag.status_rules import StatusRules
-    from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
-    from toolkit.spark.spark_session import start_session
+    from toolkit.journeys.fleet import fleet as read_fleet
+    from toolkit.spark.fleet_lag import FleetOptions
 
-    chosen = find_clusters(clusters, fleet)
-    rules = StatusRules(window_s=parse_duration(window).total_seconds())
-    options = FleetOptions(rules=rules, history=history, full=full)
+    options = FleetOptions.parse(window=window, history=history or "", full=full)
     line = ProgressLine("fleet", visible=not quiet and sys.stderr.isatty())
     try:
-        line.show("starting Spark")
-        session = start_session(master)
-        with fleet_lag(session, chosen, options, on_step=line.show) as result:
-            frames = result.to_pandas()
+        frames = read_fleet(
+            clusters,
+            fleet_file=fleet,
+            options=options,
+            spark_master=master or "",
+            on_step=line.show,
+        ).frames
     finally:
         line.clear()
     frame = _chosen(getattr(frames, show), groups)

@@ -38,12 +38,11 @@ def command() -> None:
 )
 def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) -> None:
     """List groups with type, state, members and the topics they subscribe to."""
-    from toolkit.planning.frames.snapshot_frames import groups_frame
+    from toolkit.journeys.lag import lag
 
-    reading = read_clusters(scope)
+    reading = read_clusters(scope, lambda access: lag(access, scope.groups))
     frames = []
-    for snapshot in reading.snapshots:
-        frame = groups_frame(snapshot)
+    for frame in (report.groups for report in reading.reports):
         wanted = frame["state"].eq(state or frame["state"]) & frame["type"].eq(
             type_ or frame["type"]
         )
@@ -58,15 +57,14 @@ def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) ->
 @scope_options
 def describe(scope: CommandScope, *, names: tuple[str, ...]) -> None:
     """Show the partitions of groups, by name or pattern: owner, offsets, lag, commit time."""
-    from toolkit.planning.frames.snapshot_frames import offsets_frame
-    from toolkit.planning.lag.lag import with_lag
+    from toolkit.journeys.lag import lag
 
     scope = replace(scope, groups=(*scope.groups, *names))
-    reading = read_clusters(scope, commit_times=True)
+    reading = read_clusters(scope, lambda access: lag(access, scope.groups, commit_times=True))
     if not scope.quiet:
         for snapshot in reading.snapshots:
             _say_groups(snapshot)
-    write_frames([with_lag(offsets_frame(s)) for s in reading.snapshots], scope.output)
+    write_frames([report.partitions for report in reading.reports], scope.output)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 

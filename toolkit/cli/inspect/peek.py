@@ -46,7 +46,6 @@ def command(  # noqa: PLR0913 - click hands every option over by name
     """
     from toolkit.journeys.cluster_access import ClusterAccess
     from toolkit.journeys.peek import peek
-    from toolkit.planning.diagnosis.record_text import MOST_CHARACTERS
 
     access = ClusterAccess.named(cluster or "", fleet)
     found = peek(access, group, topics, before=before, after=after)
@@ -54,7 +53,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
         more = f"{found.left_out} more partitions have lag; select them with --topic"
         click.echo(more, err=True)
     is_table = output == "table"
-    frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE if is_table else MOST_CHARACTERS)
+    frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE) if is_table else found.frame()
     write_frame(_for_people(frame) if is_table else frame, output)
     for problem in found.around.problems:
         where = f"topic {printable(problem.topic)}, partition {problem.partition}"

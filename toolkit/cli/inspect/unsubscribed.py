@@ -21,21 +21,20 @@ def command(scope: CommandScope) -> None:
     Their lag grows until they expire. Groups whose subscription is unknown are listed on stderr
     with the reason.
     """
-    from toolkit.planning.unsubscribed.unsubscribed_offsets import find_unsubscribed
+    from toolkit.journeys.unsubscribed import unsubscribed
 
-    # All groups are read even for some: `other_subscribers` needs them.
-    reading = read_clusters(scope, commit_times=True, whole=True)
+    reading = read_clusters(scope, unsubscribed)
     found = [
-        find_unsubscribed(snapshot, groups=scope.groups)
-        for snapshot in reading.snapshots
-        if not scope.groups or select_groups(snapshot.groups, scope.groups)[0]
+        report.of_groups(scope.groups).found
+        for report in reading.reports
+        if not scope.groups or select_groups(report.facts.groups, scope.groups)[0]
     ]
     write_frames([result.rows for result in found], scope.output, most="lag")
     if not scope.quiet:
         for row in (row for result in found for row in result.left_out.to_dict("records")):
             name = printable(row["group"])
             click.echo(f"Skipped {row['cluster']} group {name}: {row['why']}", err=True)
-        if not any(len(result.rows) for result in found) and reading.snapshots:
+        if not any(len(result.rows) for result in found) and reading.reports:
             click.echo("no unsubscribed offsets found", err=True)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())

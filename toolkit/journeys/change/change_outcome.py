@@ -83,6 +83,13 @@ class ChangeOutcome:
         return runs_frame([e for e in read(state) if self.run_id and e.run.run_id == self.run_id])
 
     @property
+    def results(self) -> pd.DataFrame:
+        """What became of each change, as it was read back; see `outcome_frame`."""
+        from toolkit.planning.frames.outcome_frame import outcome_frame  # noqa: PLC0415 - pandas
+
+        return outcome_frame(self.outcome)
+
+    @property
     def undo_command(self) -> str:
         """The command that shows what an undo would do; "" if there is nothing to undo."""
         if not self.can_be_undone:
@@ -120,10 +127,8 @@ class ChangeOutcome:
 
     @property
     def _conclusion(self) -> Conclusion:
-        from toolkit.planning.frames.review_frame import summary  # noqa: PLC0415 - loads pandas
-
         plan = self.change.plan
-        asked = f"{plan.cluster}: {plan.request}: {summary(plan)}"
+        asked = f"{plan.cluster}: {plan.request}: {self.change.summary}"
         # A group without commits is one change too.
         planned = sum(len(step.changes) or 1 for step in plan.steps)
         counts = {"findings": len(self.change.findings), "planned": planned}

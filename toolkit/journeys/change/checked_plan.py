@@ -72,6 +72,27 @@ class CheckedPlan:
         frames.append(problems_frame(untimed, cluster=self.facts.cluster))
         return pd.concat([frame for frame in frames if len(frame)] or frames[:1])
 
+    @property
+    def summary(self) -> str:
+        """How many partitions of how many groups move which way, in one sentence."""
+        from toolkit.planning.frames.review_frame import summary  # noqa: PLC0415 - pandas
+
+        return summary(self.plan)
+
+    @property
+    def changes(self) -> pd.DataFrame:
+        """Every change as `review_frame` has it, without the times of records."""
+        from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
+
+        return review_frame(self.plan)
+
+    @property
+    def main_columns(self) -> list[str]:
+        """The columns of `review` that people look at for this kind of change."""
+        from toolkit.planning.frames.review_frame import review_columns  # noqa: PLC0415 - pandas
+
+        return list(review_columns(self.plan.intent))
+
     @cached_property
     def review(self) -> pd.DataFrame:
         """Every change with the times of the first 500 records there; see `review_frame`."""

@@ -14,7 +14,7 @@ from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
-from toolkit.operate.interrupts import stop_requested_by
+from toolkit.operate.deferred_signals import stop_requested_by
 from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval, Limits, is_reason
 from toolkit.planning.guardrails.registry import (
@@ -29,8 +29,8 @@ from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
-    from toolkit.operate.apply import Applied
-    from toolkit.operate.steps import OnStep
+    from toolkit.operate.apply import AppliedPlan
+    from toolkit.operate.apply_steps import OnStep
 
 BY_HAND = "approved by hand"
 WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
@@ -73,7 +73,7 @@ class Decision:
     wants_approval: bool = False
     blocked_by: tuple[str, ...] = ()  # names of rules
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
-    _applied: Applied | None = field(default=None, init=False)
+    _applied: AppliedPlan | None = field(default=None, init=False)
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)

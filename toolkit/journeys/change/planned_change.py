@@ -50,10 +50,9 @@ class PlannedChange(CheckedPlan):
 
     def __repr__(self) -> str:
         """Return the plan, its changes and findings as text; nothing is read for it."""
-        from toolkit.planning.frames.review_frame import review_frame  # noqa: PLC0415 - pandas
-        from toolkit.report.change_cards import change_text  # noqa: PLC0415
+        from toolkit.report.change_cards import change_text  # noqa: PLC0415 - pandas
 
-        return change_text(self.plan, self.findings, review_frame(self.plan))
+        return change_text(self.plan, self.findings, self.changes)
 
     def _ipython_display_(self) -> None:
         """Show notices, problems, groups, the chart, every change and the findings."""

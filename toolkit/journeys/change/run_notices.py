@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.model import Cluster
-from toolkit.operate.orphaned_holds import settle_holds
-from toolkit.operate.reconcile_runs import InterruptedRun, settle
+from toolkit.operate.orphaned_holds import find_orphaned_holds
+from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_runs
 from toolkit.plan import Intent
 from toolkit.report.run_command import NotebookCall, run_command
 
@@ -38,8 +38,8 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
 
     What is recorded is returned only once. Raises ClusterUnreachable and StateFileError.
     """
-    holds = tuple(RunNotice(hold.in_words) for hold in settle_holds(cluster, state))
-    runs = settle(cluster, state)
+    holds = tuple(RunNotice(hold.in_words) for hold in find_orphaned_holds(cluster, state))
+    runs = reconcile_runs(cluster, state)
     unseen = tuple(
         RunNotice(
             f"run {intent.run.run_id} ({intent.request}) was interrupted, and what it did cannot "

@@ -14,8 +14,8 @@ from toolkit.kafka_io.offsets_topic.commit_records import CommitValue
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.offsets_topic.reader import (
     offsets_partitions,
-    read_held_back,
     read_offsets_partition,
+    read_unstable_tail,
 )
 from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
 
@@ -52,17 +52,17 @@ def read_group_times(
         place = (None, OFFSETS_TOPIC, number)
         try:
             found = read_offsets_partition(connection.cluster, number, topic.logs[number])
-            held_back = read_held_back(connection.cluster, number, topic.logs[number])
+            unstable_tail = read_unstable_tail(connection.cluster, number, topic.logs[number])
         except ToolkitError as exc:
             problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(exc), *place))
             continue
         for key, value in found.commits.items():
             if key.group_id in wanted:
                 commits[key.group_id][TopicPartition(key.topic, key.partition)] = value
-        for key in held_back:
+        for key in unstable_tail:
             hidden[key.group_id].append(TopicPartition(key.topic, key.partition))
-        if found.held_back:
-            why = f"an open transaction hides its last {found.held_back} records"
+        if found.unstable_tail:
+            why = f"an open transaction hides its last {found.unstable_tail} records"
             problems.append(Problem("group clocks", why, *place))
         else:
             emptied |= found.emptied

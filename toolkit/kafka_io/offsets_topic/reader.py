@@ -54,7 +54,7 @@ class OffsetsRead(NamedTuple):
     unknown: Counter[int]  # records of types that are not known, by type
     malformed: Counter[str]  # of all records: those that should be understood and cannot be
     next_offset: int  # where the next read has to start
-    held_back: int  # records that an open transaction keeps out of sight
+    unstable_tail: int  # records that an open transaction keeps out of sight
     records: int
 
 
@@ -64,7 +64,7 @@ class OffsetsPartition(NamedTuple):
     commits: dict[CommitKey, CommitValue]
     emptied: dict[str, datetime]  # since when a group has no members, as its own records tell
     malformed: Counter[str]  # records that should be understood and cannot be, by why
-    held_back: int  # records that an open transaction keeps out of sight
+    unstable_tail: int  # records that an open transaction keeps out of sight
 
 
 def offsets_partitions(connection: Connection) -> OffsetsTopic:
@@ -146,7 +146,7 @@ class _Condensed:
         del chunk  # both parts of what follows are large
         self._latest = merge_latest(self._latest, latest) if self._latest.num_rows else latest
 
-    def found(self, next_offset: int, held_back: int) -> OffsetsRead:
+    def found(self, next_offset: int, unstable_tail: int) -> OffsetsRead:
         if self._waiting:
             self._condense()
         return OffsetsRead(
@@ -156,7 +156,7 @@ class _Condensed:
             self._unknown,
             self._malformed,
             next_offset,
-            held_back,
+            unstable_tail,
             self._records,
         )
 
@@ -175,7 +175,7 @@ def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> Of
         CommitKey(group, topic, partition): CommitValue(*value)
         for group, topic, partition, *value in _values(table)
     }
-    return OffsetsPartition(commits, emptied, malformed + malformed_too, read.held_back)
+    return OffsetsPartition(commits, emptied, malformed + malformed_too, read.unstable_tail)
 
 
 def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -185,7 +185,7 @@ def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
     return zip(*whole.values(), *times, commits["topic_id"].to_pylist(), strict=True)
 
 
-def read_held_back(cluster: Cluster, number: int, log: LogOffsets) -> set[CommitKey]:
+def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> set[CommitKey]:
     """
     Return what is committed in the part of a partition that an open transaction holds back.
 

@@ -68,7 +68,7 @@ def plan_pause(
             return
         partitions, missing = every_partition(facts.index, group, scopes)
         yield from missing
-        left = [p for p in partitions if p in known.paused and p in beside.left_behind]
+        left = [p for p in partitions if p in known.paused and p in beside.orphaned]
         yield from already_paused(known, [p for p in partitions if p not in left])
         wanted = tuple(p for p in partitions if p not in known.paused)
         case = HoldContext(facts.index, known, wanted, terms, beside)

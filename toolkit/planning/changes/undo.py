@@ -29,7 +29,7 @@ from toolkit.planning.selection.plan_parts import (
 )
 
 
-class Moved(StrEnum):
+class IfMoved(StrEnum):
     """How to treat offsets that were changed after the run."""
 
     LEAVE = "leave"  # block, and keep the offset
@@ -37,7 +37,7 @@ class Moved(StrEnum):
 
 
 def plan_undo(
-    done: Plan, snapshot: Snapshot, *, moved: Moved = Moved.LEAVE, request: str = ""
+    done: Plan, snapshot: Snapshot, *, moved: IfMoved = IfMoved.LEAVE, request: str = ""
 ) -> Plan:
     """
     Plan to restore what a plan changed: offset, leader epoch and metadata, in reverse order.
@@ -116,7 +116,7 @@ def _undo_first_commits(step: Step, facts: Facts) -> Iterator[Part]:
         )
         yield note("stays-committed", why, step.group_id)
         return
-    yield from _undo(step, facts, Moved.LEAVE)
+    yield from _undo(step, facts, IfMoved.LEAVE)
 
 
 def _stops(part: Part, group_id: str) -> bool:
@@ -136,7 +136,7 @@ def _nothing(done: Plan) -> Finding:
     return Finding("nothing-to-undo", Severity.NOTE, why)
 
 
-def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
+def _undo(step: Step, facts: Facts, moved: IfMoved) -> Iterator[Part]:
     """Yield the steps that revert one step, and what blocks them."""
     group = facts.groups.get(step.group_id)
     if step.action is Action.DELETE_GROUP and not step.changes and group is None:
@@ -160,7 +160,7 @@ def _undo(step: Step, facts: Facts, moved: Moved) -> Iterator[Part]:
         yield from _removed(step, facts, group, removed)
 
 
-def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change | Finding | None:
+def _back(group_id: str, change: Change, facts: Facts, moved: IfMoved) -> Change | Finding | None:
     """Return the change that reverts one change, a finding that blocks it, or None."""
     partition, before = change.partition, change.before
     if why := facts.index.unread.get(group_id, {}).get(partition):
@@ -173,7 +173,7 @@ def _back(group_id: str, change: Change, facts: Facts, moved: Moved) -> Change |
     why = "as it was before"
     if holds != change.after:
         why = f"committed offset is {shown(holds)}, not {shown(change.after)} as left by this run"
-        if moved is not Moved.RESTORE:
+        if moved is not IfMoved.RESTORE:
             return block("moved-since", why, group_id, partition)
     problem = facts.index.log_problem(partition)
     if before and problem and problem.why in MISSING:

@@ -12,17 +12,16 @@ from toolkit.plan import Outcome, StepOutcome
 OUTCOME_COLUMNS = ("group", "action", "topic", "partition", "status", "read_back", "why")
 
 
-def outcome_frame(outcome: Outcome) -> pd.DataFrame:
+def outcome_frame(outcome: Outcome | None) -> pd.DataFrame:
     """
     One row for each change, and one for a step without changes, in the order of the plan.
 
-    Columns: group, action, topic, partition (Int64), status ("done", "refused", "failed" or "not
-    tried"), read_back (Int64, the offset that was read back; null if there is no committed
-    offset), why.
+    None, if nothing was applied, gives no rows. Columns: group, action, topic, partition (Int64),
+    status (see `ChangeStatus`), read_back (Int64, the offset that was read back; null if there is
+    no committed offset), why.
     """
-    rows = [
-        (step.group_id, str(step.action), *cells) for step in outcome.steps for cells in _rows(step)
-    ]
+    steps = outcome.steps if outcome else ()
+    rows = [(step.group_id, str(step.action), *cells) for step in steps for cells in _rows(step)]
     frame = pd.DataFrame(rows, columns=list(OUTCOME_COLUMNS), dtype="object")
     return frame.astype({"partition": "Int64", "read_back": "Int64"})
 

@@ -112,14 +112,14 @@ class HoldFacts:
     Facts beside the snapshot.
 
     `earlier` is an earlier snapshot, from which the rates are computed. `by` is the user and host
-    of the hold; None: unknown. `left_behind` are the partitions of a crashed keeper of theirs,
+    of the hold; None: unknown. `orphaned` are the partitions of a crashed keeper of theirs,
     which another keeper takes over.
     """
 
     settings: HoldSettings = HoldSettings()
     earlier: Snapshot | None = None
     by: tuple[str, str] | None = None
-    left_behind: frozenset[TopicPartition] = frozenset()
+    orphaned: frozenset[TopicPartition] = frozenset()
 
 
 @dataclass(frozen=True)

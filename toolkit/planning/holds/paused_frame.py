@@ -16,12 +16,12 @@ PAUSED_COLUMNS = (
 )
 
 
-class How(StrEnum):
-    """State of a hold."""
+class HoldOwnership(StrEnum):
+    """Whose hold it is, and whether its keeper is running."""
 
     HELD = "held"  # a running keeper of this user maintains it
     FOREIGN = "foreign"  # of another user or host, or unknown
-    HALF_DEAD = "half-dead"  # the keeper is gone: it ends at the session timeout
+    ORPHANED = "orphaned"  # the keeper is gone: it ends at the session timeout
 
 
 def paused_frame(
@@ -33,13 +33,13 @@ def paused_frame(
     `by` is the user and host that asks; `kept` are the groups whose keeper of theirs is running.
     Columns: cluster, group, topic, partition (Int64), paused_by, host, paused_since, paused_until
     (UTC, null if unknown), reason, survives_keeper_s (how long it lasts without its keeper),
-    hold_status (see `How`).
+    hold_status (see `HoldOwnership`).
     """
     rows = [
         (
             *(snapshot.cluster, group.group_id, *partition),
             *_told(member),
-            str(_how(member, by, has_live_keeper=group.group_id in kept)),
+            str(_ownership(member, by, has_live_keeper=group.group_id in kept)),
         )
         for group in snapshot.groups
         for partition, member in sorted(group.paused.items())
@@ -58,8 +58,10 @@ def _told(member: Member) -> tuple[Any, ...]:
     return note.who, note.host, note.since, note.until, note.reason, note.survives_s
 
 
-def _how(member: Member, by: tuple[str, str] | None, *, has_live_keeper: bool) -> How:
+def _ownership(
+    member: Member, by: tuple[str, str] | None, *, has_live_keeper: bool
+) -> HoldOwnership:
     note = member.hold_note
     if note is None or (note.who, note.host) != by:
-        return How.FOREIGN
-    return How.HELD if has_live_keeper else How.HALF_DEAD
+        return HoldOwnership.FOREIGN
+    return HoldOwnership.HELD if has_live_keeper else HoldOwnership.ORPHANED

@@ -12,7 +12,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import OF_A_BROKER, OF_A_GROUP, read_group_settings
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.model import CaptureMode, Cluster, Group, GroupState, GroupType, TopicPartition
-from toolkit.operate.background import read_background, settings_of
+from toolkit.operate.hold_facts import sample_hold_facts, settings_of
 from toolkit.planning.holds.hold_context import HoldContext, HoldSettings, HoldTerms
 from toolkit.planning.holds.hold_costs import costs
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -53,9 +53,9 @@ def test_a_broker_tells_the_settings(bare_cluster: Cluster, kafka_39: Cluster) -
 def test_repeats_are_told_from_two_looks(bare_cluster: Cluster, live_group: Any) -> None:
     """Where an owner would be evicted, the rate is measured; a lossless capture needs none."""
     live: LiveGroup = live_group(bare_cluster, "librdkafka-consumer", per_second=20)
-    assert read_background(bare_cluster, live.group).earlier is None
+    assert sample_hold_facts(bare_cluster, live.group).earlier is None
 
-    beside = read_background(bare_cluster, live.group, prefer=CaptureMode.QUIET)
+    beside = sample_hold_facts(bare_cluster, live.group, prefer=CaptureMode.QUIET)
     facts = read_plan_facts(bare_cluster, groups=[live.group])
     (group,) = facts.groups
     place = TopicPartition(live.topics[0], 1)

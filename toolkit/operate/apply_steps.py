@@ -12,7 +12,7 @@ from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
-from toolkit.operate.move_unheld import move_unheld
+from toolkit.operate.move_streams import move_streams
 from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 
@@ -117,7 +117,7 @@ class _StepExecutor:
             return not_tried(step, f"its committed offsets could not be read: {held}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:
             # Its members continue to commit, so its offsets differ from the checked ones.
-            return move_unheld(self.connection, step, stopped=self.stopped)
+            return move_streams(self.connection, step, stopped=self.stopped)
         if moved := _moved(step, held, finishing=self.finishing):
             return _refused(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):

@@ -19,7 +19,7 @@ APART_S = 2.0  # two samples give the production rate
 MS = 1000
 
 
-def read_background(
+def sample_hold_facts(
     cluster: Cluster,
     group: str,
     *,

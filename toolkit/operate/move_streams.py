@@ -56,7 +56,7 @@ class _Move:
         return {c.partition: c.after for c in self.step.changes if c.after}
 
 
-def move_unheld(
+def move_streams(
     connection: Connection,
     step: Step,
     *,

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from applications import PATIENCE_S, Applications, eventually
@@ -24,6 +25,7 @@ from toolkit.kafka_io.membership.consumer import (
     DescribedConsumerMember,
 )
 from toolkit.kafka_io.membership.group_config import ASSIGNMENT_INTERVAL_MS, FetchGroupConfig
+from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.member_pool import leave
 from toolkit.live.recipe_steps import run_recipe
@@ -251,6 +253,42 @@ def test_an_owner_that_is_evicted_repeats_only_its_own(
     log = group.live.applications.deliveries()
     assert [] == delivered_during(log, [wanted], quiet_from, released)
     assert owner.assigned >= {one.place for one in repeats(log, start=began)}
+    assert ({}, "1000") == (config.own, config.values[ASSIGNMENT_INTERVAL_MS])
+
+
+def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
+    """What another reader got before members of ours did is captured without an eviction."""
+    group = shared_hold
+    (wanted,) = group.live.places_of(0)  # what a reader keeps longest when it has to share
+    (owner,) = (one for one in group.facts().members if wanted in one.assigned)
+
+    def is_given_out() -> bool:
+        return any(wanted in one.assigned for one in group.facts().members)
+
+    class SlowEviction:
+        """Sends an eviction, and the rest of a batch when a reader has the partition."""
+
+        start = group.channel.start
+
+        def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
+            """Return the answers to requests."""
+            if requests[0] != leave(owner.member_id):
+                return group.channel.ask_together(requests)
+            evicted = group.channel.ask_together(requests[:1])
+            eventually(is_given_out)
+            return (*evicted, *group.channel.ask_together(requests[1:]))
+
+    group.hold.prefer = CaptureMode.FAST
+    run_recipe(group.hold.capture(frozenset({wanted})), SlowEviction())
+
+    assert {wanted} == group.hold.held
+    captured = time.time()
+    group.until_delivered(*group.others(wanted), since=captured, records=MORE)
+    config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
+    released = group.release(wanted)
+    group.live.applications.until_nothing_is_missing(group.live.places)
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [wanted], captured, released)
     assert ({}, "1000") == (config.own, config.values[ASSIGNMENT_INTERVAL_MS])
 
 

@@ -29,6 +29,7 @@ RANGE = "range"
 BEAT_S = 0.05
 ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
 LOOK_EVERY_S = 1.0
+FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
 
 
 def capture_lossless(
@@ -106,10 +107,11 @@ def capture_fast(
     view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> RecipeGenerator[list[Holder]]:
     """
-    Evict the owners and take over their partitions before they rejoin.
+    Evict the owners and take over their partitions before they rejoin; return [] if that failed.
 
     Members of ours are there already and want nothing; the coordinator, which computes assignments
-    once a second by default, is told not to wait.
+    once a second by default, is told not to wait. A reader whose heartbeat comes between the
+    eviction and their subscriptions is given the partition, and keeps it.
     """
     yield from _no_interval(pool)
     joining = [
@@ -120,12 +122,10 @@ def capture_fast(
     yield from pool.join([(one, ()) for one, _ in joining], None)
     evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
-    give_up_at = (yield Sleep(0)) + patience_s
+    give_up_at = (yield Sleep(0)) + min(patience_s, FAST_WITHIN_S)
     while not (found := sole_owner_by_partition(view, wanted, pool.members.values())):
         if (yield Sleep(BEAT_S)) >= give_up_at:
-            raise NotCaptured(
-                "the partitions of the evicted members were assigned to other members"
-            )
+            break
         yield from pool.heartbeat(pool.members.values())
     while pool.owed:
         changed: ConfigChanged = yield pool.owed[0]

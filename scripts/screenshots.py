@@ -47,7 +47,7 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": 1200, "height": 900})
                 page.goto(report.as_uri())
                 page.wait_for_selector("html[data-ready=yes]", timeout=60_000)
-                page.get_by_role("heading", name="How the groups are").evaluate(
+                page.get_by_role("heading", name="Group health").evaluate(
                     "heading => heading.scrollIntoView({behavior: 'instant'})"
                 )
                 page.screenshot(path=IMAGES / "fleet_report.png")
@@ -104,11 +104,11 @@ def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_contain_text("select one above", timeout=60_000)
     picker = notebook.page.locator(".ow-card").first
-    picker.locator(".widget-dropdown select").last.select_option("most lag")
+    picker.locator(".widget-dropdown select").last.select_option("lag")
     listed = picker.locator(".ow-list option")
     expect(listed.first).to_contain_text("nightly-export")
     listed.filter(has_text="fraud-check").click()
-    expect(picker).to_contain_text("Now run the cells below.")
+    expect(picker).to_contain_text("Next: run the cells below.")
     picker.screenshot(path=IMAGES / "group_picker.png")
     notebook.run_from("picker.picked")
     chart = notebook.page.locator(".ow-card").filter(has=notebook.page.locator(".js-plotly-plot"))

@@ -66,7 +66,7 @@ class Chart(LiveOrStatic):
         """What to draw; everything while it is empty."""
         choice = ipywidgets.Combobox(
             options=self.names[:MOST_CHOICES],
-            placeholder=f"all {len(self.names):,}; type to choose",
+            placeholder=f"All {len(self.names):,}; type to filter",
             description=self.by.capitalize(),
             layout={"width": "28rem"},
         )

@@ -10,7 +10,7 @@ import pandas as pd
 from widgets.fragments import sheet, table
 from widgets.live_or_static import LiveOrStatic
 
-AS_PLANNED = "as planned"
+AS_PLANNED = "Plan order"
 
 
 def texts(frame: pd.DataFrame, columns: list[str]) -> pd.Series[str]:
@@ -46,7 +46,7 @@ class FilterTable(LiveOrStatic):
     @cached_property
     def search(self) -> ipywidgets.Text:
         """Words of the rows that are wanted."""
-        return ipywidgets.Text(placeholder="Filter these rows")
+        return ipywidgets.Text(placeholder="Filter rows")
 
     @cached_property
     def order(self) -> ipywidgets.Dropdown:
@@ -55,7 +55,7 @@ class FilterTable(LiveOrStatic):
         for column in self.frame.columns:
             said = str(column).replace("_", " ")
             names += [(f"{said} ↑", f"+{column}"), (f"{said} ↓", f"-{column}")]
-        return ipywidgets.Dropdown(options=names, description="Order", value="")
+        return ipywidgets.Dropdown(options=names, description="Sort by", value="")
 
     @cached_property
     def body(self) -> ipywidgets.HTML:
@@ -86,11 +86,11 @@ class FilterTable(LiveOrStatic):
     def _table_html(self, found: int | None = None) -> str:
         count = len(self.frame) if found is None else found
         caption = self.caption
-        if count > self.most:
-            caption += f" · the first {self.most} of {count:,}"
-        if count < len(self.frame):
-            caption += f" · {count:,} of {len(self.frame):,} match"
-        empty = "No row matches."
+        if count > self.most or count < len(self.frame):
+            shown, total = min(count, self.most), len(self.frame)
+            matching = f" matching rows ({total:,} total)" if count < total else " rows"
+            caption += f" · showing {shown} of {count:,}{matching}"
+        empty = "No matching rows."
         return table(self.shown, caption=caption, empty=empty, is_live=found is not None)
 
     def static_html(self) -> str:

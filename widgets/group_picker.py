@@ -19,7 +19,7 @@ from widgets.live_or_static import LiveOrStatic
 MOST = 200
 ANY = ""
 NAME_WIDTH = 48
-NEXT = "Now run the cells below."
+NEXT = "Next: run the cells below."
 # What the list shows of a group besides its name, as far as the frame has it.
 LISTED_COLUMNS = ("state", "type", "members", "lag")
 
@@ -57,13 +57,13 @@ class GroupPicker(LiveOrStatic):
     @cached_property
     def search(self) -> ipywidgets.Text:
         """Words of the name."""
-        search = ipywidgets.Text(placeholder="Search in all names", description="Search")
+        search = ipywidgets.Text(placeholder="Search group ids", description="Search")
         search.add_class("ow-wide")
         return search
 
     def _choice(self, column: str) -> ipywidgets.Dropdown:
         there: Iterable[object] = self.groups[column].dropna() if column in self.groups else ()
-        options = [(f"any {column}", ANY)]
+        options = [(f"All {column}s", ANY)]
         options += [(visible(value), value) for value in sorted({str(value) for value in there})]
         return ipywidgets.Dropdown(options=options, value=ANY, description=column.capitalize())
 
@@ -80,9 +80,10 @@ class GroupPicker(LiveOrStatic):
     @cached_property
     def order(self) -> ipywidgets.Dropdown:
         """What the groups are sorted by."""
-        options = [("name", "group")]
-        options += [(f"most {c}", c) for c in ("lag", "members") if c in self.groups]
-        return ipywidgets.Dropdown(options=options, value="group", description="Order")
+        orders = {"lag": "Lag (largest first)", "members": "Members (most first)"}
+        options = [("Group id", "group")]
+        options += [(text, column) for column, text in orders.items() if column in self.groups]
+        return ipywidgets.Dropdown(options=options, value="group", description="Sort by")
 
     @cached_property
     def listing(self) -> ipywidgets.SelectMultiple | ipywidgets.Select:
@@ -106,7 +107,7 @@ class GroupPicker(LiveOrStatic):
     @cached_property
     def clear_button(self) -> ipywidgets.Button:
         """Chooses nothing any more."""
-        button = ipywidgets.Button(description="Choose none")
+        button = ipywidgets.Button(description="Clear selection")
         button.on_click(self.guarded(lambda: self.choose(())))
         return button
 
@@ -170,11 +171,11 @@ class GroupPicker(LiveOrStatic):
             self.on_pick(self.picked)
 
     def _show_counts(self) -> None:
-        cut = f"; the first {MOST:,} are listed" if self.found > MOST else ""
+        cut = f"; showing the first {MOST:,}" if self.found > MOST else ""
         names = ", ".join(f'<span class="ow-key">{in_html(n)}</span>' for n in self.picked[:10])
         more = f" and {len(self.picked) - 10:,} more" if len(self.picked) > 10 else ""
         next_step = "" if self.on_pick else f" {NEXT}"
-        chosen = f"<p>Chosen: {names}{more}.{next_step}</p>" if self.picked else ""
+        chosen = f"<p>Selected: {names}{more}.{next_step}</p>" if self.picked else ""
         self.count.value = (
             f'<p class="ow-soft" role="status">{self.found:,} of {len(self.groups):,} groups '
             f"match{cut}.</p>{chosen}"
@@ -186,7 +187,7 @@ class GroupPicker(LiveOrStatic):
 
     def static_html(self) -> str:
         """Return the first groups as a table, and how many there are."""
-        cut = f", of which the first {MOST:,} are shown" if len(self.groups) > MOST else ""
+        cut = f" (first {MOST:,} shown)" if len(self.groups) > MOST else ""
         caption = f"{len(self.groups):,} groups{cut}"
         shown = self.groups[["group", *(c for c in LISTED_COLUMNS if c in self.groups)]].head(MOST)
         return f'{sheet()}<div class="ow-static">{table(shown, caption=caption)}</div>'

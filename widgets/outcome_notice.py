@@ -30,4 +30,4 @@ def outcome_html(outcome: Outcome) -> str:
     failed = frame[frame["status"] != str(ChangeStatus.DONE)].head(MOST)
     if failed.empty:
         return html
-    return f'{html}<div class="ow-rows">{table(failed, caption="What was not done")}</div>'
+    return f'{html}<div class="ow-rows">{table(failed, caption="Changes not done")}</div>'

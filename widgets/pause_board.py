@@ -24,7 +24,7 @@ from widgets.live_or_static import LiveOrStatic
 PAUSE, RESUME = "pause", "resume"
 MOST = 200
 EVERY_S, LIVE_FOR_S = 5, 600
-NEXT = "Now run the cells below: they show what it costs, and ask for approval."
+NEXT = "Next: run the cells below to see the cost and approve the plan."
 
 
 class BoardSelection(NamedTuple):
@@ -65,7 +65,7 @@ class PauseBoard(LiveOrStatic):
         self.read_tiles, self.title, self.on_plan = read_tiles, title, on_plan
         self.frame = read_tiles()
         self.tiles: dict[TopicPartition, ipywidgets.ToggleButton] = {}
-        self.background = BackgroundRun("Looking", cancellable=False, lasting=False)
+        self.background = BackgroundRun("Refreshing", cancellable=False, lasting=False)
         self._stop_refresh = threading.Event()
 
     def live_form(self) -> tuple[ipywidgets.Widget, ...]:
@@ -114,7 +114,7 @@ class PauseBoard(LiveOrStatic):
     @cached_property
     def auto_refresh(self) -> ipywidgets.ToggleButton:
         """Looks again and again."""
-        button = ipywidgets.ToggleButton(description=f"Look every {EVERY_S} s")
+        button = ipywidgets.ToggleButton(description=f"Auto-refresh ({EVERY_S} s)")
         button.observe(self.guarded(self.follow), "value")
         return button
 
@@ -130,19 +130,20 @@ class PauseBoard(LiveOrStatic):
 
     def scope(self, action: str) -> list[TopicPartition]:
         """Return the chosen ones that can be paused, or resumed."""
-        held = set(_partitions(self.frame[self.frame["state"] == TileState.HELD]))
+        held = set(_partitions(self.frame[self.frame["state"] == TileState.PAUSED]))
         return [p for p in self.chosen if (p in held) == (action == RESUME)]
 
     def plan(self, action: str) -> None:
         """Tell what was chosen to be paused or resumed."""
         topics = [str(scope) for scope in scopes_of(self.scope(action))]
         if not topics:
-            self.message.value = f"<p>No partition is chosen that could be {action}d.</p>"
+            what = "one paused partition" if action == RESUME else "one that is not paused"
+            self.message.value = f"<p>Select at least {what}.</p>"
             return
         self.set_trait("selection", BoardSelection(action, topics))
         self.on_plan(self.selection)
         words = in_html(", ".join(topics))
-        self.message.value = f"<p><b>To be {action}d: {words}.</b> {NEXT}</p>"
+        self.message.value = f"<p><b>Selected for {action}: {words}.</b> {NEXT}</p>"
 
     def refresh(self) -> bool:
         """Look once more in the background; False while a look is under way."""
@@ -178,7 +179,8 @@ class PauseBoard(LiveOrStatic):
             self._lay_out(rows)
         for partition, row in rows.items():
             tile = self.tiles[partition]
-            tile.description = tile.tooltip = "\n".join(_tile_lines(row))
+            tile.description = "\n".join(_tile_lines(row))
+            tile.tooltip = f"{visible(partition.topic)} partition {tile.description}"
             for state in TileState:
                 tile.remove_class(f"ow-{state}")
             tile.add_class(f"ow-{row.state}")
@@ -205,8 +207,8 @@ class PauseBoard(LiveOrStatic):
         """Say on the buttons how many partitions they are about."""
         for action, button in ((PAUSE, self.pause), (RESUME, self.resume)):
             count = len(self.scope(action))
-            what = counted(count, "partition") if count else "…"
-            button.description = f"Plan to {action} {what}"
+            what = f" ({counted(count, 'partition')})" if count else ""
+            button.description = f"Plan {action}{what}"
             button.disabled = not count
 
     def _head_html(self) -> str:
@@ -216,14 +218,14 @@ class PauseBoard(LiveOrStatic):
             for state in map(str, TileState)
             if counts[state]
         )
-        cut = f" The first {MOST:,} of {len(self.frame):,} are shown." * (len(self.frame) > MOST)
+        cut = f" Showing the first {MOST:,} of {len(self.frame):,}." * (len(self.frame) > MOST)
         rule = (
-            f"Lagging: {LAGGING_FROM} records or more wait, or some do and no commit came between "
-            f"two looks.{cut}"
+            f"Lagging: {LAGGING_FROM} or more unread records, or unread records and no progress "
+            f"between two refreshes.{cut}"
         )
         return (
             f'<div class="ow-head"><span class="ow-title">Partitions of {in_html(self.title)}'
-            f'</span></div><p class="ow-legend">{told or "It has none."}</p>'
+            f'</span></div><p class="ow-legend">{told or "No partitions."}</p>'
             f'<p class="ow-soft">{rule}</p>'
         )
 
@@ -253,17 +255,17 @@ def _partitions(frame: pd.DataFrame) -> list[TopicPartition]:
 def _tile_lines(row: Any) -> list[str]:
     """Return what a tile says, the number and the word first."""
     lines = [f"{row.partition} · {row.state}"]
-    stuck = row.no_progress and row.state != TileState.HELD
+    stuck = row.no_progress and row.state != TileState.PAUSED
     if not pd.isna(row.lag):
         behind = f"lag {row.lag:,}" if row.lag > 0 else "caught up"
         lines.append(behind + (" · no progress" if stuck else ""))
-    if row.state == TileState.HELD:
+    if row.state == TileState.PAUSED:
         until = (
             "until resumed"
             if pd.isna(row.paused_until)
             else f"until {row.paused_until:%H:%M:%S} UTC"
         )
-        lines += [f"by {visible(row.paused_by)}, {until}"]
+        lines += [f"paused by {visible(row.paused_by)}, {until}"]
         lines += [f"“{visible(row.reason)}”"] if row.reason else []
     elif isinstance(row.owner, str) and row.owner:
         lines.append(visible(row.owner))

@@ -106,20 +106,20 @@ class PlanReview(LiveOrStatic):
     @cached_property
     def reason(self) -> ipywidgets.Text:
         """Why; for the audit log."""
-        return _line("Reason", "why, for the audit log", self.defaults.reason)
+        return _line("Reason", "required, recorded in the audit log", self.defaults.reason)
 
     @cached_property
     def confirmation_input(self) -> ipywidgets.Text:
         """What is typed to confirm: the name of the group, or the number of groups."""
         one = len(self.plan.group_ids) == 1
-        return _line("Name of the group" if one else "Number of groups", "type it to approve")
+        return _line("Group id" if one else "Number of groups", "type to approve")
 
     @cached_property
     def button(self) -> ipywidgets.Button:
         """Applies the plan."""
         away = any(step.action in DELETING_ACTIONS for step in self.plan.steps)
         button = ipywidgets.Button(
-            description=f"Apply on {visible(self.plan.cluster)}",
+            description=f"Apply to cluster {visible(self.plan.cluster)}",
             button_style="danger" if away else "primary",
             disabled=True,
         )
@@ -161,13 +161,13 @@ class PlanReview(LiveOrStatic):
             return "Enter a reason."
         one = len(self.plan.group_ids) == 1
         if not self.confirmation_input.value:
-            return f"Type the {'name of the group' if one else 'number of groups'}."
+            return f"Type the {'group id' if one else 'number of groups'}."
         # Nobody can type what is invisible.
         if self.confirmation_input.value not in {
             self.expected_confirmation,
             visible(self.expected_confirmation),
         }:
-            return f"This is not the {'name of the group' if one else 'number of groups'}."
+            return f"The {'group id' if one else 'number'} does not match."
         return ""
 
     def show_missing(self) -> None:
@@ -216,7 +216,7 @@ class PlanReview(LiveOrStatic):
 
     def text_form(self) -> str:
         """Return what it is about."""
-        return f"Review of {visible(self.plan.request)}: {summary(self.plan)}"
+        return f"Plan review: {visible(self.plan.request)}: {summary(self.plan)}"
 
 
 def _line(description: str, placeholder: str, value: str = "") -> ipywidgets.Text:

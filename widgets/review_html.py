@@ -62,9 +62,7 @@ def findings_html(review: ReviewedPlan) -> str:
     shown = ordered[:SHOWN_FINDINGS]
     items = [_finding(f, is_blocking=f in blocking, tells_group=not one) for f in shown]
     more = len(ordered) - len(items)
-    rest = (
-        f'<li class="ow-note">and {more:,} more findings, in the table above</li>' if more else ""
-    )
+    rest = f'<li class="ow-note">{more:,} more: see the Findings table above</li>' if more else ""
     return f'<ul class="ow-findings">{"".join(items)}{rest}</ul>'
 
 
@@ -72,17 +70,17 @@ def confirmation_html(review: ReviewedPlan) -> str:
     """Return what has to be typed."""
     groups = review.plan.group_ids
     if len(groups) == 1:
-        what = "type the name of the group exactly"
+        what = "type the group id"
     else:
         what = f"type the number of groups to change ({len(groups):,})"
     shown = f' <span class="ow-key">{in_html(review.expected_confirmation)}</span>'
-    return f"<p><b>To approve</b>, give a reason and {what}:{shown}</p>"
+    return f"<p><b>To approve</b>, enter a reason and {what}:{shown}</p>"
 
 
 def static_review(review: ReviewedPlan) -> str:
     """Return the whole review, folded away."""
     tone, word = _status_badge(review)
-    title = f"Review: {in_html(review.plan.request)}"
+    title = f"Plan review: {in_html(review.plan.request)}"
     rows = review.rows.static_html() if len(review.rows.frame) else ""
     return (
         f'{sheet()}<details class="ow-static"><summary>{title} '
@@ -107,7 +105,7 @@ def _status_badge(review: ReviewedPlan) -> tuple[str, str]:
 
 def _finding(finding: Finding, *, is_blocking: bool, tells_group: bool) -> str:
     kind = "block" if is_blocking else "passed" if finding.blocks else "note"
-    word = {"block": "Blocks", "passed": "Passed over", "note": "Note"}[kind]
+    word = {"block": "Blocked", "passed": "Overridden", "note": "Note"}[kind]
     about = [finding.group_id if tells_group else None, finding.topic, finding.partition]
     place = in_html(" ".join(str(part) for part in about if part is not None))
     where = f' <span class="ow-soft">{place}</span>' if place else ""

@@ -17,7 +17,7 @@ from playwright.sync_api import BrowserContext, expect
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster, Policy, TopicPartition
-from toolkit.operate.reconcile_runs import settle
+from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
@@ -172,7 +172,7 @@ def is_cut_off_with_its_kernel(screen: Screen, notebook: Open) -> None:
         notebook.restart()
     assert audit.Event.INTENT is screen.last.event
 
-    (found,) = settle(screen.desk.cluster, screen.desk.state).known
+    (found,) = reconcile_runs(screen.desk.cluster, screen.desk.state).known
     assert "the run was interrupted" == found.outcome.interrupted
     left = COUNT - BEFORE_THE_GATE
     assert {ChangeStatus.DONE: BEFORE_THE_GATE, ChangeStatus.NOT_TRIED: left} == screen.told()

@@ -88,7 +88,7 @@ def test_an_idle_group_is_reset_by_hand(desk: Desk) -> None:
     assert (before, []) == (desk.committed(group), desk.changes("reset"))
 
     notebook.approve("a replay", "nightly-exports")
-    expect(notebook.review).to_contain_text("This is not the name of the group.")
+    expect(notebook.review).to_contain_text("The group id does not match.")
     notebook.force_click()
     expect(notebook.review).to_contain_text("Not applied.")
     assert (before, []) == (desk.committed(group), desk.changes("reset"))
@@ -156,10 +156,10 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     # By keyboard alone.
     stuck.focus()
     pause.page.keyboard.press("Space")
-    expect(pause.board.get_by_role("button", name="Plan to pause 1 partition")).to_be_enabled()
+    expect(pause.board.get_by_role("button", name="Plan pause (1 partition)")).to_be_enabled()
     pause.screenshot("board_chosen")
-    pause.board.get_by_role("button", name="Plan to pause").press("Enter")
-    expect(pause.board).to_contain_text(f"To be paused: {scope}")
+    pause.board.get_by_role("button", name="Plan pause").press("Enter")
+    expect(pause.board).to_contain_text(f"Selected for pause: {scope}")
     assert {} == desk.group(group).paused
 
     pause.run_from("if board.selection")
@@ -177,14 +177,14 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
         overrides=["skips-unread-records"],
     )
     move.run_all()
-    expect(move.review).to_contain_text("Passed over · skips-unread-records")
+    expect(move.review).to_contain_text("Overridden · skips-unread-records")
     move.approve("a poison record", group)
     move.applied("1 change made")
     assert POISON_OFFSET + 1 == desk.committed(group)[POISON]
 
-    pause.board.get_by_role("button", name="Refresh").click()
-    expect(stuck).to_contain_text("held")
-    pause.board.get_by_role("button", name="Plan to resume 1 partition").click()
+    pause.board.get_by_role("button", name="Refresh", exact=True).click()
+    expect(stuck).to_contain_text("paused")
+    pause.board.get_by_role("button", name="Plan resume (1 partition)").click()
     pause.run_from("if board.selection")
     pause.approve("it is past it", group)
     pause.applied("1 change made")
@@ -244,7 +244,7 @@ def test_a_group_is_chosen_where_none_is_named(
     picker = notebook.page.locator(".ow-card").first
     picker.locator("input[type=text]").fill(name)
     picker.locator(".ow-list select").select_option(index=0)
-    expect(picker).to_contain_text(f"Chosen: {name}. Now run the cells below.")
+    expect(picker).to_contain_text(f"Selected: {name}. Next: run the cells below.")
     notebook.screenshot("picker_one", of=picker)
 
     notebook.run_from("picker.picked")
@@ -312,7 +312,7 @@ def test_hostile_names_are_text_everywhere(desk: Desk, request: pytest.FixtureRe
     expect(board.board).to_contain_text(group)
     assert 0 == board.page.locator(".jp-OutputArea img").count()
     board.board.locator(".ow-tile").first.click()
-    board.board.get_by_role("button", name="Plan to pause").click()
+    board.board.get_by_role("button", name="Plan pause").click()
     board.run_from("if board.selection")
     board.approve("nothing will come of it", group)
     expect(board.apply).to_be_enabled()

@@ -27,7 +27,7 @@ from nbformat.v4 import new_code_cell
 from runbook_places import Place
 
 from toolkit.model import TopicPartition
-from toolkit.operate.reconcile_runs import settle
+from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.undo_records import list_runs, read_undo_record
@@ -112,7 +112,7 @@ class Scene:
 
     def changed(self) -> int:
         """Check that the audit log agrees with the cluster; return how many groups it changed."""
-        settle(self.desk.cluster, self.desk.state)
+        reconcile_runs(self.desk.cluster, self.desk.state)
         assert [] == audit.unfinished(self.desk.state)
         done = {
             step.group_id

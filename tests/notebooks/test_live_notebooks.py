@@ -18,7 +18,7 @@ from rooms import NOTEBOOKS, Room, shown_command
 from runbook_places import Place
 
 from toolkit.model import Cluster, Group, GroupState, TopicPartition
-from toolkit.operate.reconcile_runs import settle
+from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
@@ -201,5 +201,5 @@ def test_a_runbook_that_is_killed_while_it_holds(
     eventually(lambda: not room.seen(group).paused)
     before = room.committed(group)[held]
     eventually(lambda: room.committed(group)[held] > before)
-    settle(room.desk.cluster, tmp_path / "state")
+    reconcile_runs(room.desk.cluster, tmp_path / "state")
     assert [] == audit.unfinished(tmp_path / "state")

@@ -13,7 +13,7 @@ def test_the_order_is_over_all_rows_and_the_cut_is_said() -> None:
     """The largest of all comes first, though only some are painted."""
     rows = FilterTable(FRAME, caption="Changes", most=50)
     assert rows.view
-    assert "the first 50 of 500" in rows.body.value
+    assert "showing 50 of 500 rows" in rows.body.value
     rows.order.value = "-lag"
     assert [499, 498] == [*rows.shown["lag"][:2]]
 
@@ -24,9 +24,9 @@ def test_the_filter_is_over_all_rows() -> None:
     assert rows.view
     rows.search.set_state({"value": "T499"})
     assert ["t499"] == [*rows.shown["topic"]]
-    assert "1 of 500 match" in rows.body.value
+    assert "1 of 1 matching rows (500 total)" in rows.body.value
     rows.search.value = "nothing like it"
-    assert "No row matches." in rows.body.value
+    assert "No matching rows." in rows.body.value
 
 
 def test_a_short_table_has_no_controls() -> None:

@@ -40,7 +40,7 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
     assert ((), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 3})
     assert ("service-00002-reader",) == picker.picked
-    assert "Now run the cells below." in picker.count.value
+    assert "Next: run the cells below." in picker.count.value
     picker.search.value = "00017"
     assert (("service-00002-reader",), None) == (picker.picked, picker.listing.index)
     picker.listing.set_state({"index": 0})
@@ -54,7 +54,7 @@ def test_only_one_is_chosen(groups: pd.DataFrame) -> None:
 def test_the_first_are_listed_and_all_are_searched(picker: GroupPicker) -> None:
     """The list is short, the count says of how many, and a search finds the very last group."""
     assert MOST == len(picker.listing.options)
-    assert f"20,000 of 20,000 groups match; the first {MOST} are listed" in picker.count.value
+    assert f"20,000 of 20,000 groups match; showing the first {MOST}" in picker.count.value
 
     picker.search.set_state({"value": "READER 19998"})
     assert ["service-19998-reader"] == picker.shown
@@ -129,5 +129,5 @@ def test_a_report_has_the_first_groups_as_a_table(
     """Headless it is a table that says how many there are."""
     monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
     html = picker._repr_mimebundle_()["text/html"]
-    assert f"20,000 groups, of which the first {MOST} are shown" in html
+    assert f"20,000 groups (first {MOST} shown)" in html
     assert "<img" not in html

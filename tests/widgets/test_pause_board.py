@@ -23,7 +23,7 @@ def tiles(*states: str, topic: str = "orders", **columns: Any) -> pd.DataFrame:
         "committed": pd.array([1] * len(states), "Int64"),
         "owner": HOSTILE,
         "no_progress": False,
-        "paused_by": [HOSTILE if state == "held" else None for state in states],
+        "paused_by": [HOSTILE if state == "paused" else None for state in states],
         "host": None,
         "paused_until": pd.Timestamp("2026-11-22T10:00:00Z"),
         "reason": f"because of {HOSTILE}",
@@ -46,10 +46,10 @@ def choose(board: PauseBoard, *numbers: int) -> None:
 
 
 def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
-    """Chosen partitions that flow or lag can be paused, held ones resumed; the rest is left."""
-    board, wishes = opened("flowing", "lagging", "held", "flowing")
+    """Chosen partitions that flow or lag can be paused, paused ones resumed; the rest is left."""
+    board, wishes = opened("flowing", "lagging", "paused", "flowing")
     choose(board, 0, 1, 2)
-    assert "Plan to pause 2 partitions" == board.pause.description
+    assert "Plan pause (2 partitions)" == board.pause.description
 
     board.pause.click()
     assert BoardSelection("pause", ["orders:0-1"]) == board.selection
@@ -64,17 +64,17 @@ def test_what_is_chosen_is_planned_in_the_words_of_the_command_line() -> None:
 
 def test_nothing_chosen_plans_nothing() -> None:
     """The buttons look disabled, and a click that comes all the same only says so."""
-    board, wishes = opened("flowing", "held")
+    board, wishes = opened("flowing", "paused")
     assert board.pause.disabled
     board.pause.click()
     assert ([], None) == (wishes, board.selection)
-    assert "No partition is chosen" in board.message.value
+    assert "Select at least" in board.message.value
 
 
 def test_colour_and_word_say_how_a_partition_stands() -> None:
-    """Every tile has the word, and of a held one who holds it, until when and why."""
-    board, _ = opened("flowing", "lagging", "held")
-    for state, tile in zip(("flowing", "lagging", "held"), board.tiles.values(), strict=True):
+    """Every tile has the word, and of a paused one who holds it, until when and why."""
+    board, _ = opened("flowing", "lagging", "paused")
+    for state, tile in zip(("flowing", "lagging", "paused"), board.tiles.values(), strict=True):
         assert f"ow-{state}" in tile._dom_classes
         assert f"· {state}" in tile.description
     held = list(board.tiles.values())[2].description
@@ -88,12 +88,12 @@ def test_a_later_look_keeps_what_is_chosen() -> None:
     assert board.view
     choose(board, 1)
 
-    now[0] = tiles("flowing", "held", "lagging")
+    now[0] = tiles("flowing", "paused", "lagging")
     assert board.refresh()
     assert board.background.wait(10)
 
     assert ["orders:1"] == [f"{p.topic}:{p.partition}" for p in board.chosen]
-    assert "ow-held" in list(board.tiles.values())[1]._dom_classes
+    assert "ow-paused" in list(board.tiles.values())[1]._dom_classes
     assert 3 == len(board.tiles)
 
 
@@ -116,7 +116,7 @@ def test_a_look_that_fails_is_shown_and_leaves_the_board() -> None:
 
 def test_names_are_text_in_html() -> None:
     """What stands in HTML is escaped; tiles are text by themselves."""
-    board = pause_board(lambda: tiles("held", "flowing"), title=HOSTILE)
+    board = pause_board(lambda: tiles("paused", "flowing"), title=HOSTILE)
     assert board.view
     for html in (board.static_html(), board.head.value):
         assert "<img" not in html
@@ -127,14 +127,14 @@ def test_the_cut_is_said() -> None:
     """Of very many partitions the first are shown, and it is said of how many."""
     board, _ = opened(*["flowing"] * (MOST + 1))
     assert MOST == len(board.tiles)
-    assert f"The first {MOST} of {MOST + 1}" in board.head.value
+    assert f"Showing the first {MOST} of {MOST + 1}" in board.head.value
 
 
 def test_a_report_has_the_tiles_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Headless there is no widget, and the same words."""
     monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
-    board = pause_board(lambda: tiles("held", "lagging"), title="payments")
+    board = pause_board(lambda: tiles("paused", "lagging"), title="payments")
     bundle = board._repr_mimebundle_()
     assert {"text/html", "text/plain"} == set(bundle)
     assert "until 10:00:00 UTC" in bundle["text/html"]
-    assert "1 held, 1 lagging" in bundle["text/plain"]
+    assert "1 paused, 1 lagging" in bundle["text/plain"]

@@ -134,7 +134,7 @@ def test_a_blocked_plan_cannot_be_applied(plan: Plan) -> None:
 
     assert [] == hand.reasons
     assert review.button not in review.view.children
-    assert "Blocks" in "".join(getattr(child, "value", "") for child in review.view.children)
+    assert "Blocked" in "".join(getattr(child, "value", "") for child in review.view.children)
 
 
 def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
@@ -146,7 +146,7 @@ def test_a_rule_that_is_passed_over_does_not_block(plan: Plan) -> None:
 
     assert review.background.wait(10)
     assert ["why"] == hand.reasons
-    assert "Passed over" in review.static_html()
+    assert "Overridden" in review.static_html()
 
 
 def test_of_many_groups_the_number_is_typed() -> None:

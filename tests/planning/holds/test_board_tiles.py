@@ -48,7 +48,7 @@ def test_each_partition_has_one_word(found: list[int | None], held: set[int]) ->
     for number, state in states.items():
         lag = found[number] if number < len(found) else None
         if number in held:
-            assert state == TileState.HELD
+            assert state == TileState.PAUSED
         elif lag is None:
             assert state == TileState.UNKNOWN
         else:

@@ -1,4 +1,4 @@
-"""Classify each partition of a group for the pause board: flowing, lagging, held or unknown."""
+"""Classify each partition of a group for the pause board: flowing, lagging, paused or unknown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TileState(StrEnum):
 
     FLOWING = "flowing"  # caught up, or a small lag with progress
     LAGGING = "lagging"  # large lag, or lag without progress
-    HELD = "held"  # held by an offsetbook member
+    PAUSED = "paused"  # held by an offsetbook member
     UNKNOWN = "unknown"  # no committed offset, or its log could not be read
 
 
@@ -46,7 +46,7 @@ def tiles_frame(
     state = pd.Series(str(TileState.FLOWING), rows.index, dtype="object")
     state = state.mask(still | (rows["lag"] >= LAGGING_FROM).fillna(value=False), TileState.LAGGING)
     state = state.mask(rows["lag"].isna(), TileState.UNKNOWN).mask(
-        rows["paused_by"].notna(), TileState.HELD
+        rows["paused_by"].notna(), TileState.PAUSED
     )
     told = rows.assign(state=state.map(str), no_progress=still.astype("bool"))
     return told.sort_values(keys)[list(TILE_COLUMNS)].reset_index(drop=True)

@@ -104,7 +104,7 @@ def choice(context: BrowserContext, lab: Lab, where: dict[str, str]) -> None:
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed).to_contain_text("select one above", timeout=60_000)
     picker = notebook.page.locator(".ow-card").first
-    picker.locator(".widget-dropdown select").last.select_option("lag")
+    picker.locator(".widget-dropdown select").last.select_option("Lag (largest first)")
     listed = picker.locator(".ow-list option")
     expect(listed.first).to_contain_text("nightly-export")
     listed.filter(has_text="fraud-check").click()

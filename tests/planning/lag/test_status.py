@@ -234,7 +234,7 @@ def test_reasons_carry_their_numbers() -> None:
         in stalled["status_why"]
     )
     assert "50.0 records/s produced, 10.0 consumed" in behind["status_why"]
-    assert "group has no members for 30 s" == left["status_why"]
+    assert "group has had no members for 30 s" == left["status_why"]
 
 
 def test_a_deleted_topic_is_told_from_a_log_that_could_not_be_read() -> None:
@@ -404,7 +404,7 @@ def test_a_group_is_as_its_worst_partition() -> None:
 
     assert ("ERR", "STOP", "gone") == tuple(worst[["status", "worst_status", "member_state"]])
     assert ("t", 1) == tuple(worst[["worst_topic", "worst_partition"]])
-    assert "group has no members for 30 s" == worst["status_why"]
+    assert "group has had no members for 30 s" == worst["status_why"]
     assert (2, 1, 1) == tuple(worst[["stop", "ok", "unknown"]])
     assert "OK" == groups.loc[("us", "fine"), "status"]
     mute = groups.loc[("eu", "mute")]

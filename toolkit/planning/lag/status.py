@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -115,7 +115,7 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     )
     yield from _of_the_log(facts)
     yield StatusCase(facts.no_lag, OK, "caught up")
-    yield StatusCase(facts.gone, STOP, lambda i: f"group has no members{_empty_for(facts, i)}")
+    yield StatusCase(facts.gone, STOP, partial(_no_members, facts))
     yield StatusCase(facts.held, None, "paused by offsetbook; consumer health unknown")
     yield from _of_the_reader(facts)
 
@@ -202,9 +202,10 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(~facts.no_lag, OK, "the unread records are recent")
 
 
-def _empty_for(facts: StatusFacts, row: int) -> str:
+def _no_members(facts: StatusFacts, row: int) -> str:
     empty_s = facts.empty_s[row]
-    return "" if np.isnan(empty_s) else f" for {_time(empty_s)}"
+    known = not np.isnan(empty_s)
+    return f"group has had no members for {_time(empty_s)}" if known else "group has no members"
 
 
 def _waiting(facts: StatusFacts, row: int) -> str:

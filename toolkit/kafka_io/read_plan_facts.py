@@ -9,7 +9,7 @@ from typing import Any
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
-from toolkit.kafka_io.client.error_codes import NO_ERROR
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.client.leaders import (
     TOPICS_PER_REQUEST,
     describe_topics,
@@ -92,7 +92,7 @@ def _partitions(
     problems = []
     for name in sorted(described.keys() & set(topics)):
         topic = described[name]
-        if topic.error_code == NO_ERROR:
+        if topic.error_code == ErrorCode.NONE:
             found |= {TopicPartition(name, p.partition_index) for p in topic.partitions}
         else:
             problems.append(Problem("topic", topic_reason(topic.error_code), topic=name))

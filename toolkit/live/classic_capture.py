@@ -17,10 +17,9 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.client.error_codes import reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
-from toolkit.kafka_io.membership.request import REBALANCE_IN_PROGRESS
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
@@ -122,8 +121,8 @@ class GroupLeader(NamedTuple):
 
 def _join_quietly(member: SentinelMember) -> RecipeGenerator[GroupLeader]:
     """Join as one that wants nothing, once more until the group is at rest."""
-    code = REBALANCE_IN_PROGRESS
-    while code == REBALANCE_IN_PROGRESS:
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    while code == ErrorCode.REBALANCE_IN_PROGRESS:
         joined: JoinResult = yield member.join_quietly()
         if joined.error:
             raise NotCaptured(
@@ -145,7 +144,7 @@ def _await_commit(
     give_up_at = now + COMMIT_WITHIN_S
     while now < give_up_at:
         found, beaten = yield SendBatch((FetchCommits(), member.heartbeat()))
-        if beaten.error == REBALANCE_IN_PROGRESS:
+        if beaten.error == ErrorCode.REBALANCE_IN_PROGRESS:
             # A leader may take the new member as an occasion to share out differently.
             leader = yield from _join_quietly(member)
         places = owned.get(leader.member_id, frozenset())

@@ -13,59 +13,48 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from toolkit.errors import BrokerRefused, HoldLost, NotCaptured
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.errors import HoldLost, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
-from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    ClassicHeartbeat,
+    DescribeClassic,
+    Join,
+    JoinResult,
+    Leave,
+)
 from toolkit.kafka_io.membership.protocol_bytes import (
     assignment_with_note,
     protocol_named,
     read_subscription,
 )
-from toolkit.kafka_io.membership.request import (
-    ILLEGAL_GENERATION,
-    REBALANCE_IN_PROGRESS,
-    UNKNOWN_MEMBER_ID,
-)
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
 from toolkit.live.classic_member import SentinelMember, ids_before
+from toolkit.live.leader_hold import BEAT_S, SESSION_TIMEOUT_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
 
-FORGOTTEN = (
-    "hold lost: its member is no longer in the group. Either the partitions were resumed, or the "
-    "keeper missed its session timeout"
-)
-SESSION_TIMEOUT_S = 45.0
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
-BEAT_S = 0.1  # while a capture is waited for
-COME_AGAIN = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
 
 
-class ClassicHold:
+class ClassicHold(LeaderHold):
     """Partitions that a classic group's members do not get, because a member of ours leads it."""
-
-    beat_every_s = 1.0
 
     def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
-        self.note = note
-        self.survives_s = session_timeout_s
-        self.held: frozenset[TopicPartition] = frozenset()
+        super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member: SentinelMember | None = None
         self._shares: Shares = {}  # with what members would have of what is held
         self._former_ids: dict[str, str] = {}  # of members that were removed and came back
-        self._unreleased: frozenset[TopicPartition] = frozenset()
         self._counts: dict[str, int] = {}
         self._count_at = 0.0
         self._due_at = math.inf  # when a second step is taken, should no member ask for it
-        self._changed = False  # what is held has changed, and the members do not know it yet
 
     def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none; returns when nobody has one of them any more."""
@@ -92,38 +81,9 @@ class ClassicHold:
                 ) from exc
             raise
 
-    def keep(self) -> RecipeGenerator[None]:
-        """Stay the leader, and share out again when members come, go, or topics grow."""
-        member = self._leading()
-        answer = yield member.heartbeat()
-        if answer.error == UNKNOWN_MEMBER_ID:
-            self._member = None
-            raise HoldLost(FORGOTTEN)
-        if answer.error not in {NO_ERROR, *COME_AGAIN}:
-            raise BrokerRefused(
-                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error)}"
-            )
-        grown = due = False
-        if answer.error == NO_ERROR and not self._changed:
-            now = yield Sleep(0)
-            due = now >= self._due_at
-            if now >= self._count_at:
-                self._count_at = now + COUNTS_EVERY_S
-                grown = self._counts != (yield from self._count(self._counts))
-        if due or grown or self._changed or answer.error in COME_AGAIN:
-            yield from self._rebalance()
-
     def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give these back; with the last of them our member leaves."""
-        member = self._leading()
-        if self.held - some:
-            self.held -= some
-            self._changed = True  # should the broker not hear of it now, `keep` tells it
-            yield from self._rebalance()
-            return
-        yield Leave((member.member_id,))
-        # Not before: one that could not leave still holds everything.
-        self.held, self._member = frozenset(), None
+        yield from self._keep_only(self.held - some)
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""
@@ -181,32 +141,42 @@ class ClassicHold:
         self._member = member
         return joined
 
-    def _rebalance(self, joined: JoinResult | None = None) -> RecipeGenerator[None]:
-        """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
+    def _heartbeat(self) -> ClassicHeartbeat:
+        return self._leading().heartbeat()
+
+    def _join(self) -> Join:
+        return self._leading().join()
+
+    def _lost(self, why: str) -> HoldLost:
+        self._forget_member()
+        return HoldLost(why)
+
+    def _forget_member(self) -> None:
+        self._member = None
+
+    def _is_due(self) -> RecipeGenerator[bool]:
+        """Return whether a second step is to be taken, or a topic has grown."""
+        now = yield Sleep(0)
+        grown = False
+        if now >= self._count_at:
+            self._count_at = now + COUNTS_EVERY_S
+            grown = self._counts != (yield from self._count(self._counts))
+        return grown or bool(now >= self._due_at)
+
+    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
+        yield from self._check_leads(joined)
         member = self._leading()
-        code = REBALANCE_IN_PROGRESS
-        while code in COME_AGAIN:
-            joined = joined or (yield member.join())
-            code = joined.error
-            if code == NO_ERROR:
-                yield from self._check_leads(joined)
-                member.generation = joined.generation
-                member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
-                assignments = yield from self._assign_partitions(joined)
-                code = (yield member.sync(assignments)).error
-            joined = None
-        if code == UNKNOWN_MEMBER_ID:
-            self._member = None
-            raise HoldLost(FORGOTTEN)
-        if code != NO_ERROR:
-            raise HoldLost(f"no longer group leader: {reason(code)}")
-        self._changed = False
+        member.generation = joined.generation
+        member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
+        assignments = yield from self._assign_partitions(joined)
+        synced = yield member.sync(assignments)
+        return int(synced.error)
 
     def _check_leads(self, joined: JoinResult) -> RecipeGenerator[None]:
         """Leave a group that somebody else leads, who may be giving us a share."""
         if joined.leads:
             return
-        self._member = None
+        self._forget_member()
         yield Leave((joined.member_id,))
         raise HoldLost("another member is the group leader, and assigns all partitions")
 

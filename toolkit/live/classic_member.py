@@ -6,14 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, Sync
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
-from toolkit.kafka_io.membership.request import MEMBER_ID_REQUIRED
+from toolkit.live.leader_hold import REBALANCE_TIMEOUT_MS
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
 from toolkit.planning.holds.assignment import Shares
 
-REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
 # While it is being captured a group waits so long for us, should we be killed in the middle.
 CAPTURE_SESSION_MS = 10_000
 DRAWN = 64  # ids among which one is chosen
@@ -61,12 +60,12 @@ def draw_ids(member: SentinelMember, ours: list[str], count: int) -> RecipeGener
     While an id is out with which nobody has joined, no rebalance of the group ends.
     """
     answers = yield SendBatch((member.join_quietly(),) * count)
-    drawn = [answer.member_id for answer in answers if answer.error == MEMBER_ID_REQUIRED]
+    drawn = [answer.member_id for answer in answers if answer.error == ErrorCode.MEMBER_ID_REQUIRED]
     ours += drawn
     for answer in answers:
-        if answer.error == NO_ERROR:  # a broker that asks for no id took us for a member
+        if answer.error == ErrorCode.NONE:  # a broker that asks for no id took us for a member
             ours.append(answer.member_id)
-        if answer.error != MEMBER_ID_REQUIRED:
+        if answer.error != ErrorCode.MEMBER_ID_REQUIRED:
             raise NotCaptured(f"the coordinator rejected a new member: {reason(answer.error)}")
     return drawn
 

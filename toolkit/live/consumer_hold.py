@@ -17,16 +17,12 @@ from typing import Any, Self
 from uuid import UUID
 
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.group_config import (
     SESSION_TIMEOUT_MS,
     ConfigFound,
     FetchGroupConfig,
-)
-from toolkit.kafka_io.membership.request import (
-    FENCED_MEMBER_EPOCH,
-    GROUP_ID_NOT_FOUND,
-    UNKNOWN_MEMBER_ID,
 )
 from toolkit.live.capture_lossless import capture_fast, capture_lossless
 from toolkit.live.capture_quiet import capture_quiet
@@ -44,7 +40,9 @@ RECIPES = {
     CaptureMode.QUIET: capture_quiet,
     CaptureMode.FAST: capture_fast,
 }
-GONE = frozenset({UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND})
+GONE = frozenset(
+    {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND}
+)
 
 
 class ConsumerHold:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolkit.errors import NotCaptured
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.membership.consumer import (
     ConsumerFacts,
     DescribeConsumer,
     DescribedConsumerMember,
     IdPartition,
 )
-from toolkit.kafka_io.membership.request import GROUP_ID_NOT_FOUND
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, Topic
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, TopicPartition
@@ -99,7 +99,7 @@ def _settled_facts(
 
 
 def _refuse(facts: ConsumerFacts, wanted: frozenset[TopicPartition], ours: frozenset[str]) -> None:
-    if facts.error == GROUP_ID_NOT_FOUND:
+    if facts.error == ErrorCode.GROUP_ID_NOT_FOUND:
         raise NotCaptured("there is no KIP-848 group with this name")
     if facts.error:
         raise NotCaptured(f"the group cannot be described: {facts.why}")

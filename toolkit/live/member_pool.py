@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 
 from toolkit.errors import Interrupted, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.coordinators import in_chunks
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.membership.consumer import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
@@ -27,7 +28,6 @@ from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
 from toolkit.model import TopicPartition
 
 MAX_IN_FLIGHT = 500  # requests that are on their way on one connection
-GROUP_MAX_SIZE_REACHED = 81
 # While these leave, the heartbeat of a reader would spoil the capture, so there must not be many.
 MAX_LEAVERS_FOR_LATE_HEARTBEAT = 40
 LEAVE_TRIES = 2  # somebody may press Ctrl-C again while they leave
@@ -55,7 +55,7 @@ class Sentinel:
 
     def update(self, answer: ConsumerHeartbeatResult) -> None:
         """Update epoch and assignment from a heartbeat response; raise NotCaptured on an error."""
-        if answer.error == GROUP_MAX_SIZE_REACHED:
+        if answer.error == ErrorCode.GROUP_MAX_SIZE_REACHED:
             raise NotCaptured(
                 "the group would exceed group.consumer.max.size: during a capture it needs one "
                 "more member for every partition of the topics"

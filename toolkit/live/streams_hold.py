@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.errors import Blocked, HoldLost, NotCaptured
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
@@ -26,50 +26,31 @@ from toolkit.kafka_io.membership.classic import (
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
-from toolkit.kafka_io.membership.request import (
-    ILLEGAL_GENERATION,
-    MEMBER_ID_REQUIRED,
-    REBALANCE_IN_PROGRESS,
-    UNKNOWN_MEMBER_ID,
-)
+from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 PROTOCOL = "stream"
-SESSION_TIMEOUT_S = 45.0
-REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
 BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
-BEAT_S = 0.1  # while they are waited for
 # While it is being captured a group waits so long for us, should we be killed in the middle.
 CAPTURE_SESSION_S = 10.0
 LISTED_WITHIN_S = 5.0
 BACK_AT_ONCE_S = 4.0  # members notice with their next heartbeat, every 3 s by default
 LOOK_EVERY_S = 0.01
-FORGOTTEN = (
-    "hold lost: its member is no longer in the group. Either the partitions were resumed, or the "
-    "keeper missed its session timeout"
-)
-COME_AGAIN = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
 
 
-class StreamsHold:
+class StreamsHold(LeaderHold):
     """Partitions that the threads of a Streams application do not get."""
-
-    beat_every_s = 1.0
 
     def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
-        self.note = note
-        self.survives_s = session_timeout_s
-        self.held: frozenset[TopicPartition] = frozenset()
+        super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member_id = ""
         self._generation = -1
         self._subscription = b""  # a copy of a thread's own
         self._tasks: StreamsTasks | None = None
-        self._unreleased: frozenset[TopicPartition] = frozenset()
         self._comes_back = False  # whether threads were evicted that are about to be back
-        self._changed = False  # what threads are to have has changed, and they do not know it yet
 
     def capture(self, wanted: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Hold these too: all of them or none; returns when no thread has one of them any more."""
@@ -94,19 +75,6 @@ class StreamsHold:
                     yield Leave(tuple(ours))
             raise
 
-    def keep(self) -> RecipeGenerator[None]:
-        """Stay the leader, and say who has what again when members come and go."""
-        self._leading()
-        answer = yield ClassicHeartbeat(self._member_id, self._generation)
-        if answer.error == UNKNOWN_MEMBER_ID:
-            raise self._lost()
-        if answer.error not in {NO_ERROR, *COME_AGAIN}:
-            raise BrokerRefused(
-                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error)}"
-            )
-        if self._changed or answer.error in COME_AGAIN:
-            yield from self._rebalance()
-
     def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give these back; with the last of them our member leaves."""
         left = self.held - some
@@ -114,14 +82,7 @@ class StreamsHold:
             self._leading().check(left)
         except NotCaptured as exc:
             raise Blocked(f"nothing was resumed: {exc.problem}", hint=exc.hint) from exc
-        if left:
-            self.held = left
-            self._changed = True  # should the broker not hear of it now, `keep` tells it
-            yield from self._rebalance()
-            return
-        yield Leave((self._member_id,))
-        # Not before: one that could not leave still holds everything.
-        self.held, self._member_id = left, ""
+        yield from self._keep_only(left)
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""
@@ -162,7 +123,7 @@ class StreamsHold:
         drawn: tuple[JoinResult, ...] = yield SendBatch((draw, draw))
         ours += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
-            if one.error != MEMBER_ID_REQUIRED:
+            if one.error != ErrorCode.MEMBER_ID_REQUIRED:
                 raise NotCaptured(f"the coordinator rejected a new member: {reason(one.error)}")
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
@@ -191,25 +152,18 @@ class StreamsHold:
         if self._member_id not in listed:
             raise NotCaptured("offsetbook could not join the group", hint="run the command again")
 
+    def _heartbeat(self) -> ClassicHeartbeat:
+        self._leading()
+        return ClassicHeartbeat(self._member_id, self._generation)
+
     def _join(self, session_timeout_s: float | None = None) -> Join:
         protocols = ((PROTOCOL, self._subscription),)
         timeout_ms = round((session_timeout_s or self.survives_s) * 1000)
         return Join(self._member_id, protocols, timeout_ms, REBALANCE_TIMEOUT_MS)
 
-    def _rebalance(self, joined: JoinResult | None = None) -> RecipeGenerator[None]:
-        """Join, and say as the leader who gets what, until a rebalance is over."""
-        code = REBALANCE_IN_PROGRESS
-        while code in COME_AGAIN:
-            answer: JoinResult = joined or (yield self._join())
-            joined = None
-            code = answer.error
-            if code == UNKNOWN_MEMBER_ID:
-                raise self._lost()
-            if code == NO_ERROR:
-                code = yield from self._lead(answer)
-        if code != NO_ERROR:
-            raise HoldLost(f"could not assign as group leader: {reason(code)}")
-        self._changed = False
+    def _is_due(self) -> RecipeGenerator[bool]:
+        yield from ()
+        return False
 
     def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
         """Say who gets what, and return the broker's code."""
@@ -246,10 +200,13 @@ class StreamsHold:
         self._changed = bool(tasks.absent)  # then what they had goes to others
         self._comes_back = False
 
-    def _lost(self, why: str = FORGOTTEN) -> HoldLost:
-        self._member_id = ""
+    def _lost(self, why: str) -> HoldLost:
+        self._forget_member()
         self.held = frozenset()
         return HoldLost(why)
+
+    def _forget_member(self) -> None:
+        self._member_id = ""
 
 
 def _check_capturable(group: ClassicFacts) -> None:

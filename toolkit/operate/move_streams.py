@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 
 from toolkit.errors import BrokerRefused, Interrupted, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.error_codes import NO_ERROR
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.request import UNKNOWN_MEMBER_ID
 from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams, StreamsFacts
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
@@ -112,7 +111,7 @@ def _evict(move: _Move) -> None:
     answers = move.channel.ask_together([LeaveStreams(one) for one in owners])
     # An unknown member has already left.
     for answer in answers:
-        if answer.error not in {NO_ERROR, UNKNOWN_MEMBER_ID}:
+        if answer.error not in {ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID}:
             raise BrokerRefused(f"evicting the owners of the moved partitions: {answer.why}")
     move.before = _offsets(move)
 

@@ -11,7 +11,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
-from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.model import Problem
 
 Item = TypeVar("Item")
@@ -34,7 +34,7 @@ class Coordinator(NamedTuple):
 
     group_id: str
     node_id: int
-    error_code: int = NO_ERROR
+    error_code: int = ErrorCode.NONE
     error_message: str | None = None
 
 
@@ -86,7 +86,7 @@ def _ask_once(
     owed = set(group_ids)
     for found in find_coordinators(connection, group_ids, refresh=refresh):
         owed.discard(found.group_id)
-        if found.error_code == NO_ERROR:
+        if found.error_code == ErrorCode.NONE:
             by_node[found.node_id].append(found.group_id)
         else:
             yield _failure(found.group_id, found)
@@ -107,7 +107,7 @@ def _ask_once(
             if entry.group_id not in owed:
                 continue
             owed.discard(entry.group_id)
-            if entry.error_code == NO_ERROR:
+            if entry.error_code == ErrorCode.NONE:
                 yield GroupEntry(node_id, entry)
             else:
                 yield _failure(entry.group_id, entry)
@@ -140,7 +140,7 @@ def find_coordinators(
         )
         for one in connection.send(request).coordinators:
             found.append(Coordinator(one.key, one.node_id, one.error_code, one.error_message))
-            if one.error_code == NO_ERROR:
+            if one.error_code == ErrorCode.NONE:
                 connection.coordinators[one.key] = one.node_id
     return found
 

@@ -1,18 +1,49 @@
-"""A broker's error codes in words."""
+"""A broker's error codes: those that we act on, by Kafka's names, and any of them in words."""
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import kafka.errors
 
-NO_ERROR = 0
-ASK_AGAIN = frozenset({14, 15, 16})  # the coordinator is loading, not available, or another one
+
+class ErrorCode(IntEnum):
+    """The error codes on which this package acts, as `org.apache.kafka.common.protocol.Errors`."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    ILLEGAL_GENERATION = 22
+    INVALID_GROUP_ID = 24
+    UNKNOWN_MEMBER_ID = 25
+    REBALANCE_IN_PROGRESS = 27
+    GROUP_AUTHORIZATION_FAILED = 30
+    CONCURRENT_TRANSACTIONS = 51
+    GROUP_ID_NOT_FOUND = 69
+    MEMBER_ID_REQUIRED = 79
+    GROUP_MAX_SIZE_REACHED = 81
+    FENCED_INSTANCE_ID = 82
+    UNSTABLE_OFFSET_COMMIT = 88
+    FENCED_MEMBER_EPOCH = 110
+    STALE_MEMBER_EPOCH = 113
+
+
+ASK_AGAIN = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
 
 
 def reason(code: int, message: str | None = None) -> str:
     """What an error code means: the broker's own words where it sent any, and always the name."""
     error = kafka.errors.for_code(code)
     words = message or error.description or "unknown error"
-    return f"{words.rstrip('.')} ({error.message}, code {code})"
+    return f"{words.rstrip('.')} ({error.message}, code {int(code)})"
 
 
 def is_worth_retrying(code: int) -> bool:

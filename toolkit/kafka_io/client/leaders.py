@@ -13,12 +13,11 @@ from kafka.protocol.metadata import MetadataRequest
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import in_chunks
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.model import TopicPartition
 
 PARTITIONS_PER_REQUEST = 1000
 TOPICS_PER_REQUEST = 1000
-UNKNOWN_TOPIC = 3
 
 
 class LogLeader(NamedTuple):
@@ -50,7 +49,9 @@ def topic_id(topic: Any) -> str:
 
 def topic_reason(code: int) -> str:
     """Say why a topic could not be described."""
-    return "the topic does not exist" if code == UNKNOWN_TOPIC else reason(code)
+    return (
+        "the topic does not exist" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(code)
+    )
 
 
 def find_leaders(
@@ -64,7 +65,7 @@ def find_leaders(
         by_topic[partition.topic].append(partition)
     for chunk in in_chunks(sorted(by_topic), TOPICS_PER_REQUEST):
         for topic in describe_topics(connection, chunk):
-            if topic.error_code != NO_ERROR:
+            if topic.error_code != ErrorCode.NONE:
                 without.update(dict.fromkeys(by_topic[topic.name], topic_reason(topic.error_code)))
                 continue
             for found in topic.partitions:
@@ -110,7 +111,7 @@ def ask_leaders(
             entry = answered.get(partition)
             if entry is None:
                 yield LeaderReply(about, partition, "missing in the broker's response")
-            elif entry.error_code != NO_ERROR:
+            elif entry.error_code != ErrorCode.NONE:
                 yield LeaderReply(about, partition, reason(entry.error_code))
             else:
                 yield LeaderReply(about, partition, entry)

@@ -11,10 +11,9 @@ from kafka.protocol.consumer import OffsetFetchRequest
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import ask_coordinators
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.model import Commit, Problem, TopicPartition
 
-UNSTABLE_OFFSET_COMMIT = 88
 FIRST_COMMIT = "an open transaction has the first commit of this partition pending"
 MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
 
@@ -115,7 +114,7 @@ def _rows(group: Any) -> Iterator[Commit | Problem | _PendingCommit]:
     for topic in group.topics:
         name = topic.name
         for found in topic.partitions:
-            if found.error_code == NO_ERROR and found.committed_offset >= 0:
+            if found.error_code == ErrorCode.NONE and found.committed_offset >= 0:
                 yield Commit(
                     group_id,
                     name,
@@ -124,8 +123,8 @@ def _rows(group: Any) -> Iterator[Commit | Problem | _PendingCommit]:
                     found.committed_leader_epoch if found.committed_leader_epoch >= 0 else None,
                     found.metadata or "",
                 )
-            elif found.error_code == UNSTABLE_OFFSET_COMMIT:
+            elif found.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 yield _PendingCommit(group_id, name, found.partition_index)
-            elif found.error_code != NO_ERROR:
+            elif found.error_code != ErrorCode.NONE:
                 why = reason(found.error_code)
                 yield Problem("committed offset", why, group_id, name, found.partition_index)

@@ -10,7 +10,7 @@ from kafka.protocol.admin import DescribeConfigsRequest
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.error_codes import NO_ERROR
+from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 
 TOPIC, BROKER, GROUP = 2, 4, 32  # types of resources
@@ -77,7 +77,7 @@ def _read(connection: Connection, *resources: Any, to: int | None = None) -> dic
         return {
             config.name: config.value
             for result in answer.results
-            if result.error_code == NO_ERROR
+            if result.error_code == ErrorCode.NONE
             for config in result.configs
             if config.value is not None
         }

@@ -9,7 +9,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S
-from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.logs.log_offsets import leaderless_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Group, GroupState, GroupType, Problem
@@ -39,7 +39,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
             if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
                 again.append(node_id)
-            elif response.error_code != NO_ERROR:
+            elif response.error_code != ErrorCode.NONE:
                 problems.append(Problem(what, reason(response.error_code)))
         waiting = again
         time.sleep(RETRY_PAUSE_S if waiting else 0)

@@ -11,13 +11,8 @@ from kafka.protocol.metadata import MetadataRequest
 
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
-from toolkit.kafka_io.client.leaders import (
-    UNKNOWN_TOPIC,
-    ask_leaders,
-    describe_topics,
-    find_leaders,
-)
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.client.leaders import ask_leaders, describe_topics, find_leaders
 from toolkit.model import LogOffsets, Problem, TopicPartition
 
 LATEST, EARLIEST = -1, -2  # ListOffsets: times with a special meaning
@@ -43,15 +38,15 @@ EDGES = (
 def topic_names(connection: Connection) -> frozenset[str]:
     """Return the name of every topic that exists and that we may describe."""
     response = connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    return frozenset(topic.name for topic in response.topics if topic.error_code == NO_ERROR)
+    return frozenset(topic.name for topic in response.topics if topic.error_code == ErrorCode.NONE)
 
 
 def partition_numbers(connection: Connection, topic: str) -> list[int]:
     """Return a topic's partitions; [] where it does not exist. Raises BrokerRefused otherwise."""
     (found,) = describe_topics(connection, [topic])
-    if found.error_code == UNKNOWN_TOPIC:
+    if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return []
-    if found.error_code != NO_ERROR:
+    if found.error_code != ErrorCode.NONE:
         raise BrokerRefused(
             f"describing topic {topic} of cluster {connection.cluster.name}: "
             f"{reason(found.error_code)}"

@@ -16,7 +16,7 @@ from typing import Any, Self
 from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.connection import REQUEST_TIMEOUT_S, Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
-from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.model import HOLDER_CLIENT_ID, Cluster
 
@@ -135,7 +135,7 @@ class GroupChannel:
                 raise ClusterUnreachable(
                     f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"
                 )
-            if found.error_code != NO_ERROR:
+            if found.error_code != ErrorCode.NONE:
                 raise BrokerRefused(
                     f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"
                 )

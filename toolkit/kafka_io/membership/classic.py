@@ -14,7 +14,7 @@ from kafka.protocol.consumer.group import (
     SyncGroupRequest,
 )
 
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 
 CONSUMER = "consumer"  # the protocol type of consumers
@@ -213,10 +213,10 @@ class DescribeClassic:
     def read(self, response: Any) -> ClassicFacts:
         """Return what the coordinator says."""
         (group,) = response.groups
-        if group.error_code != NO_ERROR:
+        if group.error_code != ErrorCode.NONE:
             return ClassicFacts(group.error_code, reason(group.error_code))
         return ClassicFacts(
-            NO_ERROR,
+            ErrorCode.NONE,
             state=group.group_state,
             protocol_type=group.protocol_type,
             protocol=group.protocol_data,

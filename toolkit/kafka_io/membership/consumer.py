@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -76,11 +76,11 @@ class ConsumerHeartbeat:
     def read(self, response: Any) -> ConsumerHeartbeatResult:
         """Return what the coordinator says."""
         code = response.error_code
-        if code != NO_ERROR:
+        if code != ErrorCode.NONE:
             return ConsumerHeartbeatResult(code, reason(code, response.error_message))
         assigned = response.assignment
         return ConsumerHeartbeatResult(
-            NO_ERROR,
+            ErrorCode.NONE,
             epoch=response.member_epoch,
             assigned=None
             if assigned is None
@@ -137,10 +137,10 @@ class DescribeConsumer:
     def read(self, response: Any) -> ConsumerFacts:
         """Return what the coordinator says."""
         (group,) = response.groups
-        if group.error_code != NO_ERROR:
+        if group.error_code != ErrorCode.NONE:
             return ConsumerFacts(group.error_code, reason(group.error_code, group.error_message))
         return ConsumerFacts(
-            NO_ERROR,
+            ErrorCode.NONE,
             state=group.group_state,
             epoch=group.group_epoch,
             assignor=group.assignor_name,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from kafka.protocol.admin import DescribeConfigsRequest, IncrementalAlterConfigsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.topics_and_commits import TOPIC_IDS_VERSION, Topic, TopicsFound
 
 SESSION_TIMEOUT_MS = "consumer.session.timeout.ms"
@@ -53,11 +53,11 @@ class FetchGroupConfig:
     def read(self, response: Any) -> ConfigFound:
         """Return what the broker says."""
         (found,) = response.results
-        if found.error_code != NO_ERROR:
+        if found.error_code != ErrorCode.NONE:
             return ConfigFound(found.error_code, reason(found.error_code, found.error_message))
         known = [entry for entry in found.configs if entry.value is not None]
         return ConfigFound(
-            NO_ERROR,
+            ErrorCode.NONE,
             values={entry.name: entry.value for entry in known},
             own={e.name: e.value for e in known if e.config_source == SET_FOR_THE_GROUP},
         )
@@ -99,9 +99,9 @@ class ChangeConfig:
     def read(self, response: Any) -> ConfigChanged:
         """Return what the broker says."""
         (done,) = response.responses
-        if done.error_code != NO_ERROR:
+        if done.error_code != ErrorCode.NONE:
             return ConfigChanged(done.error_code, reason(done.error_code, done.error_message))
-        return ConfigChanged(NO_ERROR)
+        return ConfigChanged(ErrorCode.NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,10 @@ class FetchAllTopics:
     def read(self, response: Any) -> TopicsFound:
         """Return the topics without an error."""
         return TopicsFound(
-            NO_ERROR,
+            ErrorCode.NONE,
             {
                 topic.name: Topic(topic.topic_id, len(topic.partitions))
                 for topic in response.topics
-                if topic.error_code == NO_ERROR and not topic.is_internal
+                if topic.error_code == ErrorCode.NONE and not topic.is_internal
             },
         )

@@ -1,15 +1,11 @@
-"""What every request of a member has, and the error codes on which members act."""
+"""What every request of a member has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
-
-ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS = 22, 25, 27
-MEMBER_ID_REQUIRED = 79
-GROUP_ID_NOT_FOUND, FENCED_MEMBER_EPOCH = 69, 110
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 
 
 class MemberResponse(Protocol):
@@ -37,9 +33,9 @@ class MemberRequest(Protocol):
 class ErrorCodeResult:
     """An answer that is an error code and nothing else; 0 where all is well."""
 
-    error: int = NO_ERROR
+    error: int = ErrorCode.NONE
 
     @property
     def why(self) -> str:
         """The code in words; "" where all is well."""
-        return "" if self.error == NO_ERROR else reason(self.error)
+        return "" if self.error == ErrorCode.NONE else reason(self.error)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
@@ -51,7 +51,7 @@ class DescribeStreams:
     def read(self, response: Any) -> StreamsFacts:
         """Return what the coordinator says."""
         (group,) = response.groups
-        if group.error_code != NO_ERROR:
+        if group.error_code != ErrorCode.NONE:
             return StreamsFacts(group.error_code, reason(group.error_code, group.error_message))
         topology = group.topology.subtopologies if group.topology else None
         topics = {
@@ -62,7 +62,7 @@ class DescribeStreams:
             for part in topology or ()
         }
         return StreamsFacts(
-            NO_ERROR,
+            ErrorCode.NONE,
             state=group.group_state,
             members=tuple(
                 DescribedStreamsMember(

@@ -10,12 +10,11 @@ from uuid import UUID
 from kafka.protocol.consumer import OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from toolkit.kafka_io.client.error_codes import NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.model import TopicPartition
 
 TOPIC_IDS_VERSION = 10
 MANY_GROUPS_VERSION = 8
-UNKNOWN_TOPIC = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +55,16 @@ class FetchTopics:
     def read(self, response: Any) -> TopicsFound:
         """Return the topics that are there, and why others cannot be seen; the rest is not."""
         return TopicsFound(
-            NO_ERROR,
+            ErrorCode.NONE,
             {
                 topic.name: Topic(topic.topic_id, len(topic.partitions))
                 for topic in response.topics
-                if topic.error_code == NO_ERROR
+                if topic.error_code == ErrorCode.NONE
             },
             {
                 topic.name: reason(topic.error_code)
                 for topic in response.topics
-                if topic.error_code not in {NO_ERROR, UNKNOWN_TOPIC}
+                if topic.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
             },
         )
 
@@ -104,6 +103,6 @@ class FetchCommits:
                 TopicPartition(topic.name, found.partition_index): found.committed_offset
                 for topic in group.topics
                 for found in topic.partitions
-                if found.error_code == NO_ERROR and found.committed_offset >= 0
+                if found.error_code == ErrorCode.NONE and found.committed_offset >= 0
             },
         )

@@ -19,7 +19,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import ASK_AGAIN, NO_ERROR, reason
+from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
@@ -35,8 +35,17 @@ NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
 NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
 
 # Errors that OffsetCommit repeats for every partition though they are about the group.
-ABOUT_THE_GROUP = frozenset({14, 15, 16, 22, 24, 25, 27, 30, 69, 82, 110, 113})
-HAS_MEMBERS = 25
+ABOUT_THE_GROUP = ASK_AGAIN | {
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.INVALID_GROUP_ID,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.STALE_MEMBER_EPOCH,
+}
 
 
 class WriteResult(NamedTuple):
@@ -64,7 +73,7 @@ class GroupWriter:
         for found in find_coordinators(
             self._connection, [*dict.fromkeys(group_ids)], refresh=refresh
         ):
-            if found.error_code == NO_ERROR:
+            if found.error_code == ErrorCode.NONE:
                 self._coordinators[found.group_id] = found.node_id
 
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
@@ -76,7 +85,7 @@ class GroupWriter:
             group_codes = set(codes.values()) & ABOUT_THE_GROUP
             if group_codes and len(set(codes.values())) == 1:
                 return WriteResult(_commit_reason(group_codes.pop()), refused)
-            refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
+            refused |= {key: reason(code) for key, code in codes.items() if code != ErrorCode.NONE}
         return WriteResult("", refused)
 
     def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
@@ -111,10 +120,10 @@ class GroupWriter:
         for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
             request = _delete_request(group_id, chunk)
             answer = self._ask(group_id, request, lambda response: response.error_code)
-            if answer.error_code != NO_ERROR:
+            if answer.error_code != ErrorCode.NONE:
                 return WriteResult(reason(answer.error_code), refused)
             codes = _codes(answer)
-            refused |= {key: reason(code) for key, code in codes.items() if code != NO_ERROR}
+            refused |= {key: reason(code) for key, code in codes.items() if code != ErrorCode.NONE}
         return WriteResult("", refused)
 
     def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> WriteResult:
@@ -131,7 +140,7 @@ class GroupWriter:
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
         code = answer.results[0].error_code
-        return WriteResult(reason(code) if code != NO_ERROR else "")
+        return WriteResult(reason(code) if code != ErrorCode.NONE else "")
 
     def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""
@@ -230,13 +239,13 @@ def _commit_reason(code: int) -> str:
     words = reason(code)
     return (
         f"the group has members, and only they can commit: {words}"
-        if code == HAS_MEMBERS
+        if code == ErrorCode.UNKNOWN_MEMBER_ID
         else words
     )
 
 
 def _commit_code(answer: Any) -> int:
-    return next(iter(_codes(answer).values()), NO_ERROR)
+    return next(iter(_codes(answer).values()), ErrorCode.NONE)
 
 
 def _codes(answer: Any) -> dict[TopicPartition, int]:

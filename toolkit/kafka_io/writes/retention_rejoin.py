@@ -19,12 +19,11 @@ from kafka.protocol.consumer.group import JoinGroupRequest, LeaveGroupRequest
 from toolkit.errors import Blocked, BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.kafka_io.groups.listing import group_state
 from toolkit.model import Group, GroupState, GroupType
 from toolkit.model.plurals import counted
 
-MEMBER_ID_REQUIRED = 79
 # After this the coordinator removes a member of ours that could not leave; no broker by default
 # takes less than 6 s.
 SESSION_TIMEOUT_MS = 10_000
@@ -116,7 +115,7 @@ class _RejoiningMember:
     def join(self) -> None:
         """Join, with the id that the coordinator chooses at the first attempt."""
         joined = self._join()
-        if joined.error_code == MEMBER_ID_REQUIRED:
+        if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id = joined.member_id
             self.check_alone()  # once more, now that nothing but the join itself is left to do
             joined = self._join()
@@ -160,7 +159,7 @@ class _RejoiningMember:
             (found,) = find_coordinators(self._connection, group_ids, refresh=refresh)
             refresh = True
             code = found.error_code
-            if code == NO_ERROR:
+            if code == ErrorCode.NONE:
                 answer = self._connection.send(request, to=found.node_id)
                 code = code_of(answer)
                 if not is_worth_retrying(code):
@@ -170,7 +169,7 @@ class _RejoiningMember:
             time.sleep(RETRY_PAUSE_S)
 
     def _refuse(self, code: int) -> None:
-        if code != NO_ERROR:
+        if code != ErrorCode.NONE:
             raise BrokerRefused(
                 f"resetting retention of group {self._group.group_id}: {reason(code)}"
             )

@@ -26,14 +26,13 @@ from kafka.protocol.producer.transaction import (
 from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
-from toolkit.kafka_io.client.error_codes import NO_ERROR, is_worth_retrying, reason
+from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, reason
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
 
 TRANSACTION_KEY = 1
 # Then the broker aborts what we left open; until then members that load offsets wait for it.
 TIMEOUT_MS = 30_000
-CONCURRENT_TRANSACTIONS = 51  # an earlier one of ours is still being ended
 NO_PRODUCER = -1
 NO_KNOWN_EPOCH = -1
 # Later versions need transaction.version 2, which brokers before 4.0 do not have.
@@ -88,7 +87,7 @@ class OffsetsTransaction:
 
         def code_of(answer: Any) -> int:
             codes = {p.error_code for topic in answer.topics for p in topic.partitions}
-            return max(codes - {NO_ERROR}, default=NO_ERROR)
+            return max(codes - {ErrorCode.NONE}, default=ErrorCode.NONE)
 
         request = TxnOffsetCommitRequest(
             **self._signed(),
@@ -125,12 +124,12 @@ class OffsetsTransaction:
         while True:
             found = find()
             code = found.error_code
-            if code == NO_ERROR:
+            if code == ErrorCode.NONE:
                 answer = self._connection.send(request, to=found.node_id)
                 code = code_of(answer)
-                if code == NO_ERROR:
+                if code == ErrorCode.NONE:
                     return answer
-            later = is_worth_retrying(code) or code == CONCURRENT_TRANSACTIONS
+            later = is_worth_retrying(code) or code == ErrorCode.CONCURRENT_TRANSACTIONS
             if not later or time.monotonic() > give_up_at:
                 raise BrokerRefused(
                     f"{type(request).__name__.removesuffix('Request')} for group {self._group_id} "

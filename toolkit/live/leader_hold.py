@@ -1,0 +1,102 @@
+"""Hold partitions of a classic group by a member of ours that leads it; Streams or not."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from toolkit.errors import BrokerRefused, HoldLost
+from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, JoinResult, Leave
+from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.model import HoldNote, TopicPartition
+
+SESSION_TIMEOUT_S = 45.0
+REBALANCE_TIMEOUT_MS = 60_000  # a rebalance waits so long for a member of ours that has hung
+BEAT_S = 0.1  # while a capture is waited for
+COME_AGAIN = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION})
+FORGOTTEN = (
+    "hold lost: its member is no longer in the group. Either the partitions were resumed, or the "
+    "keeper missed its session timeout"
+)
+
+
+class LeaderHold(ABC):
+    """
+    Partitions that a classic group's members do not get, because a member of ours leads it.
+
+    A subclass becomes the leader, and says in each rebalance who gets what.
+    """
+
+    beat_every_s = 1.0
+
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
+        """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
+        self.note = note
+        self.survives_s = session_timeout_s
+        self.held: frozenset[TopicPartition] = frozenset()
+        self._unreleased: frozenset[TopicPartition] = frozenset()  # held, and still with a member
+        self._changed = False  # what is held has changed, and the members do not know it yet
+
+    def keep(self) -> RecipeGenerator[None]:
+        """Stay the leader, and say who has what again when members come and go, or topics grow."""
+        answer = yield self._heartbeat()
+        if answer.error == ErrorCode.UNKNOWN_MEMBER_ID:
+            raise self._lost(FORGOTTEN)
+        if answer.error not in {ErrorCode.NONE, *COME_AGAIN}:
+            raise BrokerRefused(
+                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error)}"
+            )
+        if self._changed or answer.error in COME_AGAIN or (yield from self._is_due()):
+            yield from self._rebalance()
+
+    def _rebalance(self, joined: JoinResult | None = None) -> RecipeGenerator[None]:
+        """Say as the leader who gets what, until a rebalance is over; join before, if not yet."""
+        code: int = ErrorCode.REBALANCE_IN_PROGRESS
+        while code in COME_AGAIN:
+            answer: JoinResult = joined or (yield self._join())
+            joined = None
+            code = answer.error
+            if code == ErrorCode.NONE:
+                code = yield from self._lead(answer)
+        if code == ErrorCode.UNKNOWN_MEMBER_ID:
+            raise self._lost(FORGOTTEN)
+        if code != ErrorCode.NONE:
+            raise HoldLost(f"no longer group leader: {reason(code)}")
+        self._changed = False
+
+    def _keep_only(self, left: frozenset[TopicPartition]) -> RecipeGenerator[None]:
+        """Give all but these back; if none is left, our member leaves."""
+        heartbeat = self._heartbeat()
+        if left:
+            self.held = left
+            self._changed = True  # should the broker not hear of it now, `keep` tells it
+            yield from self._rebalance()
+            return
+        yield Leave((heartbeat.member_id,))
+        # Not before: one that could not leave still holds everything.
+        self.held = left
+        self._forget_member()
+
+    @abstractmethod
+    def _heartbeat(self) -> ClassicHeartbeat:
+        """Return the heartbeat of our member; raises HoldLost if there is none."""
+
+    @abstractmethod
+    def _join(self) -> Join:
+        """Return the request by which our member joins once more."""
+
+    @abstractmethod
+    def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
+        """Say who gets what, and return the broker's code."""
+
+    @abstractmethod
+    def _is_due(self) -> RecipeGenerator[bool]:
+        """Return whether a rebalance is due although nobody asks for one."""
+
+    @abstractmethod
+    def _lost(self, why: str) -> HoldLost:
+        """Forget our member, and return the error to raise."""
+
+    @abstractmethod
+    def _forget_member(self) -> None:
+        """Forget our member, which is not in the group any more."""

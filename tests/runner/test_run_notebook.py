@@ -189,6 +189,27 @@ def test_values_arrive_as_given(
     assert list(here.iterdir()) == list(temporary.iterdir()) == []
 
 
+def test_a_saved_approval_is_not_used(make_notebook: MakeNotebook, run: Run) -> None:
+    """What approves a change is given with the run; what somebody saved in the notebook is not."""
+    saved = (
+        'dry_run: bool = False\napprove: str = "within limits"\nreason: str = "mine"\n'
+        'overrides: list[str] = ["group-live"]\nlimits: list[str] = ["max_groups=5"]\n'
+        'group: str = "payments"'
+    )
+    notebook = make_notebook(
+        "assert (group, dry_run, approve, limits) == ('payments', True, 'f1', [])\n"
+        "assert (reason, overrides) == ('', [])",
+        parameters=saved,
+    )
+
+    result = run(notebook, approve="f1")
+
+    assert result.error is None
+    assert {"dry_run": True, "approve": "f1", "limits": []}.items() <= result.parameters.items()
+    log = (result.folder / "run.log").read_text()
+    assert "saved in the notebook and not used: dry_run, reason, overrides, limits" in log
+
+
 def test_wrong_parameter_starts_nothing(
     make_notebook: MakeNotebook, run: Run, tmp_path: Path
 ) -> None:

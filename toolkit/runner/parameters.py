@@ -23,6 +23,15 @@ from toolkit.model.secrets import SECRET_NAME, looks_secret
 from toolkit.runner.values import ValueType, read_type
 from toolkit.storage.formats.yaml_nodes import YamlFile
 
+# What approves a change: whoever starts a run gives it, a saved notebook does not.
+WITHOUT_APPROVAL: dict[str, object] = {
+    "dry_run": True,
+    "approve": "",
+    "reason": "",
+    "overrides": [],
+    "limits": [],
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
@@ -63,6 +72,25 @@ def check_parameters(
         parameter = _known(known, name, notebook)
         if not parameter.type.accepts(value):
             raise _wrong_type(parameter, value, notebook)
+
+
+def saved_approval(
+    parameters: Iterable[Parameter], given: Mapping[str, object]
+) -> dict[str, object]:
+    """
+    Return what a headless run uses in place of an approval that is saved in a notebook.
+
+    Of the parameters that approve a change, those that are not given and have another value in the
+    notebook than "not approved".
+    """
+    return {
+        parameter.name: unapproved
+        for parameter in parameters
+        if parameter.name not in given
+        and (unapproved := WITHOUT_APPROVAL.get(parameter.name)) is not None
+        and parameter.default != unapproved
+        and parameter.type.accepts(unapproved)
+    }
 
 
 def parse_parameters(

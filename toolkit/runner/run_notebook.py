@@ -13,7 +13,7 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.report.display import HEADLESS_VARIABLE
 from toolkit.runner.execution import CellStep, NotebookJob, RunEnd, execute
-from toolkit.runner.parameters import check_parameters, read_parameters
+from toolkit.runner.parameters import check_parameters, read_parameters, saved_approval
 from toolkit.runner.result import RunResult, RunStatus, StepFailed
 from toolkit.runner.run_clusters import cluster_ids, clusters_of
 from toolkit.runner.run_log import RunLog, run_log
@@ -47,11 +47,15 @@ def run_notebook(
     The folder holds the executed notebook, `report.html`, `run.log` and, written last,
     `result.json`. Wrong parameters raise ParameterError before anything is made; what goes wrong
     afterwards is in the result, and where that cannot be written RunFailed is raised. Relative
-    paths in the notebook start where the caller stands, as with plain papermill.
+    paths in the notebook start where the caller stands, as with plain papermill. An approval that
+    is saved in the notebook is not used: `dry_run`, `approve`, `reason`, `overrides` and `limits`
+    must be given.
     """
     declared = read_parameters(notebook)
     check_parameters(declared, parameters, notebook=notebook.name)
-    values = {p.name: p.default for p in declared} | dict(parameters)
+    unapproved = saved_approval(declared, parameters)
+    parameters = {**parameters, **unapproved}
+    values = {p.name: p.default for p in declared} | parameters
     started = datetime.now(UTC)
     label = "-".join(clusters_of(values))
     folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, label)
@@ -66,6 +70,8 @@ def run_notebook(
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
         who = Operator.here().at_host
         log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
+        if unapproved:
+            log.say(f"saved in the notebook and not used: {', '.join(unapproved)}")
         ids = aside.submit(cluster_ids, values)
         job = NotebookJob(notebook, parameters, environment, terms.limits, _logged(on_step, log))
         stop = execute(job, executed, log)

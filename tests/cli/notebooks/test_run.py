@@ -12,6 +12,7 @@ from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.notebooks import find_notebook
 
 MakeNotebook = Callable[..., Path]
+EndWith = Callable[..., None]
 
 CONCLUDE = "from toolkit.report.conclusion import conclude\nconclude('nothing to do', findings=0)"
 
@@ -83,6 +84,37 @@ def test_finds_by_beginning(make_notebook: MakeNotebook, tmp_path: Path) -> None
         find_notebook("99", folders=folders)
     with pytest.raises(UsageError, match="no notebook"):
         find_notebook("nowhere.ipynb", folders=folders)
+
+
+def test_a_saved_approval_is_told(
+    make_notebook: MakeNotebook, without_kernel: EndWith, tmp_path: Path
+) -> None:
+    """Whoever runs a notebook hears that its saved approval does not count."""
+    without_kernel()
+    notebook = make_notebook(parameters='dry_run: bool = False\ngroup: str = "saved"')
+
+    _code, _out, told = invoke(notebook, "--output-dir", tmp_path / "runs")
+    given = ("-p", "dry_run=false", "--output-dir", tmp_path / "runs")
+    _code, _out, silent = invoke(notebook, *given)
+
+    assert "has dry_run saved; not used: pass them with -p" in told
+    assert "not used" not in silent
+
+
+def test_the_package_has_the_template(make_notebook: MakeNotebook, tmp_path: Path) -> None:
+    """A copy of a notebook in the working directory is run by its path, not by its name."""
+    template = make_notebook(name="50_reset_offsets")
+    copies = tmp_path / "notebooks"
+    copies.mkdir()
+    copy = copies / template.name
+    own = copies / "99_own.ipynb"
+    for path in (copy, own):
+        path.write_text(template.read_text("utf-8"), "utf-8")
+    folders = (tmp_path, copies)
+
+    assert find_notebook("50", folders=folders) == template
+    assert find_notebook(str(copy), folders=folders) == copy
+    assert find_notebook("99", folders=folders) == own
 
 
 def test_command_is_light() -> None:

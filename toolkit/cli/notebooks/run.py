@@ -106,7 +106,7 @@ def command(
 def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     from toolkit.runbooks.catalogue import pages_in
     from toolkit.runner.notebooks import find_notebook
-    from toolkit.runner.parameters import parse_parameters, read_parameters
+    from toolkit.runner.parameters import parse_parameters, read_parameters, saved_approval
     from toolkit.runner.run_notebook import run_notebook
 
     try:
@@ -127,9 +127,13 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
             "--cluster and --dry-run apply to runbooks only",
             hint=("use -p cluster=NAME -p dry_run=true"),
         )
+    parameters = parse_parameters(declared, request.parameters, notebook=path.name)
+    if unused := saved_approval(declared, parameters):
+        told = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
+        click.echo(f"note: {told}", err=True)
     result = run_notebook(
         path,
-        parameters=parse_parameters(declared, request.parameters, notebook=path.name),
+        parameters=parameters,
         output_dir=request.output_dir,
         on_step=_ignore if request.quiet else _print_step,
     )

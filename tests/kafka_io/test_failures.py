@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
+from toolkit.cli import cli
+from toolkit.errors import NotFound
 from toolkit.kafka_io import read_snapshot as snapshot_module
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
@@ -151,6 +156,47 @@ def test_a_group_is_not_renamed_without_offsets_that_are_hidden(
         plan_delete_groups(facts, groups=[group]),
     ):
         assert about in [(f.group_id, f.topic, f.partition) for f in plan.findings if f.blocks]
+
+
+def test_what_acls_may_hide_is_no_empty_answer(
+    secured: Any, applications: Any, deny: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may not describe topics, or the cluster, is not told that there is nothing."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("secret"), records=5)
+    group = apps.name("secretive")
+    apps.commit(group, {TopicPartition(topic, 0): 2})
+    fleet = tmp_path / "fleet.yaml"
+    entry = {"bootstrap.servers": secured.sasl.bootstrap_servers, **secured.sasl.settings}
+    fleet.write_text(json.dumps({"clusters": {"secured": entry}}))
+    monkeypatch.setenv("OFFSETBOOK_STATE", str(tmp_path / "state"))
+
+    def run(*words: str) -> tuple[int, str]:
+        found = CliRunner().invoke(cli, [*words, "--fleet", str(fleet)], catch_exceptions=False)
+        return found.exit_code, found.stderr
+
+    everything = run("lag", "--group", group)
+    deny(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
+    lag = run("lag", "--group", group)
+    plans = [
+        run("reset", "--group", group, "--to-earliest", "--dry-run"),
+        run("rescue", "--group", group, "--dry-run"),
+        run("delete-groups", "--group", group, "--dry-run"),
+    ]
+    deny(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
+    listed = run("groups", "list")
+    by_tool = run("consumer-groups", "--list", "--cluster", "secured")
+    with pytest.raises(NotFound, match="not every group could be listed"):
+        run("lag", "--group", "somebody-elses")
+
+    assert (0, "") == everything
+    assert 4 == lag[0]
+    assert "the ACL Describe on Topic:* is missing" in lag[1]
+    assert [3, 3, 3] == [code for code, _ in plans]
+    assert all("unknown what it has committed" in told for _, told in plans)
+    for code, told in (listed, by_tool):
+        assert 4 == code
+        assert "the ACL Describe on Cluster is missing" in told
 
 
 def test_offsets_topic_that_may_not_be_described(

@@ -18,10 +18,13 @@ from toolkit.kafka_io.groups.group_times import (
     with_commit_times,
     with_empty_since,
 )
+from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets, topic_names
 from toolkit.model import (
+    HIDDEN_COMMITS,
     NO_SUCH_GROUP,
+    UNREAD_OFFSETS_TOPIC,
     Cluster,
     Commit,
     Group,
@@ -83,6 +86,9 @@ def snapshot_over(
     why = "no group matches this name"
     problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
     commits, refused = _commits(connection, chosen, on_progress)
+    hidden = list(find_hidden(connection))
+    if groups and not missing:  # all that were asked for are there
+        hidden = [problem for problem in hidden if problem.what == HIDDEN_COMMITS]
     described, undescribed = _describe(connection, chosen, on_progress)
     wanted = _partitions(described, commits)
     on_progress(Progress("log offsets", 0, len(wanted)))
@@ -91,6 +97,9 @@ def snapshot_over(
     if commit_times:
         on_progress(Progress("commit times", 0, 1))
         described, commits, untimed = _with_times(connection, described, commits)
+        if not any(problem.what == UNREAD_OFFSETS_TOPIC for problem in untimed):
+            # The offsets topic has shown them, and each that is hidden is a problem of its own.
+            hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
     return Snapshot(
         cluster=connection.cluster.name,
         cluster_id=connection.cluster_id,
@@ -98,7 +107,7 @@ def snapshot_over(
         groups=tuple(sorted(described, key=lambda group: group.group_id)),
         commits=tuple(commits),
         logs=logs,
-        problems=(*problems, *refused, *undescribed, *unknown, *untimed),
+        problems=(*problems, *hidden, *refused, *undescribed, *unknown, *untimed),
     )
 
 

@@ -22,6 +22,7 @@ from toolkit.model.groups import (
 from toolkit.model.offsets import Commit, EpochEnd, LogOffsets, TimedOffset, TopicPartition
 from toolkit.model.snapshot import (
     HELD_PARTITIONS,
+    HIDDEN_COMMITS,
     NO_SUCH_GROUP,
     UNREAD_OFFSETS_TOPIC,
     Problem,
@@ -30,6 +31,7 @@ from toolkit.model.snapshot import (
 
 __all__ = [
     "HELD_PARTITIONS",
+    "HIDDEN_COMMITS",
     "HOLDER_CLIENT_ID",
     "NO_SUCH_GROUP",
     "UNPARSED",

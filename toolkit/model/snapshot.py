@@ -11,6 +11,7 @@ from toolkit.model.offsets import Commit, LogOffsets, TimedOffset, TopicPartitio
 
 UNREAD_OFFSETS_TOPIC = "commit times"  # `Problem.what` if `__consumer_offsets` was not read
 HELD_PARTITIONS = "held partitions"  # `Problem.what` if a hold is hidden
+HIDDEN_COMMITS = "offsets of hidden topics"  # `Problem.what` if ACLs may hide some
 NO_SUCH_GROUP = "group"  # `Problem.what` if a named group does not exist
 
 

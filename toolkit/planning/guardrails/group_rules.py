@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from toolkit.model import NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
+from toolkit.model import HIDDEN_COMMITS, NO_SUCH_GROUP, Commit, Group, GroupState, GroupType
 from toolkit.plan import NEW_GROUP, NEW_TOPICS, Action, Change, Intent, Position, Step
 from toolkit.planning.changes.topic_recreated import is_another_topic
 from toolkit.planning.guardrails.check_context import (
@@ -22,6 +22,10 @@ from toolkit.planning.selection.plan_parts import PENDING
 
 # A group whose last commit is younger is looked at twice; a broker's clock may be behind ours.
 QUIET_AFTER = timedelta(minutes=1) + CLOCKS_DIFFER_BY
+# Intents that say nothing is to be done where nothing is committed.
+OF_COMMITS = NEW_OFFSETS | {
+    *(Intent.COPY, Intent.RENAME, Intent.RESCUE, Intent.DELETE_OFFSETS, Intent.DELETE_GROUPS),
+}
 HOLDS = frozenset({Action.HOLD, Action.RELEASE})  # who reads, and no offset
 READS_ON = HOLDS | {
     Action.DELETE_OFFSETS,
@@ -248,6 +252,7 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
         if problem.group_id in groups or about in logs:
             said.add(problem.group_id)
             yield Objection(f"{problem.what}: {problem.why}", *about)
+    yield from _hidden_commits(case)
     unlisted = case.facts.listing_problem
     for name in case.plan.group_ids:
         group = case.groups.get(name)
@@ -255,6 +260,18 @@ def unreadable(case: CheckContext) -> Iterator[Objection]:
             yield Objection(f"unknown whether the group exists: {unlisted}", name)
         elif group and not group.described and name not in said:
             yield Objection("its members are not known", name)
+
+
+def _hidden_commits(case: CheckContext) -> Iterator[Objection]:
+    """Yield the groups of which nothing is known to be committed because that may be hidden."""
+    if case.plan.intent not in OF_COMMITS:
+        return
+    hidden = [problem for problem in case.facts.problems if problem.what == HIDDEN_COMMITS]
+    committed = {commit.group_id for commit in case.facts.commits}
+    for problem in hidden:
+        for name, group in case.groups.items():
+            if name not in committed and group.type is not GroupType.SHARE:
+                yield Objection(f"unknown what it has committed: {problem.why}", name)
 
 
 def _needed_logs(case: CheckContext) -> set[tuple[None, str, int | None]]:

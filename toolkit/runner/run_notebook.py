@@ -61,19 +61,15 @@ def run_notebook(
     folder = _new_folder(output_dir, terms.runbook or notebook.stem, started, label)
     handed_over = folder / ".conclusion.json"
     executed = folder / f"{notebook.stem}.ipynb"
-    environment = {
-        FILE_VARIABLE: str(handed_over),
-        HEADLESS_VARIABLE: "1",
-        # A figure shown by plotly itself must reach the report as data, too.
-        "PLOTLY_RENDERER": "plotly_mimetype",
-    }
     with run_log(folder) as log, ThreadPoolExecutor(1) as aside:
         who = Operator.here().at_host
         log.say(f"{notebook.stem} begins, by {who} with offsetbook {version('offsetbook')}")
         if unapproved:
             log.say(f"saved in the notebook and not used: {', '.join(unapproved)}")
         ids = aside.submit(cluster_ids, values)
-        job = NotebookJob(notebook, parameters, environment, terms.limits, _logged(on_step, log))
+        job = NotebookJob(
+            notebook, parameters, _environment(handed_over), terms.limits, _logged(on_step, log)
+        )
         stop = execute(job, executed, log)
         conclusion = read_conclusion(handed_over)
         handed_over.unlink(missing_ok=True)
@@ -87,6 +83,16 @@ def run_notebook(
         log.say(f"{result.status}, exit {result.exit_code}: {result.message}")
     result.write()
     return result
+
+
+def _environment(conclusion: Path) -> dict[str, str]:
+    """Return what the kernel finds in its environment besides the runner's own."""
+    return {
+        FILE_VARIABLE: str(conclusion),
+        HEADLESS_VARIABLE: "1",
+        # A figure shown by plotly itself must reach the report as data, too.
+        "PLOTLY_RENDERER": "plotly_mimetype",
+    }
 
 
 def _logged(on_step: Callable[[CellStep], None], log: RunLog) -> Callable[[CellStep], None]:

@@ -308,7 +308,7 @@ def test_a_foreground_hold_ends_in_time(desk: Desk) -> None:
     done = desk.change("pause", "--topic", desk.scope(1), "--for", "3s")
 
     assert (0, []) == (done.returncode, desk.paused), done.stderr
-    assert "the hold has ended: the pause duration has ended" in done.stderr
+    assert "the pause has ended: the pause duration has ended" in done.stderr
     assert "end of the hold" in desk.call("audit", "list", "--output", "json").stdout
 
 

@@ -65,7 +65,7 @@ def test_what_is_said_and_recorded_and_finished(
 
     desk.commit(groups[3], {orders: 8})
     refusal = desk.refusal(plan)
-    assert f"facts-moved ({groups[3]}): 8 is committed now" in refusal.problem
+    assert f"facts-moved ({groups[3]}): committed offset is 8" in refusal.problem
     assert groups[0] not in refusal.problem
 
     desk.commit(groups[3], {orders: 7})

@@ -19,7 +19,7 @@ DOWN = Cluster("eu", "127.0.0.1:1")  # where nobody may listen but root, and nob
     ("asked", "says"),
     [
         ({"group": ""}, "no group is named"),
-        ({"group": "g", "by": "size"}, "'size' is no way to find the offsets of a mirror"),
+        ({"group": "g", "by": "size"}, "unknown value 'size' for the offsets of a mirror"),
         ({"group": "g", "topics": ["a b"]}, "'a b' does not begin with the name of a topic"),
         ({"group": "g"}, "no other name for group 'g' is given"),
         (

@@ -86,7 +86,7 @@ def test_another_plans_fingerprint_approves_nothing(room: Room) -> None:
     result = room.cells("50_reset_offsets", groups=[group], mode="to-earliest", **approval)
 
     assert (BLOCKED, None) == (result.ended, result.conclusion.undo)
-    assert "the approval is for 0123456789abcdef" in result.conclusion.summary
+    assert "the approval is for plan 0123456789abcdef" in result.conclusion.summary
     assert (before, []) == (room.desk.held(group), room.desk.log)
 
 

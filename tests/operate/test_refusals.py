@@ -83,8 +83,8 @@ def test_moved_facts(desk: Desk, payments: str, orders: Orders) -> None:
 
     refusal = desk.refusal(plan, "keeps-committing")
 
-    assert "8 is committed now, the plan starts from 7" in refusal.problem
-    assert "make a new plan from what is there now" == refusal.hint
+    assert "committed offset is 8, but the plan expects 7" in refusal.problem
+    assert "make a new plan from the current state" == refusal.hint
 
 
 def test_moved_metadata(desk: Desk, payments: str, orders: Orders) -> None:

@@ -111,16 +111,18 @@ APART = (("a", (0, 2)), ("b", (1, 3)))  # not as Kafka's range assignor would
 
 EXAMPLES = {
     "read-only": Example(
-        case(policy=Policy(read_only=True)), "cluster eu is read_only in the fleet file", case()
+        case(policy=Policy(read_only=True)),
+        "cluster eu is marked read_only in the fleet file",
+        case(),
     ),
     "wrong-cluster": Example(
         case(now=facts(cluster_id="id2")),
-        "the plan was made for the cluster with the id 'id', this one has 'id2'",
+        "plan is for cluster id 'id', but this cluster has id 'id2'",
         case(now=facts(cluster="another name")),
     ),
     "protected-group": Example(
         case(policy=Policy(protected_groups=("f*", "[f-h]", "g"))),
-        "the fleet file protects groups that match '[f-h]'",
+        "protected by the fleet file (protected_groups: [f-h])",
         case(policy=Policy(protected_groups=("f*", "gg", "G"))),
         ("g", None, None),
     ),
@@ -160,7 +162,7 @@ EXAMPLES = {
     ),
     "facts-moved": Example(
         case(now=facts(commits=(commit(11),))),
-        "11 is committed now, the plan starts from 10",
+        "committed offset is 11, but the plan expects 10",
         case(now=facts(commits=(commit(10),))),
         ("g", "orders", 0),
     ),
@@ -226,7 +228,7 @@ EXAMPLES = {
             plan(step(action=Action.DELETE_GROUP)),
             facts(replace(IDLE, type=GroupType.SHARE), commits=()),
         ),
-        "where a share group reads is kept apart from offsets, and lost with it for good",
+        "deleting a share group deletes its share state; undo cannot restore it",
         case(plan(step(action=Action.DELETE_GROUP)), facts(commits=())),
         ("g", None, None),
     ),
@@ -357,13 +359,13 @@ EXAMPLES = {
     ),
     "group-not-allowed": Example(
         standing(groups=("pay-*", "h")),
-        "the standing approval is for pay-*, h",
+        "not covered by the standing approval, which allows pay-*, h",
         standing(groups=("[fg]",)),
         ("g", None, None),
     ),
     "empty-too-briefly": Example(
         standing(empty_since(30), empty_for_days=31),
-        "unused for 30.0 days by group metadata record; empty_for_days is 31",
+        "unused for only 30.0 days by group metadata record; the limit empty_for_days requires 31",
         standing(empty_since(30), empty_for_days=30),
         ("g", None, None),
     ),

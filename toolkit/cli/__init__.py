@@ -21,18 +21,21 @@ from toolkit.kafka_io.client.shared_connections import SharedConnections
 # name: (module, one line of help). The help stands here so that --help imports nothing else.
 COMMANDS = {
     "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
-    "demo": ("demo", "Two sandbox clusters, two notebooks, findings and reports."),
+    "demo": ("demo", "Run a demo: two sandbox clusters, two notebooks, findings, reports."),
     "clusters": (
         "inspect.clusters",
-        "Show the clusters of the fleet file and whether they answer.",
+        "List the clusters in the fleet file and check that they are reachable.",
     ),
     "groups": ("inspect.groups", "List and describe groups of any type."),
-    "lag": ("inspect.lag", "Show how far groups are behind, per partition or per group."),
+    "lag": ("inspect.lag", "Show lag per group or per partition."),
     "fleet-lag": (
         "inspect.fleet_lag",
         "Show lag, status, trend and expiry across clusters, with history.",
     ),
-    "fleet-history": ("inspect.fleet_history", "List, compact and expire what fleet-lag has kept."),
+    "fleet-history": (
+        "inspect.fleet_history",
+        "List, compact and expire stored fleet-lag results.",
+    ),
     "peek": ("inspect.peek", "Show the records around a group's committed offsets."),
     "unsubscribed": (
         "inspect.unsubscribed",
@@ -40,7 +43,7 @@ COMMANDS = {
     ),
     "reset": ("changes.reset", "Reset the committed offsets of empty groups."),
     "move": ("changes.move", "Move the committed offsets of a live group."),
-    "pause": ("changes.pause", "Keep partitions of a live group from its members (KIP-1249)."),
+    "pause": ("changes.pause", "Pause partitions of a live group (KIP-1249)."),
     "resume": ("changes.resume", "Resume paused partitions."),
     "paused-partitions": (
         "inspect.paused_partitions",
@@ -55,12 +58,15 @@ COMMANDS = {
     ),
     "export": ("inspect.export", "Export committed offsets as JSON or CSV."),
     "restore": ("changes.restore", "Restore exported offsets."),
-    "rescue": ("changes.rescue", "Keep committed offsets from expiring."),
-    "plan": ("changes.plan", "Write any of these changes to a plan file instead, for review."),
+    "rescue": ("changes.rescue", "Reset retention so that committed offsets do not expire."),
+    "plan": ("changes.plan", "Write a change to a plan file for review, without applying it."),
     "apply": ("changes.apply", "Apply a plan file that was approved."),
     "undo": ("changes.undo", "Undo a run."),
     "audit": ("inspect.audit", "Show and verify the audit log."),
-    "consumer-groups": ("consumer_groups", "Kafka's own tool's flags, with our safeguards."),
+    "consumer-groups": (
+        "consumer_groups",
+        "Drop-in for kafka-consumer-groups.sh, with safeguards and undo.",
+    ),
     "run": ("notebooks.run", "Run a runbook, or a notebook, headlessly and leave an HTML report."),
     "runbooks": ("notebooks.runbooks", "List the runbooks and check their pages."),
     "report": ("notebooks.report", "Write an executed notebook as one offline HTML file."),

@@ -50,10 +50,12 @@ class Planner:
 
 TARGET_OPTIONS = (FLEET, CLUSTER, groups_option(), OUTPUT, QUIET)
 APPROVAL = (
+    click.option("--dry-run", is_flag=True, help="Show the plan without applying it."),
     click.option(
-        "--dry-run", is_flag=True, help="Show the plan and change nothing on the cluster."
+        "--approve",
+        metavar="FINGERPRINT",
+        help="Apply without asking, if the plan has this fingerprint. Needs --reason.",
     ),
-    click.option("--approve", metavar="FINGERPRINT", help="Apply the plan with this fingerprint."),
     click.option(
         "--reason",
         metavar="TEXT",

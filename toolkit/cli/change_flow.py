@@ -193,7 +193,7 @@ def _ask_for_name(plan: Plan) -> None:
     shown = printable(groups[0] if len(groups) == 1 else f"{len(groups)} groups")
     typed = click.prompt(f"Type '{shown}' to apply this", default="", show_default=False, err=True)
     if typed != shown:
-        raise Blocked(f"{typed!r} is not {shown!r}: nothing was changed")
+        raise Blocked(f"you typed {typed!r}, expected {shown!r}: nothing was changed")
 
 
 def has_terminal() -> bool:
@@ -211,7 +211,7 @@ def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path 
     if path != STDOUT:
         write_plan(change, command)
     write_output_file(path, plan_text(change.plan))
-    click.echo(f"nothing was changed; the plan is in {name_of(path)}", err=True)
+    click.echo(f"plan written to {name_of(path)}; nothing was changed", err=True)
     decision = change.decide()
     if decision.blocked_by and not decision.overrides_offered:
         click.echo(

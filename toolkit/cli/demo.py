@@ -15,13 +15,14 @@ import click
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Where the reports go.",
+    help="Directory for the reports.",
 )
 def command(output_dir: Path) -> None:
     """
     Start two real Kafka clusters, run two notebooks on them, print findings, stop the clusters.
 
-    Nothing is left running. The clusters are apart from those of `offsetbook sandbox up`.
+    Nothing keeps running afterwards. The demo clusters are separate from those of `offsetbook
+    sandbox up`.
     """
     from toolkit.cli.output import write_frame
     from toolkit.sandbox.demo import demonstrate

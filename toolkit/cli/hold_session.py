@@ -1,4 +1,4 @@
-"""Hold in the foreground or in the background, and what Ctrl-C does meanwhile."""
+"""Run a hold in the foreground or background, and handle Ctrl-C."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _stay(planned: CheckedPlan) -> int:
         if record.words != words and record.status is HoldStatus.HELD and words:
             click.echo(printable(record.words), err=True)
         words = record.words
-    click.echo(f"the hold has ended: {printable(words)}", err=True)
+    click.echo(f"the pause has ended: {printable(words)}", err=True)
     return 0 if words in ENDED_AS_PLANNED else FAILED
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def print_notices(notices: Iterable[RunNotice]) -> None:
     """Say what became of interrupted runs and orphaned holds, and how to go on."""
     for notice in notices:
-        way_on = f".\nUndo it with 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
+        way_on = f".\nTo undo it: 'offsetbook undo {notice.run_id}'" if notice.run_id else ""
         if notice.fingerprint:
             way_on += (
                 f"; finish it with 'offsetbook apply --run {notice.run_id} "

@@ -173,8 +173,8 @@ def _under_fleet_policy(cluster: Cluster, cluster_id: str, fleet_file: Path | No
                 is_this = connection.cluster_id == cluster_id
         except ToolkitError as exc:
             raise Blocked(
-                f"whether {cluster.name} is cluster {known.name}, of which the fleet file says "
-                f"what may be changed, cannot be told: {exc.problem}",
+                f"cannot verify whether {cluster.name} is cluster {known.name}, which has limits "
+                f"in the fleet file: {exc.problem}",
                 hint=f"name the cluster {known.name} if it is",
             ) from exc
         if is_this:

@@ -51,7 +51,7 @@ class CopyRequest:
             raise UsageError("no group is named", hint="name the group to copy")
         if self.by not in {BY_TIME, BY_OFFSET}:
             hint = f"one of: {BY_TIME}, {BY_OFFSET}"
-            raise UsageError(f"{self.by!r} is no way to find the offsets of a mirror", hint=hint)
+            raise UsageError(f"unknown value {self.by!r} for the offsets of a mirror", hint=hint)
         parse_topics(self.topics)
 
 

@@ -167,8 +167,8 @@ def check_approval(plan: Plan, approval: Approval) -> None:
         raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
     if approval.fingerprint != plan.fingerprint:
         raise Blocked(
-            f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
-            f"{approval.fingerprint or 'none'}",
+            f"the approval is for plan {approval.fingerprint or 'none'}, this plan is "
+            f"{plan.fingerprint}",
             hint="look at the plan again and approve what it is now",
         )
 
@@ -273,7 +273,7 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
     rules = sorted({finding.rule for finding in findings})
     known = [RULES[name] for name in rules if name in RULES]
     is_lasting = any(rule.lasting for rule in known)
-    hint = "" if is_lasting else "make a new plan from what is there now"
+    hint = "" if is_lasting else "make a new plan from the current state"
     if len(known) == len(rules) and all(rule.only_standing for rule in known):
         hint = "change the limits in the runbook or the `limits` parameter"
     if FINAL.isdisjoint(rules):

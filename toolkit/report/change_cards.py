@@ -148,4 +148,4 @@ def show_resume(lasts: str, command: str) -> None:
         f"The pause continues in the background {lasts}. Dry run of the resume; its report "
         "contains the command that applies it:"
     )
-    show_notice("The partitions stay paused", [line], command=command)
+    show_notice("Partitions are paused", [line], command=command)

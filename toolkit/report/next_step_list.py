@@ -46,7 +46,7 @@ def _html(step: ShownStep) -> str:
     return (
         f"{said}<p>Open {name} with these parameters:</p>"
         f"<pre><code>{_lines_in_html(filled)}</code></pre>"
-        f"<p>Or run it from a terminal:</p><pre><code>{in_html(step.command)}</code></pre>"
+        f"<p>Or run in a terminal:</p><pre><code>{in_html(step.command)}</code></pre>"
     )
 
 

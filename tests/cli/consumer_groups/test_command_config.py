@@ -74,7 +74,7 @@ def test_java_grammar(tmp_path: Path) -> None:
 
 REFUSED = {
     "sasl.oauthbearer.token.endpoint.url=http://s3cret": "sasl.oauthbearer.token.endpoint.url",
-    "sasl.mechanism=GSSAPI": "sasl.mechanism GSSAPI is not spoken here",
+    "sasl.mechanism=GSSAPI": "sasl.mechanism=GSSAPI is not supported",
     "ssl.truststore.location=/etc/trust.jks": "is a Java keystore",
     "ssl.truststore.password=s3cret": "ssl.truststore.password cannot be used",
     "ssl.endpoint.identification.algorithm=": "ssl.endpoint.identification.algorithm cannot be",

@@ -17,11 +17,11 @@ REFUSED = {
     "F04 two actions": ("--list --describe --group g", "--describe, --list exclude each other"),
     "L04": ("--list --state bogus", "--state does not know 'bogus'"),
     "L07": ("--list --type bogus", "--type does not know 'bogus'"),
-    "list of a group": ("--list --group g", "--group does not go with --list"),
-    "F07, the tool ignores it": ("--list --export", "--export does not go with --list"),
+    "list of a group": ("--list --group g", "--group cannot be used with --list"),
+    "F07, the tool ignores it": ("--list --export", "--export cannot be used with --list"),
     "F09, the tool ignores it": (
         "--describe --group g --execute",
-        "--execute does not go with --describe",
+        "--execute cannot be used with --describe",
     ),
     "D22": ("--describe", "--describe needs one of --all-groups, --group"),
     "D23": (
@@ -46,8 +46,8 @@ REFUSED = {
     "R49": ("--reset-offsets --all-topics --to-latest", "needs one of --all-groups, --group"),
     "O11": ("--delete-offsets --group g --group h --topic t", "takes one --group"),
     "O12": ("--delete-offsets --group g", "--delete-offsets needs one of --topic"),
-    "O17": ("--delete-offsets --all-groups --topic t", "--all-groups does not go with"),
-    "X06": ("--delete --group g --topic t", "--topic does not go with --delete"),
+    "O17": ("--delete-offsets --all-groups --topic t", "--all-groups cannot be used with"),
+    "X06": ("--delete --group g --topic t", "--topic cannot be used with --delete"),
     "X07": ("--delete", "--delete needs one of --all-groups, --group"),
     "F01": ("--lst", "No such option"),
     "F08 an abbreviation": ("--desc --group g", "No such option"),
@@ -92,7 +92,7 @@ def test_every_flag_has_a_place() -> None:
 def test_the_one_action_is_returned() -> None:
     """Flags that fit lead to their action; one that no action has is refused."""
     assert "describe" == check_flags({"describe", "groups", "verbose", "fleet"})
-    with pytest.raises(UsageError, match="halt does not go with --list"):
+    with pytest.raises(UsageError, match="halt cannot be used with --list"):
         check_flags({"list", "halt"})
 
 
@@ -131,7 +131,7 @@ def test_the_fleet_files_policy_holds_for_an_address(
     done = shell("--delete", "--group", group, "--fleet", str(fleet), *execute)
 
     assert 3 == done.returncode
-    assert "cluster still is read_only in the fleet file" in done.stderr
+    assert "cluster still is marked read_only in the fleet file" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
@@ -149,7 +149,7 @@ def test_another_name_for_the_address_is_no_way_round(
     done = shell("--delete", "--group", group, "--fleet", str(fleet), *execute, address=address)
 
     assert 3 == done.returncode, done.stderr
-    assert "is read_only in the fleet file" in done.stderr
+    assert "is marked read_only in the fleet file" in done.stderr
     assert shell.held(group)
 
 

@@ -61,7 +61,7 @@ def test_a_deletion_is_typed(shell: Any, typed: Typed) -> None:
     done = typed(*flags, answers=(group, "no longer used"))
     (_, outcome) = shell.desk.log
 
-    assert (3, True) == (slip.returncode, f"'another' is not '{group}'" in slip.stderr)
+    assert (3, True) == (slip.returncode, f"you typed 'another', expected '{group}'" in slip.stderr)
     assert f"These consumer groups would be deleted: '{group}'\n" == slip.stdout
     assert 1 == len(kept)
     assert (0, None) == (done.returncode, shell.held(group)), done.stderr

@@ -62,7 +62,7 @@ def test_the_fingerprint_of_the_plan_approves_it() -> None:
     ("given", "why"),
     [
         ({}, "not approved"),
-        ({"approve": "0123456789abcdef"}, "the approval is for 0123456789abcdef"),
+        ({"approve": "0123456789abcdef"}, "the approval is for plan 0123456789abcdef"),
         ({"approve": PLAN.fingerprint, "reason": " "}, "no reason given"),
         ({"approve": PLAN.fingerprint, "reason": "..."}, "no reason given"),
     ],

@@ -25,10 +25,10 @@ from toolkit.errors import UsageError
 @approval_options
 def command(plan_file: Path | None, run_id: str | None, fleet: Path | None, **given: Any) -> None:
     """
-    Apply a plan that 'offsetbook plan' wrote, once its fingerprint is approved.
+    Apply a plan file after its fingerprint is approved.
 
-    The facts are read again: where they have moved since, nothing is changed. What was there is
-    saved first, everything is read back afterwards, and both are recorded.
+    Reads the cluster state again and changes nothing if it no longer matches the plan. Saves the
+    previous offsets, verifies every write, and records both in the audit log.
     """
     from toolkit.cli.change_flow import change
     from toolkit.cli.cluster_options import opened

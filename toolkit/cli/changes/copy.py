@@ -15,7 +15,7 @@ from toolkit.errors import UsageError
 if TYPE_CHECKING:
     from toolkit.journeys.change.planned_change import PlannedChange
 
-TO = click.option("--to", "target", required=True, metavar="GROUP", help="The group to copy to.")
+TO = click.option("--to", "target", required=True, metavar="GROUP", help="Target group.")
 OPTIONS = (
     TO,
     topics_option(" Default: all committed partitions."),
@@ -30,8 +30,8 @@ OPTIONS = (
         type=click.Choice(["offset", "time"]),
         default="time",
         show_default=True,
-        help="To a mirror: equal offsets, or the record of the same time. By time no record is "
-        "skipped; some that were read may come again.",
+        help="For a mirror: copy offsets unchanged (offset), or map them by record timestamp "
+        "(time). By time, no unread record is skipped; some records may be redelivered.",
     ),
     click.option(
         "--topic-prefix",

@@ -17,8 +17,8 @@ OPTIONS = (
     click.option(
         "--empty-for",
         metavar="DURATION",
-        help="Only those that nobody has used for so long: 30d. By the group's own record in the "
-        "log, or by what earlier calls with this option saw.",
+        help="Only groups unused for this long, such as 30d. Based on the group's record in "
+        "__consumer_offsets, or on earlier runs with this option.",
     ),
 )
 
@@ -33,8 +33,8 @@ def make(command: CommandTarget, *, empty_for: str | None) -> PlannedChange:
 
 
 HELP = (
-    "Delete empty groups with all their offsets (KIP-229). 'offsetbook undo' brings them back, but "
-    "not share groups and groups without committed offsets."
+    "Delete empty groups with all their offsets (KIP-229). 'offsetbook undo' restores them, except "
+    "share groups and groups without committed offsets."
 )
 planner = Planner("delete-groups", HELP, make, OPTIONS)
 command = change_command(planner)

@@ -20,9 +20,9 @@ OPTIONS = (
     click.option(
         "--unsubscribed",
         is_flag=True,
-        help="What live groups committed of topics that they do not subscribe to. Groups about "
-        "which that cannot be said are passed over. What is seen left behind is kept in the state "
-        "folder, for the two conditions below.",
+        help="Offsets of topics that a live group does not subscribe to. Groups with an unknown "
+        "subscription are skipped. What is found is stored in the state directory for "
+        "--unsubscribed-for and --seen-in-runs.",
     ),
     click.option(
         "--unsubscribed-for",
@@ -62,8 +62,8 @@ def make(
 
 
 HELP = (
-    "Delete committed offsets (KIP-496): of live groups only those of topics that no member "
-    "subscribes to. Without a topic: of live groups all such offsets; an empty group needs "
+    "Delete committed offsets (KIP-496). In live groups, only offsets of topics that no member "
+    "subscribes to. Without --topic: all such offsets of live groups; an empty group needs "
     "--topic or --all-topics."
 )
 planner = Planner("delete-offsets", HELP, make, OPTIONS)

@@ -22,8 +22,9 @@ def make(command: CommandTarget) -> PlannedChange:
 
 
 HELP = (
-    "Keep the offsets of idle groups from expiring (KIP-211): commit them again as they are or, "
-    "for a classic group, have a member join and leave. Read back from the log."
+    "Reset the retention timer of empty groups so that their offsets do not expire (KIP-211): "
+    "commits the offsets again unchanged or, for a classic group, joins and leaves as a member. "
+    "Verified in __consumer_offsets."
 )
 planner = Planner("rescue", HELP, make)
 command = change_command(planner)

@@ -23,12 +23,25 @@ MODE_FLAGS = (
     click.option(
         "--to-latest",
         is_flag=True,
-        help="To the log end offset, or the last stable offset while a transaction is open.",
+        help="Reset to the log end offset, or the last stable offset while a transaction is open.",
     ),
     click.option("--to-offset", type=int, metavar="N", help="Reset every partition to offset N."),
-    click.option("--shift-by", type=int, metavar="N", help="N records forward, or back: -N."),
-    click.option("--to-datetime", metavar="TIME", help="To the first record since a time."),
-    click.option("--by-duration", metavar="DURATION", help="So long back from now: P1D, 90m."),
+    click.option(
+        "--shift-by",
+        type=int,
+        metavar="N",
+        help="Shift the committed offset by N; negative N moves it back.",
+    ),
+    click.option(
+        "--to-datetime",
+        metavar="TIME",
+        help="Reset to the first record at or after TIME, such as '2026-03-01 10:00+02:00'.",
+    ),
+    click.option(
+        "--by-duration",
+        metavar="DURATION",
+        help="Reset to the first record at or after DURATION ago, such as P1D or 90m.",
+    ),
     click.option(
         "--to-current",
         is_flag=True,
@@ -38,8 +51,8 @@ MODE_FLAGS = (
     click.option(
         "--from-file",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="To the offsets in a CSV file (topic,partition,offset or with the group in front), or "
-        "in a JSON file that 'offsetbook export' wrote.",
+        help="Reset to the offsets in FILE: CSV (topic,partition,offset or "
+        "group,topic,partition,offset), or JSON from 'offsetbook export'.",
     ),
     click.option(
         "--from-group", metavar="NAME", help="Reset to the committed offsets of another group."

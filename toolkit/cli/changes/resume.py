@@ -13,7 +13,8 @@ FORCE_RULE = "foreign-hold"
 FORCE = click.option(
     "--force",
     is_flag=True,
-    help="Resume also what somebody else holds: --override foreign-hold, and recorded.",
+    help="Also resume partitions that another user paused. Same as --override foreign-hold; "
+    "written to the audit log.",
 )
 OPTIONS = (topics_option(" Default: all paused partitions."), FORCE)
 

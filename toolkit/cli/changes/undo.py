@@ -37,9 +37,9 @@ def make(command: CommandTarget, *, run: str, even_if_moved: bool) -> PlannedCha
         return undo(access, run, even_if_moved=even_if_moved)
 
 
-HELP = """Undo RUN: put back every offset and group that it changed, as an ordinary plan.
+HELP = """Undo RUN: restore every offset and group that it changed. Shows a plan first.
 
-Of a live group whose offsets were moved they are moved back, however far it has read on since.
+For a move of a live group, the offsets are moved back, however far the group has read since.
 """
 planner = Planner("undo", HELP, make, OPTIONS)
 command = change_command(planner)

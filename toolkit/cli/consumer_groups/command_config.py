@@ -57,7 +57,7 @@ def _setting(
     path: Path, key: str, value: str, properties: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     if key == "sasl.mechanism" and value not in MECHANISMS:
-        raise _wrong(path, f"{key} {value} is not spoken here", f"one of {', '.join(MECHANISMS)}")
+        raise _wrong(path, f"{key}={value} is not supported", f"one of {', '.join(MECHANISMS)}")
     if key in SAME:
         yield key, value
     elif key == "sasl.jaas.config":

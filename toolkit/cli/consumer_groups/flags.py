@@ -31,8 +31,8 @@ CONNECTION = (
     click.option(
         "--bootstrap-server",
         metavar="HOST:PORT",
-        help="The cluster's address. Where a fleet file has a cluster there, its settings, limits "
-        "and protected groups hold. Instead: --cluster.",
+        help="Broker address. If the fleet file has this cluster, its settings, limits and "
+        "protected groups apply. Alternative: --cluster.",
     ),
     click.option(
         "--command-config", type=FILE, help="Client settings as a Java properties file (PEM only)."
@@ -62,7 +62,7 @@ ACTION_FLAGS = (
     ),
 )
 LOOKING = (
-    _flag("all-groups", "All groups; for a change, all that are idle."),
+    _flag("all-groups", "All groups. For changes: all empty groups; live groups are skipped."),
     _flag("offsets", "With --describe: offsets and lag. The default."),
     _flag("members", "With --describe: the members."),
     _optional(
@@ -75,7 +75,7 @@ LOOKING = (
 )
 EXECUTION = (
     _flag("execute", "Apply the change. Needs --reason or $OFFSETBOOK_REASON."),
-    _flag("export", "Write where offsets go as CSV, for --from-file."),
+    _flag("export", "Print the new offsets as CSV, for use with --from-file."),
 )
 # Of the other commands' options: `--from-group` the tool does not have, and these mean less here.
 WITHOUT = {"--from-group", "--group", "--topic", "--all-topics"}
@@ -170,7 +170,7 @@ def check_flags(given: Collection[str]) -> str:
     (action,) = actions
     fitting = FITTING[action] | ANYWHERE | {action.replace("-", "_")}
     if lost := set(given) - fitting:
-        raise UsageError(f"{_spoken(lost)} does not go with --{action}", hint="leave it out")
+        raise UsageError(f"{_spoken(lost)} cannot be used with --{action}", hint="remove it")
     for flags in AT_MOST.get(action, ()):
         if len(both := flags & set(given)) > 1:
             raise UsageError(f"{_spoken(both)} exclude each other", hint="give one of them")

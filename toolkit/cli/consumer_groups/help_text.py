@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-HELP = """Kafka's own kafka-consumer-groups flags, with a plan, safeguards and an undo.
+HELP = """Accepts the flags of kafka-consumer-groups.sh; adds plans, guard rails and undo.
 
 \b
   --list [--state [LIST]] [--type [LIST]]

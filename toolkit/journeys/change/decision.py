@@ -286,8 +286,8 @@ def _refusal(parameters: ApprovalParameters, plan: Plan) -> str:
         return "not approved"
     if parameters.approve not in {plan.fingerprint, WITHIN_LIMITS}:
         return (
-            f"the plan's fingerprint is {plan.fingerprint}, the approval is for "
-            f"{parameters.approve}"
+            f"not approved: the approval is for plan {parameters.approve}, this plan is "
+            f"{plan.fingerprint}"
         )
     return "" if is_reason(parameters.reason) else "no reason given"
 

@@ -38,8 +38,7 @@ def wrong_cluster(case: CheckContext) -> Iterator[Objection]:
     here = case.facts.cluster_id
     if here and here != case.plan.cluster_id:
         yield Objection(
-            f"the plan was made for the cluster with the id {case.plan.cluster_id!r}, this one has "
-            f"{here!r}"
+            f"plan is for cluster id {case.plan.cluster_id!r}, but this cluster has id {here!r}"
         )
 
 
@@ -183,7 +182,7 @@ def moved(change: Change, commit: Commit | None) -> str:
     holds = Position.of(commit) if commit else None
     if holds == change.before:
         return ""
-    return f"{_shown(holds)} is committed now, the plan starts from {_shown(change.before)}"
+    return f"committed offset is {_shown(holds)}, but the plan expects {_shown(change.before)}"
 
 
 def is_done(case: CheckContext, step: Step, change: Change) -> bool:

@@ -88,7 +88,7 @@ def not_undoable(case: CheckContext) -> Iterator[Objection]:
     for step in case.plan.steps:
         group = case.groups.get(step.group_id)
         if step.action is Action.DELETE_GROUP and group and group.type is GroupType.SHARE:
-            why = "where a share group reads is kept apart from offsets, and lost with it for good"
+            why = "deleting a share group deletes its share state; undo cannot restore it"
             yield Objection(why, step.group_id)
 
 

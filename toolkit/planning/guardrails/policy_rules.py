@@ -16,7 +16,7 @@ CLOCKS_DIFFER_BY = timedelta(minutes=5)  # between the hosts of those who plan a
 def read_only(case: CheckContext) -> Iterator[Objection]:
     """Nothing is changed on a cluster that the fleet file calls read-only."""
     if case.policy.read_only:
-        yield Objection(f"cluster {case.plan.cluster} is read_only in the fleet file")
+        yield Objection(f"cluster {case.plan.cluster} is marked read_only in the fleet file")
 
 
 def protected_group(case: CheckContext) -> Iterator[Objection]:
@@ -24,7 +24,7 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
     for name in case.plan.group_ids:
         for pattern in case.policy.protected_groups:
             if name == pattern or fnmatchcase(name, pattern):
-                yield Objection(f"the fleet file protects groups that match {pattern!r}", name)
+                yield Objection(f"protected by the fleet file (protected_groups: {pattern})", name)
                 break
 
 

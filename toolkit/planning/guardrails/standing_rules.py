@@ -27,7 +27,8 @@ def group_not_allowed(case: CheckContext) -> Iterator[Objection]:
     allowed = case.limits.groups if case.limits else ()
     for name in case.plan.group_ids if allowed else ():
         if not any(name == pattern or fnmatchcase(name, pattern) for pattern in allowed):
-            yield Objection(f"the standing approval is for {', '.join(allowed)}", name)
+            told = f"not covered by the standing approval, which allows {', '.join(allowed)}"
+            yield Objection(told, name)
 
 
 def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
@@ -45,7 +46,9 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
             unknown.append(f"when {name} was last used")
         elif case.now - unused.since < days * DAY:
             told = f"{(case.now - unused.since) / DAY:.1f} days by {unused.source}"
-            yield Objection(f"unused for {told}; empty_for_days is {days}", name)
+            yield Objection(
+                f"unused for only {told}; the limit empty_for_days requires {days}", name
+            )
     FactsMissing.where(unknown)
 
 

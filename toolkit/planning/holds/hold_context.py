@@ -102,7 +102,7 @@ class HoldTerms:
     def words(self) -> str:
         """The duration as text."""
         if self.pause_for is None:
-            return "until it is resumed"
+            return "until resumed"
         return f"for {format_duration(self.pause_for)}"
 
 

@@ -166,7 +166,9 @@ def _of_the_reader(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         stuck & ~facts.no_recent_commit,
         STALL,
-        lambda i: f"commits the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}",
+        lambda i: (
+            f"has committed the same offset for {_time(facts.moved_s[i])}; {_waiting(facts, i)}"
+        ),
     )
     yield StatusCase(
         stuck,

@@ -1,4 +1,4 @@
-"""A long action in a thread of its own: progress, elapsed time, a cancel button, a free kernel."""
+"""Run a long action in a background thread with progress and a cancel button."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ def _carry_out_on_record(
 def reread_facts(
     plan: Plan, cluster: Cluster, approval: Approval, *, state: Path, finishing: bool = False
 ) -> CheckContext:
-    """Read the facts of now for the rules, not before an idle group can have been watched."""
+    """Re-read the facts for the rules, after the minimum watch time of empty groups."""
     early = plan.made_at + approval.watch - datetime.now(UTC)
     watched = "keeps-committing" in approval.overrides or early <= timedelta(0)
     if not watched and any(map(partial(_is_young, plan), plan.steps)):

@@ -1,4 +1,4 @@
-"""Carry a plan out the tool's way: show, check, do it with --execute, and tell what was found."""
+"""Apply a plan as kafka-consumer-groups.sh does: a dry run unless --execute is given."""
 
 from __future__ import annotations
 

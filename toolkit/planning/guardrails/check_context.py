@@ -61,7 +61,7 @@ class Objection(NamedTuple):
 
 
 class OffsetMove(NamedTuple):
-    """A change that sends an offset somewhere in a log that reaches from `start` to `end`."""
+    """A change to an offset within a log from `start` to `end`."""
 
     group_id: str
     partition: TopicPartition

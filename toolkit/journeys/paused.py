@@ -62,7 +62,7 @@ def paused(access: ClusterAccess, groups: str | Sequence[str] = ()) -> PausedRep
     Raises ClusterUnreachable; other read errors are rows in `facts.problems`.
     """
     if isinstance(groups, str):
-        groups = [escape(groups)]
+        groups = [escape(groups)] if groups else ()
     facts = read_snapshot(access.cluster, groups=groups, on_progress=access.on_progress)
     return PausedReport(facts, find_paused(facts, access.state))
 

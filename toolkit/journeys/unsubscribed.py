@@ -22,7 +22,9 @@ class UnsubscribedReport:
     found: Unsubscribed
 
     def of_groups(self, groups: Sequence[str]) -> UnsubscribedReport:
-        """Return the report of groups, by name and shell pattern; raises NotFound for none."""
+        """Return the report of groups, by name and shell pattern; raises NotFound if none match."""
+        if not groups:
+            return self
         return UnsubscribedReport(self.facts, find_unsubscribed(self.facts, groups=groups))
 
     @property

@@ -147,10 +147,6 @@ class ClassicHold(LeaderHold):
     def _join(self) -> Join:
         return self._leading().join()
 
-    def _lost(self, why: str) -> HoldLost:
-        self._forget_member()
-        return HoldLost(why)
-
     def _forget_member(self) -> None:
         self._member = None
 

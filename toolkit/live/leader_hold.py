@@ -77,6 +77,11 @@ class LeaderHold(ABC):
         self.held = left
         self._forget_member()
 
+    def _lost(self, why: str) -> HoldLost:
+        """Forget our member, and return the error to raise."""
+        self._forget_member()
+        return HoldLost(why)
+
     @abstractmethod
     def _heartbeat(self) -> ClassicHeartbeat:
         """Return the heartbeat of our member; raises HoldLost if there is none."""
@@ -92,10 +97,6 @@ class LeaderHold(ABC):
     @abstractmethod
     def _is_due(self) -> RecipeGenerator[bool]:
         """Return whether a rebalance is due although nobody asks for one."""
-
-    @abstractmethod
-    def _lost(self, why: str) -> HoldLost:
-        """Forget our member, and return the error to raise."""
 
     @abstractmethod
     def _forget_member(self) -> None:

@@ -200,13 +200,9 @@ class StreamsHold(LeaderHold):
         self._changed = bool(tasks.absent)  # then what they had goes to others
         self._comes_back = False
 
-    def _lost(self, why: str) -> HoldLost:
-        self._forget_member()
-        self.held = frozenset()
-        return HoldLost(why)
-
     def _forget_member(self) -> None:
         self._member_id = ""
+        self.held = frozenset()
 
 
 def _check_capturable(group: ClassicFacts) -> None:

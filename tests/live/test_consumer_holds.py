@@ -132,6 +132,19 @@ def assert_resumed_in_place(
     assert before.offset + 1 == after.offset
 
 
+def released_in_order(group: Held, wanted: TopicPartition, *, since: float) -> list[Delivery]:
+    """Release a partition that nobody read `since`, with nothing missing, and nothing left set."""
+    group.until_delivered(*group.others(wanted), since=since, records=MORE)
+    config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
+    released = group.release(wanted)
+
+    group.live.applications.until_nothing_is_missing(group.live.places)
+    log = group.live.applications.deliveries()
+    assert [] == delivered_during(log, [wanted], since, released)
+    assert ({}, "1000") == (config.own, config.values[ASSIGNMENT_INTERVAL_MS])
+    return log
+
+
 def test_members_come_and_go_while_partitions_are_held(held: Callable[..., Held]) -> None:
     """Nothing of them is delivered, all the others are, nothing twice, and it goes on in place."""
     group = held()
@@ -245,15 +258,8 @@ def test_an_owner_that_is_evicted_repeats_only_its_own(
     group.capture(wanted, prefer=prefer)
     group.until(lambda _: owner.client_id in {one.client_id for one in group.facts().members})
     quiet_from = time.time()  # the owner is back, so it knows
-    group.until_delivered(*group.others(wanted), since=quiet_from, records=MORE)
-    config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
-    released = group.release(wanted)
-
-    group.live.applications.until_nothing_is_missing(group.live.places)
-    log = group.live.applications.deliveries()
-    assert [] == delivered_during(log, [wanted], quiet_from, released)
+    log = released_in_order(group, wanted, since=quiet_from)
     assert owner.assigned >= {one.place for one in repeats(log, start=began)}
-    assert ({}, "1000") == (config.own, config.values[ASSIGNMENT_INTERVAL_MS])
 
 
 def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
@@ -282,14 +288,7 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
     run_recipe(group.hold.capture(frozenset({wanted})), SlowEviction())
 
     assert {wanted} == group.hold.held
-    captured = time.time()
-    group.until_delivered(*group.others(wanted), since=captured, records=MORE)
-    config = group.channel.ask(FetchGroupConfig((ASSIGNMENT_INTERVAL_MS,)))
-    released = group.release(wanted)
-    group.live.applications.until_nothing_is_missing(group.live.places)
-    log = group.live.applications.deliveries()
-    assert [] == delivered_during(log, [wanted], captured, released)
-    assert ({}, "1000") == (config.own, config.values[ASSIGNMENT_INTERVAL_MS])
+    released_in_order(group, wanted, since=time.time())
 
 
 def test_what_somebody_else_resumed_is_not_captured_again(shared_hold: Held) -> None:

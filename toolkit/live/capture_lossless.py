@@ -122,11 +122,7 @@ def capture_fast(
     yield from pool.join([(one, ()) for one, _ in joining], None)
     evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from pool.subscribe([(one, (topic,)) for one, topic in joining], before=evict)
-    give_up_at = (yield Sleep(0)) + min(patience_s, FAST_WITHIN_S)
-    while not (found := sole_owner_by_partition(view, wanted, pool.members.values())):
-        if (yield Sleep(BEAT_S)) >= give_up_at:
-            break
-        yield from pool.heartbeat(pool.members.values())
+    found = yield from owned_within(min(patience_s, FAST_WITHIN_S), view, wanted, pool)
     while pool.owed:
         changed: ConfigChanged = yield pool.owed[0]
         if changed.error:
@@ -150,18 +146,33 @@ def _no_interval(pool: MemberPool) -> RecipeGenerator[None]:
         raise NotCaptured(f"{name} of the group cannot be set: {changed.why}")
 
 
-def sole_owner_by_partition(
+def owned_within(
+    time_s: float,
     view: GroupView,
     wanted: frozenset[TopicPartition],
-    members: Iterable[Sentinel],
+    pool: MemberPool,
     *,
     apart: frozenset[UUID] = frozenset(),
-) -> dict[TopicPartition, Sentinel]:
+) -> RecipeGenerator[dict[TopicPartition, Sentinel]]:
     """
-    Map each wanted partition to the member that owns exactly this partition; {} if any is missing.
+    Wait until each wanted partition is the only one of a member of ours; {} if it is too late.
 
     Topics `apart` do not count: nobody reads them.
     """
+    give_up_at = (yield Sleep(0)) + time_s
+    while not (found := _sole_owners(view, wanted, pool.members.values(), apart)):
+        yield from pool.heartbeat(pool.members.values())
+        if (yield Sleep(BEAT_S)) >= give_up_at:
+            return {}
+    return found
+
+
+def _sole_owners(
+    view: GroupView,
+    wanted: frozenset[TopicPartition],
+    members: Iterable[Sentinel],
+    apart: frozenset[UUID],
+) -> dict[TopicPartition, Sentinel]:
     owners = {
         frozenset(place for place in member.owned if place.topic_id not in apart): member
         for member in members

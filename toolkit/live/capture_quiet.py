@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.membership.group_config import FetchAllTopics
 from toolkit.kafka_io.membership.topics_and_commits import Topic
-from toolkit.live.capture_lossless import holders_of, sole_owner_by_partition
+from toolkit.live.capture_lossless import holders_of, owned_within
 from toolkit.live.group_view import GroupView
 from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
@@ -53,12 +53,9 @@ def capture_quiet(
     evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from together(evict)
     apart = frozenset({load.topic.topic_id}) if load.topic else frozenset()
-    give_up_at = (yield Sleep(0)) + CAPTURED_WITHIN_S
-    while not (found := sole_owner_by_partition(view, wanted, pool.members.values(), apart=apart)):
-        yield from pool.heartbeat(pool.members.values())
-        if (yield Sleep(BEAT_S)) >= give_up_at:
-            return []
-    return holders_of(view, found)
+    return holders_of(
+        view, (yield from owned_within(CAPTURED_WITHIN_S, view, wanted, pool, apart=apart))
+    )
 
 
 def _load(view: GroupView, wanted: frozenset[TopicPartition]) -> RecipeGenerator[WeightTopic]:

@@ -15,6 +15,7 @@ from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.commit_follower import CommitFollower, NewCommit
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, ChangeStatus, Result, Step, StepOutcome
@@ -61,6 +62,7 @@ class MoveWatch:
         `stopped` (Ctrl-C) ends it early. What cannot be read is what is not confirmed.
         """
         released = time.monotonic()
+        self._note_log_ends()
         while time.monotonic() < released + WATCH_S:
             if why := stopped():
                 return f"until it was {why}"
@@ -93,13 +95,21 @@ class MoveWatch:
             if place not in self.partitions:
                 continue
             had_s = began - self.since[place] if place in self.since else None
-            if had_s is None and place in assigned:
-                had_s = 0  # it got it since the last look, before or after this commit
+            if had_s is None and (place in assigned or not self.is_at_rest):
+                # It got it since the last look, before or after this commit; while a group
+                # rebalances, its description does not say who had what.
+                had_s = 0
             self.partitions[place].add(
                 offset, assigned_s=had_s, released_s=time.monotonic() - released
             )
         for place in assigned:
             self.since.setdefault(place, time.monotonic())
+
+    def _note_log_ends(self) -> None:
+        """Note how far the released partitions can be read; where that fails, no less is known."""
+        logs, _ = read_log_offsets(self.connection, sorted(self.partitions))
+        for place, log in logs.items():
+            self.partitions[place].readable_to = log.log_end
 
     def _do_without_follower(self) -> None:
         """Look at the committed offsets from now on."""

@@ -19,11 +19,12 @@ CAUGHT_UP = MovedOffset(target=50, before=100, log_end=100)
 SKIP = MovedOffset(target=100, before=50, log_end=1000)
 FIRST = MovedOffset(target=50, before=None, log_end=1000)
 JUST_NOW, LATER = 0.1, FETCHED_AFTER_S
+RELEASED = 110  # the log end at the release, in the table of cases
 
 
 def seen(moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NOW) -> MoveEvidence:
     """Return the evidence after these commits, all of a reader that has had it for so long."""
-    one = Continuation(moved)
+    one = Continuation(moved, readable_to=RELEASED)
     for offset in offsets:
         one.add(offset, assigned_s=had_s, released_s=5)
     return one.evidence
@@ -39,6 +40,7 @@ def seen(moved: MovedOffset, *offsets: int | None, had_s: float | None = JUST_NO
         (BACK, (101, 102, 103), JUST_NOW, MoveEvidence.UNCLEAR),
         (BACK, (101, 102, 103, 104), JUST_NOW, MoveEvidence.OVERWRITTEN),  # 51, then 1, 1, 1
         (BACK, (101, 140, 180, 220), JUST_NOW, MoveEvidence.UNCLEAR),  # it reads that many at once
+        (BACK, (101, 110, 111, 112, 113), JUST_NOW, MoveEvidence.UNCLEAR),  # nothing more was there
         (BACK, (104,), JUST_NOW, MoveEvidence.CONTINUES),  # that was not there to be held
         (BACK, (101,), LATER, MoveEvidence.CONTINUES),
         (BACK, (101,), None, MoveEvidence.OVERWRITTEN),  # nobody can have read from there
@@ -88,20 +90,31 @@ def test_a_late_commit_never_passes_for_a_continuation(
     """Whoever continues from a late commit is never said to continue from the moved offset."""
     before = target + back
     late = before + in_hands + 1
-    one = Continuation(MovedOffset(target, before, log_end=late))
+    one = Continuation(MovedOffset(target, before, log_end=late), readable_to=late + sum(steps))
     for step in [0, *steps]:
         late += step
         one.add(late, assigned_s=JUST_NOW, released_s=5)
     assert one.evidence in {MoveEvidence.UNCLEAR, MoveEvidence.OVERWRITTEN}
 
 
-@given(st.integers(0, 100), st.integers(1, 100), st.integers(0, 100), st.integers(1, 300))
+@given(
+    st.integers(0, 100),
+    st.integers(1, 100),
+    st.tuples(st.integers(0, 100), st.integers(0, 3)),
+    st.integers(1, 300),
+    st.lists(st.integers(1, 5), min_size=8, max_size=8),
+)
 def test_who_continues_is_never_said_to_be_overwritten(
-    target: int, back: int, waiting: int, at_once: int
+    target: int, back: int, waiting: tuple[int, int], at_once: int, produced: list[int]
 ) -> None:
-    """A client that commits every so many records from the moved offset on is not moved again."""
+    """Who commits every so many records, and what comes in at the end, is not moved again."""
     before = target + back
-    one = Continuation(MovedOffset(target, before, log_end=before + waiting))
-    for number in range(1, 9):
-        one.add(target + number * at_once, assigned_s=JUST_NOW, released_s=5)
+    log_end = before + waiting[0]
+    readable_to = log_end + waiting[1]
+    one = Continuation(MovedOffset(target, before, log_end), readable_to=readable_to)
+    position, end = target, readable_to
+    for more in produced:
+        position = min(position + at_once, end)
+        one.add(position, assigned_s=JUST_NOW, released_s=5)
+        end += more
     assert one.evidence in {MoveEvidence.UNCLEAR, MoveEvidence.CONTINUES}

@@ -19,7 +19,7 @@ MOST_PER_S = 200_000.0
 # with the moved offset in place until then, has fetched that.
 FETCHED_AFTER_S = 3.0
 COMMITS_TO_COMPARE = 3  # further commits that show how far apart those of the application are
-FARTHER = 2  # a first commit so many times as far away was not read up to
+FARTHER = 2  # a first commit so many times as far away was not read up to, if more could be read
 
 
 class MoveEvidence(StrEnum):
@@ -55,11 +55,13 @@ class Continuation:
     """
     The commits of one partition since it was moved, and what they show.
 
-    `every_commit` says that none is left out: the first one is really the first.
+    `every_commit` says that none is left out: the first one is really the first. `readable_to` is
+    the log end when it was released; None where it is not known.
     """
 
     moved: MovedOffset
     every_commit: bool = True
+    readable_to: int | None = None
     evidence: MoveEvidence = MoveEvidence.WAITING
     offsets: list[int] = field(default_factory=list)
 
@@ -103,8 +105,16 @@ class Continuation:
         return MoveEvidence.UNCLEAR
 
     def _of_the_distances(self) -> MoveEvidence:
-        """Compare how far the first commit is from the moved offset with those after it."""
-        distances = [later - earlier for earlier, later in pairwise(self.offsets)]
+        """
+        Compare how far the first commit is from the moved offset with those after it.
+
+        Who has read all there is commits what comes in, however far apart its commits were before:
+        only commits with more to read behind them tell how the application commits.
+        """
+        if self.readable_to is None:
+            return self.evidence
+        of_its_own = [offset for offset in self.offsets if offset < self.readable_to]
+        distances = [later - earlier for earlier, later in pairwise(of_its_own)]
         if len(distances) < COMMITS_TO_COMPARE or min(distances) < 0:
             return self.evidence
         first = self.offsets[0] - self.moved.target

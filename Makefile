@@ -22,9 +22,8 @@ test: env  ## The whole test suite, against real brokers and a real browser
 test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kernel
 	@$(RUN) exec python -m pytest --fast -n 2 --dist loadfile
 
-lab: env  ## Sandbox up and JupyterLab open on the notebooks
-	@$(RUN) offsetbook sandbox up
-	@$(RUN) jupyter lab notebooks
+lab: env  ## Sandbox up and JupyterLab open on copies of the notebooks in lab/
+	@$(RUN) offsetbook lab --sandbox lab -- $(LAB_OPTIONS)
 
 lint: env  ## Ruff and mypy
 	@$(RUN) ruff check .

@@ -29,7 +29,7 @@ ENGINE = READERS | {"toolkit.live", "toolkit.operate", "toolkit.spark", "toolkit
 FRONT_ENDS = RECORDS | {
     *("toolkit.session", "toolkit.journeys", "toolkit.runner", "toolkit.runbooks"),
     *("toolkit.report", "toolkit.spark", "toolkit.storage", "toolkit.kafka_io"),
-    *("toolkit.cli", "toolkit.sandbox"),
+    *("toolkit.cli", "toolkit.sandbox", "toolkit.templates"),
 }
 
 # DESIGN, "who may import whom"; a part that is not listed may import anything in toolkit.
@@ -47,8 +47,9 @@ MAY_IMPORT = {
     # The card of a decision is a widget, which only JupyterLab asks for.
     "toolkit.journeys": ENGINE | {"widgets"},
     "toolkit.session": ENGINE | {"toolkit.journeys"},
-    "toolkit.runner": ENGINE,
-    "toolkit.runbooks": ENGINE | {"toolkit.runner", "toolkit.journeys"},
+    "toolkit.templates": {"toolkit.errors", "toolkit.storage"},
+    "toolkit.runner": ENGINE | {"toolkit.templates"},
+    "toolkit.runbooks": ENGINE | {"toolkit.runner", "toolkit.journeys", "toolkit.templates"},
     # Front ends: what to plan and how to change a cluster is asked of the journeys.
     "toolkit.cli": FRONT_ENDS,
     "toolkit.sandbox": FRONT_ENDS,

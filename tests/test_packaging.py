@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
+import pytest
 import yaml
+
+from toolkit.model import Cluster
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -56,3 +64,75 @@ def test_no_file_names_a_package_index() -> None:
         if path.is_file() and path.suffix != ".pyc":
             text = path.read_text("utf-8", errors="ignore")
             assert not [host for host in hosts if host in text], path
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with what the wheel installs, built from the sources alone."""
+    sources, built = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("built")
+    left_out = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
+    for folder in ("toolkit", "widgets", "notebooks", "runbooks"):
+        shutil.copytree(ROOT / folder, sources / folder, symlinks=True, ignore=left_out)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
+    build = f"import setuptools.build_meta as backend; backend.build_wheel({str(built)!r})"
+    subprocess.run([sys.executable, "-c", build], cwd=sources, check=True, capture_output=True)
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(built / "installed")
+    return built / "installed"
+
+
+def run_installed(installed: Path, folder: Path, *words: str) -> str:
+    """Run the command of the wheel in a folder, and return what it prints."""
+    program = "from toolkit.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(installed)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_wheel_has_what_the_sources_have(installed: Path) -> None:
+    """Every file that git has of the packages, the notebooks and the runbooks; nothing else."""
+    git = shutil.which("git")
+    assert git
+    known = subprocess.run(
+        [git, "ls-files", "toolkit", "widgets", "notebooks", "runbooks"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    links = {"toolkit/templates/notebooks", "toolkit/templates/runbooks"}
+    expected = {
+        f"toolkit/templates/{name}" if name.startswith(("notebooks/", "runbooks/")) else name
+        for name in known
+        if name not in links
+    }
+    has = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
+
+    assert expected == {name for name in has if ".dist-info/" not in name}
+
+
+@pytest.mark.starts("a broker and kernels")
+def test_the_wheel_runs_in_an_empty_directory(
+    installed: Path, bare_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Without a clone there are all runbooks, and a notebook and a runbook run by name."""
+    address = bare_cluster.bootstrap_servers
+    fleet = {"clusters": {"bare": {"bootstrap.servers": address}}, "state": "state"}
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet), "utf-8")
+
+    listed = run_installed(installed, tmp_path, "runbooks", "--output", "csv")
+    run_installed(installed, tmp_path, "run", "20", "-p", "cluster=bare")
+    run_installed(installed, tmp_path, "run", "audit-review")
+
+    names = {line.split(",")[0] for line in listed.splitlines()[1:]}
+    assert {path.stem for path in ROOT.glob("runbooks/*.md")} - {"README"} == names
+    assert len(list(tmp_path.glob("runs/*/report.html"))) == 2

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 
 from toolkit.cli.sandbox import command
 from toolkit.errors import SandboxFailed, UsageError
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.model import Cluster
 from toolkit.sandbox import fleet
 from toolkit.sandbox.fleet import Sandbox
@@ -113,6 +115,27 @@ def test_signs_of_the_dead_are_not_believed(bare: Sandbox, monkeypatch: pytest.M
 
     _, missing_at, *_, last_at = looked_at
     assert 0 <= last_at - missing_at - fleet.STEADY_S < 1
+
+
+def test_up_after_a_problem_was_solved(bare: Sandbox) -> None:
+    """Solved problems do not keep a sandbox from starting again; a fresh one has them back."""
+    steps: list[str] = []
+    (before,) = bare.up(["eu"], seed=False)
+    with Connection(before) as connection:
+        first_id = connection.cluster_id
+
+    (cluster,) = bare.up(["eu"], fresh=True)
+    with Connection(cluster) as connection:
+        assert first_id != connection.cluster_id
+        assert {} == bare.status()[0].missing
+        assert WriteResult() == GroupWriter(connection).delete_group("nightly-export")
+    bare.up(["eu"], on_step=steps.append)
+
+    assert ["nightly-export"] == list(bare.status()[0].missing)
+    assert "eu: not as seeded any more: nightly-export; --fresh seeds the sandbox anew" in steps
+    bare.down()
+    bare.up(["eu"])
+    bare.down()
 
 
 def test_stale_record_never_ends_a_stranger(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ COMMANDS = {
     "run": ("notebooks.run", "Run a runbook, or a notebook, headlessly and leave an HTML report."),
     "runbooks": ("notebooks.runbooks", "List the runbooks and check their pages."),
     "report": ("notebooks.report", "Write an executed notebook as one offline HTML file."),
+    "init": ("notebooks.init", "Copy notebooks, runbooks and a commented fleet.yaml here."),
+    "lab": ("notebooks.lab", "Open JupyterLab on copies of the notebooks."),
     "runs-index": ("notebooks.runs_index", "Write the HTML page that lists the runs of a folder."),
 }
 

@@ -33,16 +33,27 @@ def command() -> None:
 @click.option("--cluster", "names", multiple=True, metavar="NAME", help="Default: eu and us.")
 @click.option("--version", default="4.3.1", show_default=True, help="Of Apache Kafka.")
 @click.option("--no-seed", is_flag=True, help="Do not create topics, groups and applications.")
+@click.option("--fresh", is_flag=True, help="Delete the data of the clusters and seed them anew.")
 @_output
 @_state_dir
-def up(
-    names: tuple[str, ...], version: str, *, no_seed: bool, output: str, state_dir: Path
+def up(  # noqa: PLR0913 -- click hands over each option by name
+    names: tuple[str, ...],
+    version: str,
+    *,
+    no_seed: bool,
+    fresh: bool,
+    output: str,
+    state_dir: Path,
 ) -> None:
-    """Start and seed the clusters. Running clusters are not touched."""
+    """
+    Start and seed the clusters. Running clusters are not touched.
+
+    Problems that were solved, for example by the tour, stay solved; --fresh brings them back.
+    """
     from toolkit.sandbox.fleet import NAMES, Sandbox
 
     sandbox = Sandbox(state_dir, version=version)
-    sandbox.up(names or NAMES, seed=not no_seed, on_step=_say)
+    sandbox.up(names or NAMES, seed=not no_seed, fresh=fresh, on_step=_say)
     _print_status(sandbox, by_group=False, output=output)
     _say(f"fleet file: {sandbox.fleet_file}")
 

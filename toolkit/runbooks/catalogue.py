@@ -8,10 +8,11 @@ from pathlib import Path
 from toolkit.errors import RunbookError, UsageError
 from toolkit.runbooks.runbook_page import Runbook, read_runbook
 from toolkit.storage.formats.yaml_nodes import meant
+from toolkit.templates import RUNBOOKS
 
 README = "README.md"
-# Beside the working directory, or beside the package where it runs from its own repository.
-_FOLDERS = (Path("runbooks"), Path(__file__).resolve().parents[2] / "runbooks")
+# Those of the working directory, which somebody has set up, before those of the package.
+_FOLDERS = (Path("runbooks"), RUNBOOKS)
 _HEAD = """\
 # Runbooks
 

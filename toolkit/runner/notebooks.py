@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolkit.errors import UsageError
+from toolkit.templates import NOTEBOOKS
 
 # First those of the package: a copy that somebody edits does not stand in for the template.
-_FOLDERS = (Path(__file__).resolve().parents[2] / "notebooks", Path("notebooks"), Path())
+_FOLDERS = (NOTEBOOKS, Path("notebooks"), Path())
 
 
 def find_notebook(name: str, *, folders: tuple[Path, ...] = _FOLDERS) -> Path:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ from toolkit.sandbox.broker import Broker, find_broker, start_broker
 from toolkit.sandbox.cluster_status import ClusterStatus, cluster_status
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.process import end, running, spawn
-from toolkit.sandbox.readiness import missing_signs
+from toolkit.sandbox.readiness import missing_members, missing_signs
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
@@ -57,18 +58,25 @@ class Sandbox:
         names: Sequence[str] = NAMES,
         *,
         seed: bool = True,
+        fresh: bool = False,
         on_step: Step = lambda _: None,
     ) -> list[Cluster]:
         """
-        Start what is not running yet and return the clusters once every problem can be seen.
+        Start what is not running yet and return the clusters.
 
-        Raises `SandboxFailed` in the words of the broker or of the applications.
+        A new cluster is ready once every problem can be seen. Later, problems may have been solved:
+        then it is ready once its applications are members again; `fresh` deletes its data and seeds
+        it anew. Raises `SandboxFailed` in the words of the broker or of the applications.
         """
         _check(names)
+        if fresh:
+            self.down(on_step=on_step)
         with exclusively(
             self.state_dir / "lock",
             on_wait=lambda: on_step("waiting for another command on this sandbox"),
         ):
+            for name in names if fresh else ():
+                shutil.rmtree(self.state_dir / name, ignore_errors=True)
             kafka_jars(self.version, on_step=on_step)
             start = partial(self._start, seed=seed, on_step=on_step)
             with ThreadPoolExecutor(len(names)) as together:
@@ -142,7 +150,7 @@ def _check(names: Sequence[str]) -> None:
 
 
 def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
-    """Start the applications if they do not run, and wait until every problem can be seen."""
+    """Start the applications if they do not run, and wait until the cluster is ready."""
     record = broker.directory / "applications.process"
     steady_s = 0
     if not running(record):
@@ -152,13 +160,24 @@ def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
         command = [sys.executable, "-P", "-m", "toolkit.sandbox.applications"]
         log = broker.directory / "applications.log"
         spawn([*command, broker.address, broker.version], record=record, log=log)
-    _await_signs(name, broker, steady_s=steady_s)
+    seeded = broker.directory / "seeded"
+    if not seeded.exists():
+        _await(missing_signs, name, broker, steady_s=steady_s)
+        seeded.touch()
+        return
+    _await(missing_members, name, broker, steady_s=steady_s)
+    if solved := missing_signs(broker.address, broker.version):
+        groups = ", ".join(sorted(solved))
+        on_step(f"{name}: not as seeded any more: {groups}; --fresh seeds the sandbox anew")
 
 
-def _await_signs(name: str, broker: Broker, *, steady_s: float) -> None:
+def _await(
+    missing_of: Callable[[str, str], dict[str, str]], name: str, broker: Broker, *, steady_s: float
+) -> None:
+    """Wait until nothing has been missing for a while."""
     log = broker.directory / "applications.log"
     began = seen_from = time.monotonic()
-    while (missing := missing_signs(broker.address, broker.version)) or (
+    while (missing := missing_of(broker.address, broker.version)) or (
         time.monotonic() - seen_from < steady_s
     ):
         if not running(broker.directory / "applications.process"):

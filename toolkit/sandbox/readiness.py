@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kafka.protocol.admin.groups import ListGroupsRequest, ListGroupsResponse
 from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchResponse
 
-from toolkit.model import TopicPartition
+from toolkit.model import GroupState, TopicPartition
 from toolkit.sandbox.raw_connection import (
     EARLIEST,
     RawConnection,
@@ -49,19 +49,34 @@ class SeedState:
 
 def missing_signs(address: str, version: str) -> dict[str, str]:
     """Return the groups whose problem cannot be seen yet, and what is missing."""
-    groups = seeded_groups(version)
+    return _missing_of(address, seeded_groups(version), _missing)
+
+
+def missing_members(address: str, version: str) -> dict[str, str]:
+    """Return the groups whose applications are not members yet; problems may have been solved."""
+    live = tuple(group for group in seeded_groups(version) if group.state is GroupState.STABLE)
+    return _missing_of(address, live, _wrong_state)
+
+
+def _missing_of(
+    address: str, groups: tuple[SeededGroup, ...], judge: Callable[[SeededGroup, SeedState], str]
+) -> dict[str, str]:
     try:
         seed_state = _read_seed_state(address, groups)
     except (OSError, RawRequestRefused) as exc:
         return {group.group_id: str(exc) for group in groups}
-    missing = {group.group_id: _missing(group, seed_state) for group in groups}
+    missing = {group.group_id: judge(group, seed_state) for group in groups}
     return {group_id: what for group_id, what in missing.items() if what}
 
 
-def _missing(group: SeededGroup, seed_state: SeedState) -> str:
+def _wrong_state(group: SeededGroup, seed_state: SeedState) -> str:
     state = seed_state.states.get(group.group_id, "missing")
-    if state != group.state:
-        return f"state is {state}, not yet {group.state}"
+    return "" if state == group.state else f"state is {state}, not yet {group.state}"
+
+
+def _missing(group: SeededGroup, seed_state: SeedState) -> str:
+    if wrong := _wrong_state(group, seed_state):
+        return wrong
     committed = {partition.topic for partition in seed_state.commits.get(group.group_id, {})}
     if without := set(group.committed_topics) - committed:
         return f"no committed offset for {', '.join(sorted(without))}"

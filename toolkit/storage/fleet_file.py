@@ -122,7 +122,10 @@ def _file(path: Path) -> YamlFile:
 def _entries(file: YamlFile) -> dict[str, yaml.Node]:
     root = file.compose(file.read())
     if root is None:
-        raise FleetFileError(f"fleet file {file.path} is empty", hint="list clusters in it")
+        raise FleetFileError(
+            f"fleet file {file.path} is empty",
+            hint="list clusters in it, or pass another with --fleet",
+        )
     known = ["clusters", "state", *FOR_ALL]
     entries = {}
     for key, node in file.pairs(root, "the file"):

@@ -9,6 +9,7 @@ import click
 
 from toolkit.cli.options import OUTPUT
 from toolkit.cli.output import printable
+from toolkit.errors import UsageError
 
 
 @click.command("runbooks")
@@ -17,7 +18,7 @@ from toolkit.cli.output import printable
 @OUTPUT
 def command(*, folder: Path | None, write: bool, output: str) -> None:
     """
-    List the runbooks in FOLDER (default: runbooks) and validate them.
+    List the runbooks in FOLDER (default: ./runbooks, else those of the package) and validate them.
 
     Exit code 2 if a page is invalid.
     """
@@ -33,8 +34,11 @@ def command(*, folder: Path | None, write: bool, output: str) -> None:
         readme_of,
     )
     from toolkit.storage.formats.atomic_files import write_whole
+    from toolkit.templates import RUNBOOKS
 
     where = folder or folder_of_runbooks()
+    if write and where == RUNBOOKS:
+        raise UsageError(f"{where} belongs to the package", hint="name the folder to write to")
     pages, problems = read_all(where)
     rows = [
         (page.name, page.title, changes_in_words(page), clusters_in_words(page), page.notebook.stem)

@@ -1,0 +1,61 @@
+"""offsetbook lab: JupyterLab on copies, on a port of one's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+from applications import eventually
+from click.testing import CliRunner
+
+from toolkit.cli.notebooks.lab import command
+from toolkit.errors import UsageError
+from toolkit.templates import NOTEBOOKS
+
+pytestmark = pytest.mark.starts("kernels")
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    """It is told, with nothing copied."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        with pytest.raises(UsageError, match=f"port {port} cannot be used"):
+            CliRunner().invoke(command, [str(tmp_path), "--port", port], catch_exceptions=False)
+
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_jupyterlab_opens_on_copies(tmp_path: Path) -> None:
+    """The server has the notebooks of the directory, which were just copied there."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = str(probe.getsockname()[1])
+    runtime, own = tmp_path / "runtime", tmp_path / "own"
+    places = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA")}
+    environment = os.environ | places | {"JUPYTER_RUNTIME_DIR": str(runtime), "JUPYTER_TOKEN": "t"}
+    program = "from toolkit.cli import main; main()"
+    words = ["lab", str(own), "--port", port, "--no-browser", "--", "--allow-root"]
+    with (tmp_path / "lab.log").open("wb") as log:
+        lab = subprocess.Popen(
+            [sys.executable, "-c", program, *words], env=environment, stdout=log, stderr=log
+        )
+    try:
+        # The command became the server, so its process is the one that is in this name.
+        told = runtime / f"jpserver-{lab.pid}.json"
+        eventually(lambda: lab.poll() is not None or (told.is_file() and told.stat().st_size > 0))
+        assert lab.poll() is None, (tmp_path / "lab.log").read_text("utf-8")
+        url = f"{json.loads(told.read_text('utf-8'))['url']}api/contents/notebooks?token=t"
+        with urllib.request.urlopen(url) as answer:  # noqa: S310 -- an address of our own
+            listed = {entry["name"] for entry in json.load(answer)["content"]}
+    finally:
+        lab.terminate()
+        lab.wait()
+
+    assert "/lab/tree/notebooks?token=" in (tmp_path / "lab.log").read_text("utf-8")
+    assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} == listed
+    assert own.is_dir()

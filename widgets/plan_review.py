@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import ipywidgets
 import pandas as pd
@@ -45,6 +45,7 @@ class ReviewDefaults(NamedTuple):
 
     reason: str = ""
     overrides: Sequence[str] = ()
+    reason_is: Literal["required", "optional"] = "required"
 
 
 def plan_review(
@@ -106,7 +107,9 @@ class PlanReview(LiveOrStatic):
     @cached_property
     def reason(self) -> ipywidgets.Text:
         """Why; for the audit log."""
-        return _line("Reason", "required, recorded in the audit log", self.defaults.reason)
+        return _line(
+            "Reason", f"{self.defaults.reason_is}, recorded in the audit log", self.defaults.reason
+        )
 
     @cached_property
     def confirmation_input(self) -> ipywidgets.Text:
@@ -157,7 +160,7 @@ class PlanReview(LiveOrStatic):
         """Return what keeps the plan from being applied now; "" where nothing does."""
         if not self.is_open:
             return "Nothing to approve."
-        if not is_reason(self.reason.value):
+        if self.defaults.reason_is == "required" and not is_reason(self.reason.value):
             return "Enter a reason."
         one = len(self.plan.group_ids) == 1
         if not self.confirmation_input.value:

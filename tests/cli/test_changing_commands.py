@@ -253,7 +253,7 @@ def test_a_misspelt_topic_blocks_a_deletion(idle: Any, here: Command, held: Any)
     done = here("delete-offsets", "--group", idle[0], "--topic", f"{idle[1]}x", "--dry-run")
 
     assert 3 == done.returncode, done.stderr
-    assert f"block: missing-partition: {idle[0]}, {idle[1]}x: the topic does not exist" in (
+    assert f"block: no-such-partition: {idle[0]}, {idle[1]}x: the topic does not exist" in (
         done.stderr
     )
     assert BEFORE == held(idle[0])

@@ -217,8 +217,8 @@ def test_asking_twice_is_no_mistake(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "says"),
     [
-        (("--topic", "TOPIC:99"), 3, "missing-partition"),
-        (("--topic", "nope"), 3, "missing-partition"),
+        (("--topic", "TOPIC:99"), 3, "no-such-partition"),
+        (("--topic", "nope"), 3, "no-such-partition"),
         (("--topic", "TOPIC:x"), 2, "not a partition number"),
         ((), 2, "no topic given"),
         (("--topic", "TOPIC:1", "--for", "30d"), 3, "hold-too-long"),

@@ -132,7 +132,7 @@ def test_a_misspelt_topic(ends: FrontEnds) -> None:
             ends.python(ends.room.desk.session.delete_offsets([group], which)),
         ),
         3,
-        "missing-partition",
+        "no-such-partition",
     )
 
 

@@ -197,7 +197,7 @@ CASES = (
         "R28",
         rows(7, 8, 9, 1),
         (50, 50, 50),
-        findings=("missing-partition",),
+        findings=("no-such-partition",),
         topics=(),
     ),
     Case(
@@ -250,11 +250,11 @@ CASES = (
         ToEarliest(),
         (50, 50, 50),
         topics=("ta", "nope"),
-        findings=("missing-partition",),
+        findings=("no-such-partition",),
         problems=(Problem("topic", "the topic does not exist", None, "nope"),),
     ),
     Case(
-        "R40c R40i", ToEarliest(), (50,) * 3, topics=("ta:0,99",), findings=("missing-partition",)
+        "R40c R40i", ToEarliest(), (50,) * 3, topics=("ta:0,99",), findings=("no-such-partition",)
     ),
     Case(
         "R40g",

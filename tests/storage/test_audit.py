@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -29,6 +30,8 @@ from toolkit.plan import (
 )
 from toolkit.storage import audit
 from toolkit.storage.audit import AuditChange, AuditEntry, AuditStep, Event, RunInfo
+from toolkit.storage.formats import file_lock
+from toolkit.storage.formats.file_lock import exclusively, undisturbed
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -437,3 +440,14 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
         run_ids(tmp_path)
     )
     assert [] == audit.verify(tmp_path)
+
+
+def test_a_lock_that_somebody_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither writing nor reading waits for it without limit; the file is named."""
+    monkeypatch.setattr(file_lock, "PATIENCE_S", 0.1)
+    path = tmp_path / "audit.lock"
+    with path.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        for wait in (exclusively(path, within_s=0.1), undisturbed(path)):
+            with pytest.raises(StateFileError, match=f"has held {path} for more than 0.1 s"), wait:
+                pass

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,11 @@ MALFORMED = {
         "clusters:\n  eu:\n    ssl.key.password: x${env:Y}\n",
         (3, 23),
         "ssl.key.password must be a reference",
+    ),
+    "a reference that is no secret": (
+        "clusters:\n  eu:\n    bootstrap.servers: ${env:HOME}.example:9092\n",
+        (3, 24),
+        "bootstrap.servers has a reference, which is for sasl.password and ssl.key.password",
     ),
     "an unknown protocol": (
         "clusters:\n  eu:\n    security.protocol: SASL-SSL\n",
@@ -247,3 +253,41 @@ def test_every_setting_is_known_to_both_sides() -> None:
     """What the fleet file accepts and what the connection understands are the same names."""
     assert set(ADMIN_NAMES) == SETTINGS
     assert CHOICES["security.protocol"] == PROTOCOLS
+
+
+@pytest.mark.parametrize(
+    ("mode", "owner", "why"),
+    [
+        (0o644, None, ""),
+        (0o646, None, "every user can write it"),
+        (0o664, 12345, "the group group 12345 can write it"),
+        (0o644, 54321, "it belongs to user 54321"),
+    ],
+)
+def test_a_file_of_others_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int | None, why: str
+) -> None:
+    """A file that is found, and not named, decides where passwords go: others must not write it."""
+    path = tmp_path / "fleet.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    path.chmod(mode)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OFFSETBOOK_FLEET", raising=False)
+    real = Path.stat
+
+    def stat(self: Path, **options: bool) -> os.stat_result:
+        found = real(self, **options)
+        if owner is None or self != path:
+            return found
+        fields = list(found)
+        fields[5 if mode & 0o020 else 4] = owner
+        return os.stat_result(fields)
+
+    # Only root can give a file away.
+    monkeypatch.setattr(Path, "stat", stat)
+
+    if why:
+        with pytest.raises(FleetFileError, match=f"was found, but not used: {why}") as caught:
+            find_fleet_file()
+        assert f"--fleet {path}" in str(caught.value)
+    assert path == (find_fleet_file(path) if why else find_fleet_file())

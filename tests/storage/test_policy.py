@@ -99,6 +99,19 @@ def test_a_wrong_policy_names_line_and_column(written: Path, kind: str) -> None:
     assert words in str(caught.value)
 
 
+def test_whether_a_reason_is_needed(written: Path) -> None:
+    """It is, unless the file says otherwise for all clusters or for one; a typo is no otherwise."""
+    fleet = "clusters:\n  eu: {bootstrap.servers: a:1, reason: required}\n"
+    written.write_text(f"{fleet}  us: {{bootstrap.servers: b:1}}\nreason: optional\n")
+    found = load_fleet(written)
+
+    assert ("required", "optional") == (found["eu"].policy.reason, found["us"].policy.reason)
+    assert "required" == Policy().reason
+    written.write_text(f"{fleet}reason: no\n")
+    with pytest.raises(FleetFileError, match="line 3, column 9: reason must be required or opt"):
+        load_fleet(written)
+
+
 def test_every_field_of_the_policy_can_be_set() -> None:
     """What the file accepts and what the model holds are the same names."""
     assert {field.name for field in fields(Policy)} == {*FOR_ONE, *LIMITS} - {"limits"}

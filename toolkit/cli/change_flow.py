@@ -165,18 +165,19 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
 
     Raises Blocked where it is not given, or is one of another plan.
     """
-    from toolkit.plan.approvals import is_reason
+    from toolkit.plan.approvals import lacks_reason
 
     plan, reason = decision.plan, consent.audit_reason
     if consent.approve is None:
         _ask_for_name(plan)
     elif consent.approve != plan.fingerprint:
         raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
-    if not is_reason(reason):
+    if lacks_reason(reason, decision.change.cluster.policy):
         if not has_terminal():
             raise Blocked(
                 "no reason given: nothing was changed",
-                hint="add --reason TEXT, or set OFFSETBOOK_REASON",
+                hint="add --reason TEXT, or set OFFSETBOOK_REASON; 'reason: optional' in the fleet "
+                "file makes it optional for a cluster",
             )
         reason = click.prompt("Reason (for the audit log)", err=True)
     return decision.approved_by_hand(reason)

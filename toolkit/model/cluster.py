@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,6 +12,7 @@ class Policy:
     """Change policy of a cluster, and limits per run without an override."""
 
     read_only: bool = False
+    reason: Literal["required", "optional"] = "required"
     protected_groups: tuple[str, ...] = ()  # names and shell patterns
     max_groups: int = 100
     max_partitions: int = 10_000

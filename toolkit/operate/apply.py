@@ -31,7 +31,7 @@ from toolkit.errors import (
 )
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
-from toolkit.model import Cluster, GroupState
+from toolkit.model import Cluster, GroupState, Policy
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.earlier_runs import (
@@ -48,7 +48,7 @@ from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_under_lock
 from toolkit.operate.watch_move import not_seen_yet
 from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome
-from toolkit.plan.approvals import Approval, is_reason
+from toolkit.plan.approvals import Approval, lacks_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
     QUIET_AFTER,
@@ -114,7 +114,7 @@ def apply_with_keepers(
     on_step: OnStep = lambda _: None,
 ) -> AppliedPlan:
     """Apply a plan like `apply_plan`, and also return the handles of the started keepers."""
-    check_approval(plan, approval)
+    check_approval(plan, approval, cluster.policy)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
         reconciled = reconcile_under_lock(cluster, plan.cluster_id, state)
@@ -156,14 +156,14 @@ class _Here:
     ties: list[KeeperHandle] = field(default_factory=list)
 
 
-def check_approval(plan: Plan, approval: Approval) -> None:
+def check_approval(plan: Plan, approval: Approval, policy: Policy) -> None:
     """Raise Blocked or UsageError unless the approval is one, and of this plan."""
     check_overrides(approval.overrides, intent=plan.intent)
     if approval.limits:
         check_standing(approval.overrides)
     if not plan.steps:
         raise UsageError("the plan is empty; nothing to apply")
-    if not is_reason(approval.reason):
+    if lacks_reason(approval.reason, policy):
         raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
     if approval.fingerprint != plan.fingerprint:
         raise Blocked(

@@ -61,7 +61,7 @@ def move(
     when the application was seen to continue from the new offset, and else not confirmed. Raises
     what `apply_plan` raises, with nothing moved.
     """
-    check_approval(planned.plan, approval)
+    check_approval(planned.plan, approval, cluster.policy)
     mover = _Mover(planned.plan, cluster, approval, state, on_step)
     mover.hold_move_release(planned)
     if again := mover.overwritten():

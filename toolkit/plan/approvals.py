@@ -101,6 +101,11 @@ class Approval:
     limits: Limits | None = None
 
 
+def lacks_reason(reason: str, policy: Policy) -> bool:
+    """Return whether a change of a cluster needs a reason, and this is none."""
+    return policy.reason == "required" and not is_reason(reason)
+
+
 def is_reason(text: str) -> bool:
     """Return whether a text is a reason; dots are the placeholder in shown commands."""
     return bool(text.strip(" \t\n."))

@@ -31,6 +31,7 @@ import yaml
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
 from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
+from toolkit.storage.formats.trusted_files import distrust
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 
@@ -57,7 +58,8 @@ def find_fleet_file(given: Path | None = None) -> Path:
     Return the fleet file to use: the given one, $OFFSETBOOK_FLEET, or the first that exists.
 
     Looked for in ./fleet.yaml, the sandbox's .sandbox/fleet.yaml and the user's configuration
-    directory. Raises FleetFileError where there is none.
+    directory. Raises FleetFileError where there is none, or one that others can write: it says
+    which server gets which password.
     """
     named = given or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if named:
@@ -65,6 +67,11 @@ def find_fleet_file(given: Path | None = None) -> Path:
     places = _places()
     for place in places:
         if place.is_file():
+            if why := distrust(place):
+                raise FleetFileError(
+                    f"fleet file {place} was found, but not used: {why}",
+                    hint=f"if you trust it, name it: --fleet {place}",
+                )
             return place
     raise FleetFileError(
         f"no fleet file found in {', '.join(map(str, places))}",
@@ -164,6 +171,11 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
                 node,
                 f"{setting} must be a reference such as ${{env:NAME}} or ${{file:/path}}, "
                 "so that the secret itself is never in this file",
+            )
+        if setting not in SECRET_SETTINGS and REFERENCE.search(value):
+            raise file.wrong_at(
+                node,
+                f"{setting} has a reference, which is for {' and '.join(sorted(SECRET_SETTINGS))}",
             )
         if value not in CHOICES.get(setting, {value}):
             choices = ", ".join(sorted(CHOICES[setting]))

@@ -2,6 +2,7 @@
 Read change policies from the fleet file: defaults and per cluster.
 
     read_only: true                     one cluster only: nothing is changed there
+    reason: optional                    a change needs no reason (default: required)
     protected_groups: [payments-*]      names and shell patterns; a cluster's add to those of all
     limits:                             what one run may change without an override
       max_groups: 100
@@ -16,14 +17,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 
 from toolkit.model import Policy
 from toolkit.storage.formats.yaml_nodes import YamlFile
 
-FOR_ALL = ("protected_groups", "limits")
+FOR_ALL = ("protected_groups", "limits", "reason")
 FOR_ONE = (*FOR_ALL, "read_only")
 LIMITS = ("max_groups", "max_partitions", "max_records_skipped", "max_records_repeated")
 
@@ -33,6 +34,8 @@ def read_policy(file: YamlFile, entries: Mapping[str, yaml.Node], defaults: Poli
     policy = defaults
     if node := entries.get("read_only"):
         policy = replace(policy, read_only=_flag(file, node, "read_only"))
+    if node := entries.get("reason"):
+        policy = replace(policy, reason=_reason(file, node))
     if node := entries.get("protected_groups"):
         # A cluster's own list must not silently lift the protection that is given to all.
         groups = dict.fromkeys([*policy.protected_groups, *_names(file, node, "protected_groups")])
@@ -47,6 +50,15 @@ def _flag(file: YamlFile, node: yaml.Node, what: str) -> bool:
     if node.tag != "tag:yaml.org,2002:bool":
         raise file.wrong_at(node, f"{what} must be true or false")
     return file.text_of(node, what).lower() in {"true", "yes", "on"}
+
+
+def _reason(file: YamlFile, node: yaml.Node) -> Literal["required", "optional"]:
+    match file.text_of(node, "reason"):
+        case "required":
+            return "required"
+        case "optional":
+            return "optional"
+    raise file.wrong_at(node, "reason must be required or optional")
 
 
 def _names(file: YamlFile, node: yaml.Node, what: str) -> list[str]:

@@ -95,6 +95,23 @@ def test_a_reason_of_the_environment(shell: Any) -> None:
     assert 0 == shell("--list", OFFSETBOOK_REASON="the nightly job").returncode
 
 
+def test_a_reason_can_be_optional(shell: Any, tmp_path: Path) -> None:
+    """Where the fleet file says so for the cluster, a script of the real tool works as it is."""
+    topic = shell.topic()
+    group = shell.group({(topic, 0): 5})
+    fleet = tmp_path / "fleet.yaml"
+    cluster = f"{{bootstrap.servers: '{shell.apps.address}', reason: optional}}"
+    fleet.write_text(f"clusters:\n  eu: {cluster}\n", "utf-8")
+    flags = ("--reset-offsets", "--group", group, "--topic", topic, "--to-offset", "3")
+    done = shell(
+        *(*flags, "--execute", "--override", "keeps-committing"), OFFSETBOOK_FLEET=str(fleet)
+    )
+
+    assert 0 == done.returncode, done.stderr
+    assert {TopicPartition(topic, 0): 3} == shell.held(group)
+    assert [""] == [entry.run.reason for entry in shell.desk.log if entry.event == "intent"]
+
+
 def test_neither_flag_is_a_dry_run(shell: Any) -> None:
     """As under the tool, a reset without --execute shows what it would do, and says so."""
     topic = shell.topic()

@@ -155,7 +155,7 @@ def test_7_a_partition_that_does_not_exist_is_named_at_once(
     file.write_text(f"{topic},0,3\n{topic},99,3\n")
     done = shell("--reset-offsets", "--group", group, "--from-file", str(file), *execute)
 
-    assert (3, {"missing-partition"}) == (done.returncode, blocked_by(done))
+    assert (3, {"no-such-partition"}) == (done.returncode, blocked_by(done))
     assert f"partition 99: the partition does not exist: {topic} has 0-2" in done.stderr
     assert {TopicPartition(topic, 0): 5} == shell.held(group)
 

@@ -245,6 +245,16 @@ def test_references_are_resolved_for_both_clients(monkeypatch: pytest.MonkeyPatc
     assert "right" not in repr(cluster)
 
 
+def test_only_secrets_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user name or a client id does not carry a variable of this machine to a server."""
+    monkeypatch.setenv("OFFSETBOOK_PASSWORD", "right")
+    settings = {**PLAIN_SASL, **FROM_VARIABLE, "sasl.username": "${env:OFFSETBOOK_PASSWORD}"}
+    cluster = Cluster("eu", "one:1", settings)
+
+    assert admin_settings(cluster)["sasl_plain_username"] == "${env:OFFSETBOOK_PASSWORD}"
+    assert bulk_settings(cluster)["sasl.username"] == "${env:OFFSETBOOK_PASSWORD}"
+
+
 @pytest.mark.parametrize("protocol", ["SASL-SSL", "ssl", "TLS", ""])
 def test_unknown_protocol_is_not_taken_for_plain_text(protocol: str) -> None:
     """A misspelt security.protocol is refused; the client would speak plain text instead."""

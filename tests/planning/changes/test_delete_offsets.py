@@ -151,7 +151,7 @@ def test_what_does_not_exist_blocks(topic: str, why: str) -> None:
     plan = plan_delete_offsets(replace(facts, problems=(missing,)), groups=["g"], topics=[topic])
 
     name = topic.split(":", maxsplit=1)[0]
-    assert (Finding("missing-partition", Severity.BLOCK, why, "g", name),) == plan.findings
+    assert (Finding("no-such-partition", Severity.BLOCK, why, "g", name),) == plan.findings
 
 
 def test_nothing_to_delete_is_said() -> None:

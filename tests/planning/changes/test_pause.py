@@ -143,11 +143,11 @@ def test_what_is_paused_already_is_no_change() -> None:
 
 def test_what_is_not_there() -> None:
     """Unknown groups, topics and partitions are named and block."""
-    assert ["missing-partition"] == blocks(pause(group(), "orders:1,9"))
+    assert ["no-such-partition"] == blocks(pause(group(), "orders:1,9"))
     assert ["no-such-group"] == blocks(plan_pause(facts(group()), group="x", topics=["orders"]))
     gone = Problem("topic", "the topic does not exist", topic="bills")
     plan = pause(replace(facts(group()), problems=(gone,)), "bills:0")
-    assert (["missing-partition"], ()) == (blocks(plan), plan.steps)
+    assert (["no-such-partition"], ()) == (blocks(plan), plan.steps)
     dead = group(state=GroupState.DEAD)
     assert ["no-such-group"] == blocks(pause(dead))
     unlisted = Problem("groups of broker 2", "nobody answers")
@@ -394,7 +394,7 @@ def test_what_is_not_paused_needs_no_resume() -> None:
 def test_a_resume_of_what_is_not_there() -> None:
     """Unknown groups and partitions block; a partition that is held though it is gone does not."""
     assert ["no-such-group"] == blocks(plan_resume(facts(group()), group="x"))
-    assert ["missing-partition"] == blocks(resume(group(*HELD), "orders:9"))
+    assert ["no-such-partition"] == blocks(resume(group(*HELD), "orders:9"))
     gone = TopicPartition("bills", 0)
     member = replace(holder(1), holds=(PARTITIONS[1], gone))
     assert [0] == numbers(resume(group(reader("a", 0), member), "bills:0"))

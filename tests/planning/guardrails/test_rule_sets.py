@@ -17,6 +17,7 @@ OVERRIDABLE = {
 }
 FINAL = {
     *("read-only", "wrong-cluster", "reason-required", "no-such-group", "group-exists"),
+    "no-such-partition",
     *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
     *("topics-required", "protected-group"),
     *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
@@ -29,7 +30,7 @@ BY_HAND = {"too-many-groups", "too-many-partitions", "too-many-records"}
 LASTING = {"read-only", "protected-group", "wrong-cluster"}
 PLANNED = {
     *("missing-partition", "no-leader", "moved-since", "other-cluster", "no-row", "past-end"),
-    *("cut-off-run", "foreign-hold", "releases-more"),
+    *("cut-off-run", "foreign-hold", "releases-more", "no-such-partition"),
     *("group-exists", "in-the-future", "topics-required"),
 }
 

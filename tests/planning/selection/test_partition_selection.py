@@ -212,7 +212,7 @@ def test_a_partition_that_does_not_exist() -> None:
     chosen = choose(FACTS, "orders:1,99")
 
     assert ["orders:1"] == names(chosen)
-    assert [("missing-partition", "block", "orders", 99)] == rules(chosen)
+    assert [("no-such-partition", "block", "orders", 99)] == rules(chosen)
     assert "orders has 0-3" in chosen.findings[0].why
 
 
@@ -223,7 +223,7 @@ def test_a_topic_that_does_not_exist(topic: str, *, new_topics: bool) -> None:
     facts = with_problem("the topic does not exist", "nope", None)
     chosen = choose(facts, topic, new_topics=new_topics)
 
-    assert [("missing-partition", "block")] == [found[:2] for found in rules(chosen)]
+    assert [("no-such-partition", "block")] == [found[:2] for found in rules(chosen)]
 
 
 def test_a_topic_nobody_asked_about_is_unreadable() -> None:

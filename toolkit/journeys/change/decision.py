@@ -14,9 +14,10 @@ from toolkit.errors import ToolkitError, UsageError
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
+from toolkit.model import Policy
 from toolkit.operate.deferred_signals import stop_requested_by
 from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
-from toolkit.plan.approvals import Approval, Limits, is_reason
+from toolkit.plan.approvals import Approval, Limits, lacks_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
     blocking,
@@ -167,7 +168,7 @@ class Decision:
             change.plan,
             change.findings,
             apply=ManualApproval(self) if self.wants_approval else None,
-            defaults=ReviewDefaults(given.reason, given.overrides),
+            defaults=ReviewDefaults(given.reason, given.overrides, change.cluster.policy.reason),
             changes=change.review,
         )
 
@@ -263,7 +264,7 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
         return replace(decision, message="nothing to do")
     if parameters.dry_run:
         return replace(decision, message="dry run: nothing was changed", wants_approval=True)
-    if refusal := _refusal(parameters, plan):
+    if refusal := _refusal(parameters, plan, change.cluster.policy):
         message = f"{refusal}: nothing was changed"
         return replace(
             decision, message=message, ending=ConclusionStatus.BLOCKED, wants_approval=True
@@ -280,16 +281,14 @@ def _leave(plan: Plan) -> Path | None:
     return folder / "plan.json"
 
 
-def _refusal(parameters: ApprovalParameters, plan: Plan) -> str:
+def _refusal(parameters: ApprovalParameters, plan: Plan, policy: Policy) -> str:
     """Return why this is no approval of a plan; "" where it is one."""
     if not parameters.approve:
         return "not approved"
     if parameters.approve not in {plan.fingerprint, WITHIN_LIMITS}:
-        return (
-            f"not approved: the approval is for plan {parameters.approve}, this plan is "
-            f"{plan.fingerprint}"
-        )
-    return "" if is_reason(parameters.reason) else "no reason given"
+        other = f"the approval is for plan {parameters.approve}, this plan is {plan.fingerprint}"
+        return f"not approved: {other}"
+    return "no reason given" if lacks_reason(parameters.reason, policy) else ""
 
 
 def _approval(parameters: ApprovalParameters, plan: Plan) -> Approval:

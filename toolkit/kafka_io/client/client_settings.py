@@ -91,7 +91,8 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
                 f"cluster {cluster.name}: {name} contains a plaintext secret",
                 hint="use a reference: ${env:NAME} or ${file:/path}",
             )
-        resolved[name] = _look_up(cluster, name, value)
+        # Nothing else is looked up: an address could carry a secret to a stranger's server.
+        resolved[name] = _look_up(cluster, name, value) if name in SECRET_SETTINGS else value
         if name.endswith(".location"):
             _check_readable(cluster, name, resolved[name])
     return resolved

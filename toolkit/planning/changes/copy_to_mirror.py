@@ -176,7 +176,9 @@ def _copied(
     if not mirrored:
         return
     yield from is_new(there, pair.target)
-    found = choose_partitions(there.index, pair.target, scopes_of(mirrored), new_topics=True)
+    found = choose_partitions(
+        there.index, pair.target, scopes_of(mirrored), new_topics=True, asked_for=False
+    )
     yield from found.findings
     here_logs, there_logs = here.index.snapshot.logs, there.index.snapshot.logs
     wanted = {}

@@ -119,7 +119,7 @@ def _restored(
     if not inside:
         return
     yield from is_new(facts, group_id)
-    chosen = choose_partitions(facts.index, group_id, inside, new_topics=True)
+    chosen = choose_partitions(facts.index, group_id, inside, new_topics=True, asked_for=False)
     yield from chosen.findings
     wanted = {}
     for partition in chosen.partitions:

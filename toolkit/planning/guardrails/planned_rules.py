@@ -13,7 +13,15 @@ RESUME = frozenset({Intent.RESUME})
 
 PLANNED = (
     Rule(
-        "missing-partition", "The topic and the partition exist.", intents=ANY - NO_PARTITIONS_NAMED
+        "no-such-partition",
+        "The topics and partitions that are asked for exist.",
+        override=Override.NEVER,
+        intents=ANY - NO_PARTITIONS_NAMED - UNDO,
+    ),
+    Rule(
+        "missing-partition",
+        "The topics and partitions that have a committed or saved offset still exist.",
+        intents=ANY - NO_PARTITIONS_NAMED,
     ),
     Rule("no-leader", "The partition has a leader.", intents=ANY - NO_PARTITIONS_NAMED - UNDO),
     Rule("moved-since", "Nobody has moved the offset since the run that is undone.", intents=UNDO),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from fnmatch import fnmatchcase
 
-from toolkit.plan.approvals import is_reason
+from toolkit.plan.approvals import lacks_reason
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 
 MAX_PLAN_AGE = timedelta(hours=1)
@@ -29,8 +29,8 @@ def protected_group(case: CheckContext) -> Iterator[Objection]:
 
 
 def reason_required(case: CheckContext) -> Iterator[Objection]:
-    """Block changes without a reason."""
-    if case.applying and not is_reason(case.reason):
+    """Block changes without a reason, unless the fleet file makes it optional."""
+    if case.applying and lacks_reason(case.reason, case.policy):
         yield Objection("no reason given")
 
 

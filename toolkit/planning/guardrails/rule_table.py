@@ -37,7 +37,7 @@ CLUSTER_RULES = (
     ),
     Rule(
         "reason-required",
-        "The approval gives a reason.",
+        "The approval gives a reason, or the fleet file makes it optional.",
         policy_rules.reason_required,
         override=NEVER,
     ),

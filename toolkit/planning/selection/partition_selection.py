@@ -121,8 +121,14 @@ def choose_partitions(
     scopes: Sequence[TopicScope] = (),
     *,
     new_topics: bool = False,
+    asked_for: bool = True,
 ) -> ChosenPartitions:
-    """Return the selected partitions of a group, by the rules at the top of this file."""
+    """
+    Return the selected partitions of a group, by the rules at the top of this file.
+
+    `asked_for`: an operator has named the scopes, so one that does not exist is a mistake; else
+    they come from a saved file or another cluster.
+    """
     committed = index.commits.get(group_id, {})
     unread = index.unread.get(group_id, {})
     findings: list[Finding] = []
@@ -140,7 +146,11 @@ def choose_partitions(
         if not meant:
             why = "no committed offsets"
             findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
-    faults = {partition: _fault(index, group_id, partition) for partition in sorted(meant)}
+    mistakes = meant - {*committed, *unread} if asked_for else ()
+    faults = {
+        partition: _fault(index, group_id, partition, is_mistake=partition in mistakes)
+        for partition in sorted(meant)
+    }
     findings += filter(None, faults.values())
     return ChosenPartitions(tuple(p for p, fault in faults.items() if not fault), tuple(findings))
 
@@ -188,33 +198,40 @@ def why_missing(
         return missing_topic(index, group_id, scope.topic)
     if lacking := set(scope.partitions or ()) - known:
         why = f"{NO_PARTITION}: {ranges(lacking)}"
-        return Finding("missing-partition", Severity.BLOCK, why, group_id, scope.topic)
+        return Finding("no-such-partition", Severity.BLOCK, why, group_id, scope.topic)
     return None
 
 
 def missing_topic(index: SnapshotIndex, group_id: str, topic: str) -> Finding:
-    """Return what blocks where nothing is known of a topic's partitions."""
+    """Return what blocks where nothing is known of the partitions of a topic that is asked for."""
     problem = index.about_log.get((topic, None))
     why = problem.why if problem else "this topic was not read"
-    return _unknown_log(why, group_id, topic)
+    return _unknown_log(why, group_id, topic, is_mistake=True)
 
 
-def missing_partition(index: SnapshotIndex, group_id: str, partition: TopicPartition) -> Finding:
+def missing_partition(
+    index: SnapshotIndex, group_id: str, partition: TopicPartition, *, is_mistake: bool = True
+) -> Finding:
     """Return what blocks where a topic does not have a partition."""
     topic = partition.topic
     why = f"{NO_PARTITION}: {topic} has {ranges(index.partitions.get(topic, ()))}"
-    return Finding("missing-partition", Severity.BLOCK, why, group_id, *partition)
+    about = (Severity.BLOCK, why, group_id, *partition)
+    return Finding("no-such-partition" if is_mistake else "missing-partition", *about)
 
 
-def _unknown_log(why: str, group_id: str, topic: str, partition: int | None = None) -> Finding:
+def _unknown_log(
+    why: str, group_id: str, topic: str, partition: int | None = None, *, is_mistake: bool
+) -> Finding:
     """Return what blocks where a log could not be read, by the words in which reading said why."""
     about = (Severity.BLOCK, why, group_id, topic, partition)
     if why in MISSING:
-        return Finding("missing-partition", *about)
+        return Finding("no-such-partition" if is_mistake else "missing-partition", *about)
     return Finding("no-leader" if why == NO_LEADER else "unreadable", *about)
 
 
-def _fault(index: SnapshotIndex, group_id: str, partition: TopicPartition) -> Finding | None:
+def _fault(
+    index: SnapshotIndex, group_id: str, partition: TopicPartition, *, is_mistake: bool
+) -> Finding | None:
     """Return why a partition cannot be planned; None where it can."""
     unread = index.unread.get(group_id, {})
     if partition in unread:
@@ -224,9 +241,9 @@ def _fault(index: SnapshotIndex, group_id: str, partition: TopicPartition) -> Fi
     if log is not None and log.log_start is not None and log.log_end is not None:
         return None
     if problem := index.log_problem(partition):
-        return _unknown_log(problem.why, group_id, *partition)
+        return _unknown_log(problem.why, group_id, *partition, is_mistake=is_mistake)
     known = index.partitions.get(partition.topic, frozenset())
     if known and partition.partition not in known:
-        return missing_partition(index, group_id, partition)
+        return missing_partition(index, group_id, partition, is_mistake=is_mistake)
     why = "its log start and end offsets are unknown"
     return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)

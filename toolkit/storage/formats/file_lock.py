@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import make_folder, not_written
+
+PATIENCE_S = 15.0  # entries are written in milliseconds; who has a lock for longer hangs
 
 
 @contextmanager
@@ -35,25 +39,52 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
 
 
 @contextmanager
-def exclusively(path: Path, *, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock file `path`; calls `on_wait` before it waits for who has it."""
+def exclusively(
+    path: Path,
+    *,
+    on_wait: Callable[[], None] = lambda: None,
+    within_s: float | None = PATIENCE_S,
+) -> Iterator[None]:
+    """
+    Hold the lock file `path`; calls `on_wait` before it waits for who has it.
+
+    Raises StateFileError if somebody has it longer than `within_s`; None waits without limit.
+    """
     with lock_file(path) as descriptor:
         if not try_lock(descriptor):
             on_wait()
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _wait_for(descriptor, path, within_s, shared=False)
         yield
+
+
+def _wait_for(descriptor: int, path: Path, within_s: float | None, *, shared: bool) -> None:
+    if within_s is None:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        return
+    give_up_at = time.monotonic() + within_s
+    while not try_lock(descriptor, shared=shared):
+        if time.monotonic() > give_up_at:
+            raise StateFileError(
+                f"another process has held {path} for more than {within_s:g} s",
+                hint="see which with 'fuser', and wait for it or end it; nothing was written",
+            )
+        time.sleep(0.02)
 
 
 @contextmanager
 def undisturbed(path: Path) -> Iterator[None]:
-    """Keep who takes the lock file `path` waiting, where it exists; the right to read suffices."""
+    """
+    Keep who takes the lock file `path` waiting, where it exists; the right to read suffices.
+
+    Raises StateFileError if somebody has it for long.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         yield
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        _wait_for(descriptor, path, PATIENCE_S, shared=True)
         yield
     finally:
         os.close(descriptor)

@@ -49,7 +49,7 @@ def _formatted(version: str) -> Path:
     """Return a formatted directory, which the tool makes the first time."""
     jars = kafka_jars(version)
     formatted, unfinished = (jars.with_name(f"{jars.name}-{word}") for word in ("data", "new-data"))
-    with exclusively(jars.with_name(f"{jars.name}-data.lock"), within_s=None):
+    with exclusively(jars.with_name(f"{jars.name}-data.lock")):
         if not formatted.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir()

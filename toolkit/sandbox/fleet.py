@@ -74,7 +74,6 @@ class Sandbox:
         with exclusively(
             self.state_dir / "lock",
             on_wait=lambda: on_step("waiting for another command on this sandbox"),
-            within_s=None,
         ):
             for name in names if fresh else ():
                 shutil.rmtree(self.state_dir / name, ignore_errors=True)
@@ -89,7 +88,7 @@ class Sandbox:
         """End everything that was started here and return what was ended; the data stays."""
         if not self.state_dir.exists():
             return []
-        with exclusively(self.state_dir / "lock", within_s=None):
+        with exclusively(self.state_dir / "lock"):
             names = [broker.directory.name for broker in self._brokers()]
             with ThreadPoolExecutor(len(names) or 1) as together:
                 ended = together.map(partial(self._stop, on_step=on_step), names)

@@ -74,7 +74,7 @@ def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) ->
     def waiting() -> None:
         on_step(f"another process is fetching {bundle.words.format(version)}, waiting for it")
 
-    with exclusively(jars.with_name(f"{jars.name}.lock"), on_wait=waiting, within_s=None):
+    with exclusively(jars.with_name(f"{jars.name}.lock"), on_wait=waiting):
         if not jars.exists():
             _fetch(bundle, version, jars, on_step=on_step)
     return jars

@@ -30,7 +30,7 @@ from toolkit.storage.formats.atomic_files import (
     sync_folder,
     write_whole,
 )
-from toolkit.storage.formats.file_lock import exclusively
+from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
 
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
 
@@ -42,7 +42,7 @@ def append(state: Path, entry: AuditEntry) -> None:
     An intent also reserves the room that the outcome of its run will need. Raises StateFileError
     where either cannot be had; the log is then as it was.
     """
-    with exclusively(make_folder(state) / LOCK), _opened(state / LOG) as log:
+    with exclusively(make_folder(state) / LOCK, within_s=PATIENCE_S), _opened(state / LOG) as log:
         size = os.fstat(log).st_size
         line, link = seal(entry_content(entry), _end(log, size, read_head(state)))
         start = b"" if not size or os.pread(log, 1, size - 1) == b"\n" else b"\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import make_folder, not_written
 
-PATIENCE_S = 15.0  # entries are written in milliseconds; who has a lock for longer hangs
+PATIENCE_S = 15.0  # entries are written in milliseconds; a process that holds a lock longer hangs
 
 
 @contextmanager
@@ -43,12 +43,12 @@ def exclusively(
     path: Path,
     *,
     on_wait: Callable[[], None] = lambda: None,
-    within_s: float | None = PATIENCE_S,
+    within_s: float | None = None,
 ) -> Iterator[None]:
     """
     Hold the lock file `path`; calls `on_wait` before it waits for who has it.
 
-    Raises StateFileError if somebody has it longer than `within_s`; None waits without limit.
+    Waits as long as that work takes; with `within_s`, raises StateFileError after that time.
     """
     with lock_file(path) as descriptor:
         if not try_lock(descriptor):

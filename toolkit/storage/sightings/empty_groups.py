@@ -15,7 +15,7 @@ from pathlib import Path
 from toolkit.model import Commit, Group, GroupState, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import make_folder
-from toolkit.storage.formats.file_lock import exclusively
+from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
 from toolkit.storage.sightings.streak_file import (
     Streak,
     StreakFile,
@@ -35,7 +35,7 @@ def record(state: Path, snapshot: Snapshot) -> None:
     """
     file = _file(state, snapshot.cluster_id)
     make_folder(file.path.parent)
-    with exclusively(file.path.with_suffix(".lock")):
+    with exclusively(file.path.with_suffix(".lock"), within_s=PATIENCE_S):
         before = file.read()
         if before.taken_at is None or before.taken_at < snapshot.taken_at:
             known = {group_id: streak for (group_id,), streak in before.streaks.items()}

@@ -15,7 +15,7 @@ from pathlib import Path
 from toolkit.model import Commit, Snapshot
 from toolkit.model.sightings import Sighting
 from toolkit.storage.formats.atomic_files import make_folder
-from toolkit.storage.formats.file_lock import exclusively
+from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
 from toolkit.storage.sightings.streak_file import StreakFile, extend_streak, streak_path
 
 FORMAT = "offsetbook unsubscribed 1"
@@ -34,7 +34,7 @@ def record(state: Path, snapshot: Snapshot, left: Mapping[str, Collection[str]])
     commits: dict[tuple[str, ...], list[Commit]] = defaultdict(list)
     for commit in snapshot.commits:
         commits[commit.group_id, commit.topic].append(commit)
-    with exclusively(file.path.with_suffix(".lock")):
+    with exclusively(file.path.with_suffix(".lock"), within_s=PATIENCE_S):
         known = file.read()
         if known.taken_at is not None and known.taken_at >= snapshot.taken_at:
             return

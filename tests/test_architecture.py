@@ -116,6 +116,20 @@ def test_imports_follow_the_design() -> None:
     assert [] == [one for path in MODULES for one in forbidden_imports(path)]
 
 
+def test_tests_make_clients_that_log() -> None:
+    """Tests take librdkafka's clients from `clients.py`; the programs they start make their own."""
+    files = [path for path in ROOT.glob("tests/**/*.py") if "deliveries" not in path.parts]
+    imported = [
+        (path.name, alias.name)
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("confluent_kafka")
+        for alias in node.names
+    ]
+
+    assert [] == [one for one in imported if one[1] in {"AdminClient", "Consumer", "Producer"}]
+
+
 def test_no_module_needs_itself() -> None:
     """No import leads back to its module, not even a lazy one or one for type checkers."""
     modules = {name_of(path): path for path in MODULES}

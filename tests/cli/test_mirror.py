@@ -9,7 +9,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from clients import Producer
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition

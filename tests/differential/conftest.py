@@ -12,7 +12,7 @@ from typing import Any
 import pyspark
 import pytest
 from applications import PATIENCE_S
-from confluent_kafka import Producer
+from clients import Producer
 from py4j.java_gateway import (
     CallbackServerParameters,
     GatewayParameters,
@@ -51,7 +51,7 @@ def still_apps(still: Cluster, applications_until: Callable[..., Any]) -> Iterat
         apps = applications_until(still, ending)
         for topic, partitions in PARTITIONS.items():
             apps.create_topic(topic, partitions=partitions)
-        producer = Producer({"bootstrap.servers": still.bootstrap_servers, "log_level": 0})
+        producer = Producer({"bootstrap.servers": still.bootstrap_servers})
         for topic, records in RECORDS.items():
             for partition in range(PARTITIONS[topic]):
                 _write(producer, topic, partition, records)
@@ -77,7 +77,6 @@ def _in_a_transaction(cluster: Cluster, topic: str) -> Producer:
             "bootstrap.servers": cluster.bootstrap_servers,
             "transactional.id": topic,
             "transaction.timeout.ms": HOUR_MS,
-            "log_level": 0,  # it outlives the broker by a moment
         }
     )
     producer.init_transactions(PATIENCE_S)

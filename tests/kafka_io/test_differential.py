@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
-from confluent_kafka import Producer
+from clients import Producer
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, GroupType, Snapshot, TopicPartition

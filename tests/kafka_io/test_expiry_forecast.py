@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from applications import PATIENCE_S, Applications
-from confluent_kafka import Consumer
+from clients import Consumer
 from confluent_kafka import TopicPartition as Assignment
 from expiring_groups import OFFSETS_PARTITIONS, STOP_EARLY, STOP_LATE, TA0, TRANSACTIONS, Cast
 

@@ -2,7 +2,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer, TopicCollection
+from clients import Producer
+from confluent_kafka import TopicCollection
 
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
 from toolkit.kafka_io.read_snapshot import read_snapshot

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
-from applications import LOGGED, eventually
-from confluent_kafka import Consumer, KafkaException
+from applications import eventually
+from clients import AdminClient, Consumer
+from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
@@ -62,7 +62,6 @@ class LateCommitter:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 **kind,
-                **LOGGED,
             }
         )
         self._ends = threading.Event()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
-from confluent_kafka import Producer
+from clients import Producer
 from desks import Desk, Held
 from rooms import NotebookOutcome, Room, shown_command
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from applications import LOGGED, PATIENCE_S, eventually
+from applications import PATIENCE_S, eventually
+from clients import AdminClient
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import ConfigResource, NewTopic, ResourceType
 
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model import Cluster
@@ -70,13 +71,13 @@ def test_data_properties_and_address_outlive_a_restart(
         assert port != first.port
         assert first.answers()
         assert first == find_broker(tmp_path / "eu")
-        admin = AdminClient({"bootstrap.servers": first.address, **LOGGED})
+        admin = AdminClient({"bootstrap.servers": first.address})
         admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(PATIENCE_S)
         first.stop()
 
         again = start_broker(tmp_path / "eu", properties={"offsets.retention.minutes": "7"})
 
-        admin = AdminClient({"bootstrap.servers": again.address, **LOGGED})
+        admin = AdminClient({"bootstrap.servers": again.address})
         (config,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
         assert again.address == first.address
         assert "kept" in admin.list_topics(timeout=PATIENCE_S).topics

@@ -6,9 +6,10 @@ from contextlib import closing
 
 import pytest
 from applications import eventually
+from clients import AdminClient
 from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel
 from confluent_kafka import TopicPartition as Partition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 from kafka.admin import KafkaAdminClient
 
 from toolkit.model import Cluster

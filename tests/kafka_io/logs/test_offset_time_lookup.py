@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from confluent_kafka import Producer
+from clients import Producer
 from confluent_kafka.admin import NewTopic
 
 from toolkit.kafka_io.client.connection import Connection

@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from clients import Producer
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.offsets_by_time import read_offsets_at

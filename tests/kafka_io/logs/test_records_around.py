@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from clients import Producer
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
+from clients import Producer
 from kafka.admin import KafkaAdminClient
 from kafka.structs import TopicPartition as Place
 from kafka_formatters import COMMITS, formatted, group_formatted

@@ -12,6 +12,7 @@ import time
 import venv
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import psutil
@@ -58,26 +59,35 @@ def python_of_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+class FleetFiles(NamedTuple):
+    """The same cluster, with its password from a file and from the environment."""
+
+    near: Path
+    far: Path
+
+
 @pytest.fixture
 def fleet(
     secured: Secured, applications: Callable[[Cluster], Applications], tmp_path: Path
-) -> Path:
-    """Return a fleet file of a cluster with a password, on which some groups have committed."""
+) -> FleetFiles:
+    """Return fleet files of a cluster with a password, on which some groups have committed."""
     apps = applications(secured.plain)
     topic = apps.create_topic(apps.name("spark-cluster"), partitions=3, records=20)
     for number in range(12):
         apps.commit(apps.name("spark-cluster"), {TopicPartition(topic, number % 3): number})
-    entry = {**secured.sasl.settings, "sasl.password": "${env:FLEET_PASSWORD}"}
-    servers = {"bootstrap.servers": secured.sasl.bootstrap_servers}
-    file = tmp_path / "fleet.yaml"
-    file.write_text(json.dumps({"clusters": {"secured": {**servers, **entry}}}))
-    return file
+    entry = {"bootstrap.servers": secured.sasl.bootstrap_servers, **secured.sasl.settings}
+    files = FleetFiles(tmp_path / "near.yaml", tmp_path / "far.yaml")
+    files.near.write_text(json.dumps({"clusters": {"secured": entry}}))
+    entry["sasl.password"] = "${env:FLEET_PASSWORD}"
+    files.far.write_text(json.dumps({"clusters": {"secured": entry}}))
+    return files
 
 
+@pytest.mark.usefixtures("session")
 def test_a_cluster_of_processes_finds_the_same(
     spark_cluster: SparkCluster,  # noqa: F811 - that is how pytest names fixtures
     python_of_workers: Path,
-    fleet: Path,
+    fleet: FleetFiles,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -103,17 +113,14 @@ def test_a_cluster_of_processes_finds_the_same(
         *(str(SPARK / "bin" / "spark-submit"), "--master", spark_cluster.master),
         *("--py-files", package),
         *(part for item in settings.items() for part in ("--conf", "=".join(item))),
-        *(str(fleet_lag.__file__), "--fleet", str(fleet), "--output", str(tmp_path / "far")),
+        *(str(fleet_lag.__file__), "--fleet", str(fleet.far)),
+        *("--output", str(tmp_path / "far")),
     ]
     said, shown = _run(command, python_of_workers, tmp_path / "submit.log")
-    here = [sys.executable, "-m", "toolkit.spark.fleet_lag"]
-    subprocess.run(
-        [*here, "--fleet", str(fleet), "--output", str(tmp_path / "here")],
-        check=True,
-        capture_output=True,
-    )
+    here = ["--fleet", str(fleet.near), "--output", str(tmp_path / "near")]
+    assert 0 == fleet_lag.main(here)
 
-    far, near = (_rows(tmp_path / name) for name in ("far", "here"))
+    far, near = (_rows(tmp_path / name) for name in ("far", "near"))
     assert len(near) >= 12
     pd.testing.assert_frame_equal(near, far)
     logs = [said, shown, *(p.read_text() for p in _files(spark_cluster.folder, events))]
@@ -139,7 +146,7 @@ def _run(command: list[str], python: Path, log: Path) -> tuple[str, str]:
         while process.poll() is None:
             for one in psutil.process_iter(["cmdline"]):
                 shown.add("\0".join(one.info["cmdline"] or []))
-            time.sleep(0.2)
+            time.sleep(0.5)
     assert process.returncode == 0, log.read_text()
     return log.read_text(), "\n".join(shown)
 

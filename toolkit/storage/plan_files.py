@@ -3,8 +3,8 @@ Plan files: plans as readable JSON with a checksum.
 
     {
       "format": "offsetbook plan",
-      "version": 1,
-      "fingerprint": "5c1f0a...",       what an approval names
+      "version": 2,
+      "fingerprint": "5c1f-...",       what an approval names
       "checksum": "sha256:9e...",        over everything else in the file
       "intent": "reset", "request": "reset payments to-earliest", ...
       "steps": [
@@ -30,7 +30,7 @@ from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FORMAT = "offsetbook plan"
-VERSION = 1
+VERSION = 2  # 1 had a fingerprint of 64 bits, without request and cluster name
 
 PLAN_FIELDS = frozenset(
     {

@@ -51,13 +51,13 @@ TERM_FIELDS = frozenset({"name", "value"})
 END_OF_PARTITIONS = 2**31
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:
     """
     Write a plan file, whole and on the disk before this returns.
 
     The same plan gives the same bytes. Raises StateFileError where the file cannot be written.
     """
-    write_whole(path, plan_text(plan))
+    write_whole(path, plan_text(plan), private=private)
 
 
 def plan_text(plan: Plan) -> str:

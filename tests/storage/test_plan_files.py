@@ -195,14 +195,13 @@ MOVE = replace(PLAN, intent=Intent.MOVE, terms={"target": "saved.json", OFFSETS:
     [
         ('"offset": 40', '"offset": 41'),
         ("reset payments, orders", "reset a test group"),
-        ('"cluster": "eu"', '"cluster": "staging"'),
         ("MkU3OEVBNTcwNTJENDM2Qg", "another"),
         ('"allows": ["new-group", "new-topics"]', '"allows": []'),
         ("k2wQ7WJwTVa3pGsZkX0fSg", "another"),
     ],
 )
 def test_a_new_checksum_does_not_help(path: Path, plan: Plan, edit: tuple[str, str]) -> None:
-    """A file whose request, cluster or changes are not those of its fingerprint is refused."""
+    """A file whose request, cluster id or changes are not those of its fingerprint is refused."""
     write_plan(path, plan)
     text = path.read_text()
     assert edit[0] in text

@@ -55,14 +55,15 @@ class Plan:
         """
         Fingerprint: 32 hexadecimal digits, in groups of four, over the request and its changes.
 
-        It covers what a reviewer relies on: request, cluster, changes and blocking findings.
-        Planning time and reasons are excluded: the same changes, planned again, have the same
-        fingerprint. Of a live group, whose offsets advance, it covers those that the request names.
+        It covers what a reviewer relies on: request, cluster id, changes and blocking findings.
+        Planning time, reasons and the cluster's name, which each fleet file chooses, are excluded:
+        the same changes, planned again, have the same fingerprint. Of a live group, whose offsets
+        advance, it covers those that the request names.
         """
         # Sorted, because set order differs between processes.
         about = {(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks}
         scope = (
-            *(self.cluster, self.cluster_id, self.intent, self.request, sorted(self.allows)),
+            *(self.cluster_id, self.intent, self.request, sorted(self.allows)),
             *(sorted(map(json.dumps, about)), sorted(self.topic_ids.items())),
             *([sorted(self.terms.items())] if self.terms else []),
         )

@@ -30,7 +30,7 @@ from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FORMAT = "offsetbook plan"
-VERSION = 2  # 1 had a fingerprint of 64 bits, without request and cluster name
+VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 
 PLAN_FIELDS = frozenset(
     {

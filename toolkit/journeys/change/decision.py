@@ -285,9 +285,8 @@ def _refusal(parameters: ApprovalParameters, plan: Plan, policy: Policy) -> str:
     """Return why this is no approval of a plan; "" where it is one."""
     if not parameters.approve:
         return "not approved"
-    if parameters.approve != WITHIN_LIMITS and not same_fingerprint(
-        parameters.approve, plan.fingerprint
-    ):
+    is_named = same_fingerprint(parameters.approve, plan.fingerprint)
+    if not is_named and parameters.approve != WITHIN_LIMITS:
         other = f"the approval is for plan {parameters.approve}, this plan is {plan.fingerprint}"
         return f"not approved: {other}"
     return "no reason given" if lacks_reason(parameters.reason, policy) else ""

@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help env demo test test-fast lab lint lock screenshots clean
+.PHONY: help env demo test test-fast lab lint licences lock screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -29,6 +29,9 @@ lint: env  ## Ruff and mypy
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
 	@$(RUN) mypy
+
+licences: env  ## The licence of every installed package, by its own metadata; works offline
+	@$(RUN) python scripts/licences.py
 
 screenshots: env  ## Take the pictures of the README anew, from the sandbox
 	@$(RUN) python scripts/screenshots.py

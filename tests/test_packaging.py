@@ -47,6 +47,22 @@ def test_every_dependency_is_locked_with_hashes() -> None:
         )
 
 
+def test_licences_are_known(tmp_path: Path) -> None:
+    """Every installed package has an accepted licence; one that has not is named, and exit is 1."""
+    command = [sys.executable, "scripts/licences.py"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    odd = tmp_path / "odd-1.0.dist-info"
+    odd.mkdir()
+    (odd / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\nLicense: Ours\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    refused = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert (0, "") == (listed.returncode, listed.stderr)
+    assert (1, "check by hand: odd\n") == (refused.returncode, refused.stderr)
+
+
 def test_pandas_stays_below_3() -> None:
     """PySpark does not support pandas 3 yet, so neither do we."""
     locked = re.search(

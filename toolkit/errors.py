@@ -35,13 +35,19 @@ class ToolkitError(Exception):
 
     def __init__(self, problem: str, *, hint: str = "") -> None:
         """`problem`: what failed and why; `hint`: what to try."""
-        self.problem = " ".join(problem.split())
-        self.hint = " ".join(hint.split())
+        self.problem = _one_line(problem)
+        self.hint = _one_line(hint)
         super().__init__(f"{self.problem}. Try: {self.hint}" if self.hint else self.problem)
 
     def _render_traceback_(self) -> list[str]:
         """Return the message only: IPython shows it instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
+
+
+def _one_line(text: str) -> str:
+    """Return text in which a name can neither steer a terminal nor change the order of words."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
 
 
 class UsageError(ToolkitError):

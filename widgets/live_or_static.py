@@ -11,6 +11,7 @@ import ipywidgets
 from traitlets import HasTraits
 
 from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.safe_names import visible_lines
 from widgets.fragments import error_notice, sheet
 
 # JupyterLab takes the arrow keys, and letters such as x (cut this cell), also from a list or a
@@ -74,7 +75,7 @@ class LiveOrStatic(HasTraits):
         self.error_box.value = error_notice(error) if error else ""
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        static = {"text/html": self.static_html(), "text/plain": self.text_form()}
+        static = {"text/html": self.static_html(), "text/plain": visible_lines(self.text_form())}
         if is_headless():
             return static
         display_output({"text/html": OWN_KEYS, "text/plain": ""}, role=OutputRole.LIVE_ONLY)

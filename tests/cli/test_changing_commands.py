@@ -16,6 +16,7 @@ from terminal import talk
 from toolkit.errors import NotFound, UsageError
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
+from toolkit.storage.plan_files import _checksum
 
 Command = Callable[..., "CompletedProcess[str]"]
 Held = dict[int, tuple[int, str]]  # partition: offset and metadata
@@ -143,8 +144,15 @@ def test_a_plan_file_is_applied_later(idle: Any, here: Command, held: Any, tmp_p
     with pytest.raises(UsageError, match="was edited"):
         here("apply", str(edited), *approval)
     assert BEFORE == held(idle[0])
-    assert 0 == here("apply", str(path), *approval).returncode
+    # Whatever cluster the file names, it is applied and recorded on the one of its id.
+    document = json.loads(path.read_text()) | {"cluster": "staging"}
+    path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
+    done = here("apply", str(path), "--cluster", "eu", *approval)
     assert {0: (5, "a note"), 1: (2, "a note")} == held(idle[0])
+    listed = here("audit", "list", "--group", idle[0], "--output", "json")
+    assert [(run_of(done), "eu")] == [
+        (run["run"], run["cluster"]) for run in json.loads(listed.stdout)
+    ]
 
 
 def test_an_output_file_that_exists_stays(idle: Any, here: Command, tmp_path: Path) -> None:

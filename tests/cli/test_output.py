@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.cli.output import printable, write_frame, write_frames, write_problems
+from toolkit.errors import ToolkitError
 from toolkit.model import Problem, Snapshot
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\n\u202e"
@@ -68,6 +69,25 @@ def test_csv_in_a_file_is_exact(capsys: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
 
     assert rows == [["group"], [ESCAPES], ['a "b", c']]
+
+
+def test_csv_has_no_formulas(capsys: pytest.CaptureFixture[str]) -> None:
+    """Text that a spreadsheet would execute begins with an apostrophe; numbers stay numbers."""
+    names = ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", "\t=1", "a=b", "\u2013"]
+    frame = pd.DataFrame({"group": names, "lag": pd.array([-1, 2, 3, 4, 5, 6, None], "Int64")})
+    write_frame(frame, "csv")
+    rows = list(csv.reader(io.StringIO(capsys.readouterr().out, newline="")))
+
+    assert [f"'{name}" for name in names[:5]] + names[5:] == [row[0] for row in rows[1:]]
+    assert ["-1", "2", "3", "4", "5", "6", ""] == [row[1] for row in rows[1:]]
+
+
+def test_error_cannot_write_escape_sequences() -> None:
+    """A name in an error is spelt out, wherever the error is shown: a notebook has no filter."""
+    error = ToolkitError(f"group {ESCAPES} is unknown", hint=ESCAPES)
+
+    assert str(error).isprintable()
+    assert "\\x1b]0;owned\\x07" in error.problem
 
 
 def test_truth_is_yes_or_no(capsys: pytest.CaptureFixture[str]) -> None:

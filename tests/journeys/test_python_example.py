@@ -55,7 +55,7 @@ def test_the_example_is_a_dry_run_and_then_a_reset(room: Room) -> None:
     assert "Nothing was applied" in outcome
     assert before == room.desk.held(group)
 
-    (fingerprint,) = re.findall(r"Fingerprint: (\w+)", decision)
+    (fingerprint,) = re.findall(r"Fingerprint: (\S+)", decision)
     approval = {"dry_run": False, "approve": fingerprint, "reason": "a test"}
     *_, outcome = shown_by(code, names | approval)
 

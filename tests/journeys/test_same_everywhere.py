@@ -22,7 +22,7 @@ from toolkit.storage.offsets_files import saved_offsets, write_json
 
 TOOL = "consumer-groups"
 FINDING = re.compile(r"^(block|note): ([a-z-]+): ", re.MULTILINE)
-FINGERPRINT = re.compile(r"Fingerprint: ([0-9a-f]{16})")
+FINGERPRINT = re.compile(r"Fingerprint: ([0-9a-f-]{39})")
 
 
 class Answer(NamedTuple):

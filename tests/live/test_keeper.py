@@ -12,6 +12,7 @@ import pytest
 
 from toolkit.errors import ClusterUnreachable, Interrupted
 from toolkit.live.keeper import Keeper
+from toolkit.live.keeper_socket import KeeperRequest
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, hold_path, read_hold
@@ -73,20 +74,20 @@ def test_a_release_that_fails_can_be_asked_for_again(keeper: Keeper) -> None:
     """It is said that it failed, all is still held, and the next one succeeds."""
     keeper.hold = Recipes(fails=["release"])
 
-    failed = keeper.answer({"do": "release"})
+    failed = keeper.answer(KeeperRequest("release"))
 
     assert not failed["ok"]
     assert "nobody is there" in failed["words"]
     assert {ONE, TWO} == keeper.hold.held
     assert (False, "") == (keeper.is_ending, keeper.asked_to_end)
-    assert keeper.answer({"do": "release"})["ok"]
+    assert keeper.answer(KeeperRequest("release"))["ok"]
     assert frozenset() == keeper.hold.held
 
 
 def test_a_keeper_whose_release_failed_is_still_ended_politely(keeper: Keeper) -> None:
     """A failed release does not make it deaf to being stopped."""
     keeper.hold = Recipes(fails=["release"])
-    keeper.answer({"do": "release"})
+    keeper.answer(KeeperRequest("release"))
     keeper.asked_to_end = "stopped by SIGTERM"
 
     with pytest.raises(Interrupted, match="SIGTERM"):
@@ -95,7 +96,7 @@ def test_a_keeper_whose_release_failed_is_still_ended_politely(keeper: Keeper) -
 
 def test_some_are_let_go_and_the_rest_is_held(keeper: Keeper) -> None:
     """The file says what is still held, and the hold goes on."""
-    answer = keeper.answer({"do": "release", "partitions": [["orders", 1]]})
+    answer = keeper.answer(KeeperRequest("release", frozenset({ONE})))
 
     assert (True, [TWO]) == (answer["ok"], answer["held"])
     record = read_hold(keeper.path)
@@ -109,15 +110,14 @@ def test_a_capture_of_more_that_fails_leaves_what_is_held(keeper: Keeper) -> Non
     keeper.hold = Recipes(held=frozenset({ONE}), fails=["capture"])
     keeper.note_held("held")
 
-    answer = keeper.answer({"do": "add", "partitions": [["orders", 2]]})
+    answer = keeper.answer(KeeperRequest("add", frozenset({TWO})))
 
     assert (False, {ONE}) == (answer["ok"], keeper.hold.held)
 
 
-@pytest.mark.parametrize("request_", [{}, {"do": "dance"}, {"do": None}])
-def test_what_it_does_not_know_is_refused(keeper: Keeper, request_: dict[str, Any]) -> None:
+def test_what_it_does_not_know_is_refused(keeper: Keeper) -> None:
     """An unknown request changes nothing."""
-    answer = keeper.answer(request_)
+    answer = keeper.answer(KeeperRequest("dance"))
 
     assert not answer["ok"]
     assert "unknown request" in answer["words"]
@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_does_not_end_a_hold(keeper: Keeper) -> No
     moved = folder.rename(folder.with_name("away"))
     folder.write_text("no folder")
 
-    assert keeper.answer({"do": "release", "partitions": [["orders", 1]]})["ok"]
+    assert keeper.answer(KeeperRequest("release", frozenset({ONE})))["ok"]
     assert {TWO} == keeper.hold.held
 
     folder.unlink()

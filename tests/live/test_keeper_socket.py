@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import stat
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from toolkit.errors import HoldLost
+from toolkit.live import keeper_socket
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket, ask_keeper
 
 
@@ -19,8 +25,8 @@ def control() -> Iterator[KeeperSocket]:
     asked: list[str] = []
 
     def echo(request: KeeperRequest) -> KeeperReply:
-        asked.append(request["do"])
-        return {"ok": True, "words": request["do"]}
+        asked.append(request.do)
+        return {"ok": True, "words": request.do}
 
     with KeeperSocket() as control:
 
@@ -65,3 +71,51 @@ def test_nobody_at_the_socket_is_said() -> None:
 
     with pytest.raises(HoldLost, match="does not respond"):
         ask_keeper(str(path), {"do": "status"})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(
+    st.binary()
+    | JSON.map(lambda value: json.dumps(value).encode())
+    | JSON.map(lambda value: json.dumps({"do": "add", "partitions": value}).encode())
+    | st.just(b"[" * 200_000)
+    | st.just(b'{"do": "add", "partitions": [["\\ud800", 0]]}')
+    | st.just(b"1" * 5000)
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_bytes_are_answered(control: KeeperSocket, line: bytes) -> None:
+    """Whatever a line holds, the keeper says that it is invalid, or gets a valid request."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(control.path))
+        connection.sendall(line.replace(b"\n", b" ") + b"\n")
+        answer = json.loads(connection.makefile("rb").readline())
+
+    assert answer["ok"] or answer["words"].startswith("invalid request")
+
+
+def test_nobody_keeps_the_keeper_waiting(
+    control: KeeperSocket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who says nothing, dribbles, says too much or does not listen is let go; others are served."""
+    monkeypatch.setattr(keeper_socket, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(keeper_socket, "LONGEST_LINE", 1000)
+    with ExitStack() as open_connections:
+        silent, dribbling, talking = (
+            open_connections.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(3)
+        )
+        for connection in (silent, dribbling, talking):
+            connection.connect(str(control.path))
+        with suppress(OSError):
+            while True:  # a byte now and then until the keeper has hung up
+                dribbling.sendall(b" ")
+                time.sleep(0.01)
+        with suppress(OSError):
+            while True:
+                talking.sendall(b"x" * 10_000)
+
+        assert ask_keeper(str(control.path), {"do": "status"})["ok"]

@@ -95,11 +95,11 @@ CASES = (
     Case("R01", ToEarliest(), (0, 0, 0)),
     Case("R05", ToOffset(20), (20, 20, 20)),
     Case("R06", ToOffset(5), (40, 5, 5), logs=(CUT, WHOLE, WHOLE), findings=("before-log-start",)),
-    Case("R07", ToOffset(1000), (100, 100, 100)),
+    Case("R07", ToOffset(1000), (100, 100, 100), findings=("clamped",) * 3),
     Case("R09", ShiftBy(10), (60, 60, 60)),
     Case("R10", ShiftBy(-10), (40, 40, 40)),
-    Case("R11", ShiftBy(-1000), (0, 0, 0)),
-    Case("R12", ShiftBy(1000), (100, 100, 100)),
+    Case("R11", ShiftBy(-1000), (0, 0, 0), findings=("clamped",) * 3),
+    Case("R12", ShiftBy(1000), (100, 100, 100), findings=("clamped",) * 3),
     Case(
         "R13",
         ShiftBy(10),
@@ -109,7 +109,7 @@ CASES = (
         findings=("no-commit",),
         committed=(50, None, 50),
     ),
-    Case("R14", ShiftBy(-10), (100, 40, 40), committed=(500, 50, 50)),
+    Case("R14", ShiftBy(-10), (100, 40, 40), committed=(500, 50, 50), findings=("clamped",)),
     Case(
         "R14b",
         ShiftBy(5),
@@ -206,7 +206,7 @@ CASES = (
         (40, 100, 50),
         topics=(),
         logs=(CUT, WHOLE, WHOLE),
-        findings=("before-log-start",),
+        findings=("before-log-start", "clamped"),
     ),
     Case(
         "R30",

@@ -1,5 +1,6 @@
 import re
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +140,47 @@ def test_script_end_in_a_figure(export: Export) -> None:
 
     assert "alert(1)</script" not in html
     assert "alert(1)\\u003c/script" in html
+
+
+class _Tags(HTMLParser):
+    """The tags of a page's body, as a browser finds them."""
+
+    def __init__(self, html: str) -> None:
+        """Read a page."""
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(html[html.index("<body>") :])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - as the parser calls it
+        """Note a tag."""
+        self.found.append(tag)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        '<meta http-equiv="refresh" content="0;url=https://example.com">',
+        '<META\nHTTP-EQUIV=refresh content="0;url=https://example.com">',
+        '<link rel="preconnect" href="https://example.com">',
+        '<base href="https://example.com">',
+        '<form action="https://example.com"><button>x</button></form>',
+        '<iframe srcdoc="<meta http-equiv=refresh content=0>"></iframe>',
+    ],
+)
+def test_nothing_leaves_the_page_without_a_click(export: Export, hostile: str) -> None:
+    """HTML of a notebook cannot navigate: neither an output, a picture, Markdown nor a heading."""
+    svg = f"<svg xmlns='http://www.w3.org/2000/svg'><foreignObject>{hostile}</foreignObject></svg>"
+    outputs = [
+        html_output(hostile),
+        new_output("display_data", data={"image/svg+xml": svg}),
+        new_output("display_data", data={"text/markdown": hostile}),
+        new_output("display_data", data={"text/plain": hostile}),
+    ]
+    html = export(
+        new_markdown_cell(f"# {hostile}\n\n{hostile}\n\n## {hostile}"),
+        new_code_cell("1", outputs=outputs),
+        title=hostile,
+    )
+
+    assert not {"meta", "link", "base", "form", "iframe"} & {*_Tags(html).found}
+    assert "p" in _Tags(html).found

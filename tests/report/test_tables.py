@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolkit.model import Problem
 from toolkit.report import show_problems, show_table
+from toolkit.report.display import display_output
 from toolkit.report.safe_names import in_html
 from toolkit.report.tables import ROW_CAP
 
@@ -214,3 +215,14 @@ def test_problems_of_any_record(shown: Shown) -> None:
     show_problems(pd.DataFrame({"cluster": ["eu", "us"]}))
 
     assert html_of(shown[:1]) == html_of(shown)
+
+
+def test_plain_text_cannot_write_escape_sequences(shown: Shown) -> None:
+    """The plain text of an output, which terminals and logs show, has names spelt out."""
+    show_table(pd.DataFrame({"group": ["a\x1b]0;owned\x07", "b\u202e"]}))
+    display_output({"text/plain": "first\x1b[2J\nsecond"})
+
+    table, other = (output["data"]["text/plain"] for output in shown[-2:])
+    assert "a\\x1b]0;owned\\x07" in table
+    assert "b\\u202e" in table
+    assert "first\\x1b[2J\nsecond" == other

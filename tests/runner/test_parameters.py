@@ -175,5 +175,5 @@ def test_not_a_notebook(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no notebook"):
         read_parameters(tmp_path / "missing.ipynb")
     (tmp_path / "broken.ipynb").write_text("{")
-    with pytest.raises(UsageError, match="cannot be read as a notebook"):
+    with pytest.raises(UsageError, match="is not a notebook"):
         read_parameters(tmp_path / "broken.ipynb")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolkit.errors import PrerequisiteMissing, UsageError
-from toolkit.sandbox.jars import kafka_jars, streams_jars
+from toolkit.sandbox.jars import VERSION, check_digests, kafka_jars, streams_jars
 
 
 @pytest.fixture
@@ -62,3 +62,26 @@ def test_what_is_no_version_is_refused(nowhere: Path, version: str) -> None:
         kafka_jars(version)
 
     assert list(nowhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("change", ["edited", "missing", "added"])
+def test_a_jar_that_was_changed_is_not_used(tmp_path: Path, change: str) -> None:
+    """The jars that tests run match their digests; one that differs is named."""
+    for jar in kafka_jars(VERSION).iterdir():
+        (tmp_path / jar.name).symlink_to(jar)
+    check_digests(tmp_path, f"kafka-{VERSION}")
+    changed = next(tmp_path.glob("*kafka-clients*")) if change != "added" else tmp_path / "x.jar"
+    changed.unlink(missing_ok=True)
+    if change != "missing":
+        changed.write_bytes(b"something else")
+
+    with pytest.raises(PrerequisiteMissing, match=rf"not those that were released: {changed.name}"):
+        check_digests(tmp_path, f"kafka-{VERSION}")
+
+
+def test_a_version_without_digests_is_said(tmp_path: Path) -> None:
+    """Any version can be started; who does is told that its jars were not verified."""
+    said: list[str] = []
+    check_digests(tmp_path, "kafka-4.0.0", on_step=said.append)
+
+    assert ["  no digests are known of kafka-4.0.0: its jars were not verified"] == said

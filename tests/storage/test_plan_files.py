@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from toolkit.errors import StateFileError, UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
-from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.plan import (
+    OFFSETS,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Plan,
+    Position,
+    Severity,
+    Step,
+)
 from toolkit.storage.plan_files import _checksum, read_plan, write_plan
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -43,7 +53,7 @@ PLAN = Plan(
 FILE = """\
 {
   "format": "offsetbook plan",
-  "version": 1,
+  "version": 2,
   "fingerprint": "%s",
   "checksum": "%s",
   "intent": "reset",
@@ -176,10 +186,26 @@ def test_what_it_allows_is_in_order(path: Path) -> None:
     assert list("abcdefgh") == json.loads(path.read_text())["allows"]
 
 
-def test_a_new_checksum_does_not_help(path: Path) -> None:
-    """A file whose changes are not those of its fingerprint is refused in any case."""
-    write_plan(path, PLAN)
-    document = json.loads(path.read_text().replace('"offset": 40', '"offset": 41'))
+MOVE = replace(PLAN, intent=Intent.MOVE, terms={"target": "saved.json", OFFSETS: "as planned"})
+
+
+@pytest.mark.parametrize("plan", [PLAN, MOVE])
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ('"offset": 40', '"offset": 41'),
+        ("reset payments, orders", "reset a test group"),
+        ("MkU3OEVBNTcwNTJENDM2Qg", "another"),
+        ('"allows": ["new-group", "new-topics"]', '"allows": []'),
+        ("k2wQ7WJwTVa3pGsZkX0fSg", "another"),
+    ],
+)
+def test_a_new_checksum_does_not_help(path: Path, plan: Plan, edit: tuple[str, str]) -> None:
+    """A file whose request, cluster id or changes are not those of its fingerprint is refused."""
+    write_plan(path, plan)
+    text = path.read_text()
+    assert edit[0] in text
+    document = json.loads(text.replace(*edit))
     path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
 
     with pytest.raises(UsageError, match="was edited"):
@@ -211,9 +237,9 @@ def test_an_edited_file_is_refused(path: Path, what: str) -> None:
 
 
 WRONG = {
-    "not JSON": (('"version": 1,', '"version": 1'), r"line 4, column 3: not JSON"),
+    "not JSON": (('"version": 2,', '"version": 2'), r"line 4, column 3: not JSON"),
     "another format": (("offsetbook plan", "shopping list"), "is not a plan file"),
-    "another version": (('"version": 1', '"version": 2'), "has version 2; .* reads version 1"),
+    "another version": (('"version": 2', '"version": 1'), "has version 1; .* reads version 2"),
     "a field too few": (('"needs": "",', ""), r"plan\.steps\[0\] lacks 'needs'"),
     "a field too many": (('"needs"', '"colour": 1, "needs"'), "an unknown field 'colour'"),
     "a field twice": (('"needs"', '"needs": "", "needs"'), "duplicate key 'needs'"),

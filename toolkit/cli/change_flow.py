@@ -165,12 +165,13 @@ def approved(decision: Decision, consent: ApprovalOptions) -> Decision:
 
     Raises Blocked where it is not given, or is one of another plan.
     """
+    from toolkit.plan import same_fingerprint
     from toolkit.plan.approvals import lacks_reason
 
     plan, reason = decision.plan, consent.audit_reason
     if consent.approve is None:
         _ask_for_name(plan)
-    elif consent.approve != plan.fingerprint:
+    elif not same_fingerprint(consent.approve, plan.fingerprint):
         raise Blocked(decision.message, hint="look at the plan again and approve what it is now")
     if lacks_reason(reason, decision.change.cluster.policy):
         if not has_terminal():

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from toolkit.model import Snapshot
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
 NOTHING = "–"  # a missing value; never 0, never blank
 
 
@@ -40,9 +41,20 @@ def write_frame(frame: pd.DataFrame, output: str) -> None:
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
         echo_data(f"{text}\n")
     elif output == "csv":
-        echo_data(frame.to_csv(index=False))
+        echo_data(_without_formulas(frame).to_csv(index=False))
     else:
         _write_table(frame)
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Put an apostrophe before text that a spreadsheet would execute."""
+
+    def quoted(cell: object) -> object:
+        return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+    return frame.assign(
+        **{str(n): frame[n].map(quoted) for n in frame.select_dtypes(["object", "string"])}
+    )
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from toolkit.model.plurals import counted
 from toolkit.report.conclusion import conclude
+from toolkit.report.safe_names import visible_lines
 from toolkit.storage.audit import AuditEntry, has_log, is_harmless, read, unfinished, verify
-from toolkit.storage.state_folder import state_dir
+from toolkit.storage.state_folder import open_to_others, state_dir
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,6 +66,11 @@ class AuditReport:
         """Whether nothing was changed, removed, moved or repeated."""
         return not self.flaws
 
+    @property
+    def open_to_others(self) -> str:
+        """What every user of the machine can open in the state directory; "" if nothing."""
+        return open_to_others(self.state)
+
     @cached_property
     def runs(self) -> pd.DataFrame:
         """One row for each run, newest first; columns as in `runs_frame`."""
@@ -111,6 +117,7 @@ class AuditReport:
 
     def show_integrity(self) -> None:
         """Show which lines are damaged, and which a killed process left."""
+        from toolkit.report.notices import NoticeTone, show_notice  # noqa: PLC0415 - IPython
         from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415 - pandas
 
         show_problems(
@@ -120,6 +127,10 @@ class AuditReport:
             if self.exists
             else self._no_log,
         )
+        if self.open_to_others:
+            show_notice(
+                "State directory is not private", [self.open_to_others], tone=NoticeTone.WARN
+            )
         if self.harmless_flaws:
             import pandas as pd  # noqa: PLC0415
 
@@ -164,7 +175,7 @@ class AuditReport:
 
     def __repr__(self) -> str:
         """Return the finding and the runs as text."""
-        return f"{self.summary}\n{self.runs.to_string(index=False, max_rows=20)}"
+        return visible_lines(f"{self.summary}\n{self.runs.to_string(index=False, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show the integrity of the log, its runs and their changes."""

@@ -11,6 +11,7 @@ from toolkit.model.times import parse_duration
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group, select_expiring
 from toolkit.report.conclusion import conclude
 from toolkit.report.expiry_chart import show_expiry_timeline
+from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_table
 
 PLACE = ["cluster", "group", "topic", "partition"]
@@ -91,7 +92,7 @@ class ExpiryReport:
 
     def __repr__(self) -> str:
         """Return the finding and the groups as text."""
-        return f"{self.summary}\n{self.groups.to_string(index=False, max_rows=20)}"
+        return visible_lines(f"{self.summary}\n{self.groups.to_string(index=False, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show what was not read, the timeline, and every part of the forecast."""

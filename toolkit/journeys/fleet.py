@@ -20,6 +20,7 @@ from toolkit.report.fleet_charts import (
     show_time_lag_chart,
 )
 from toolkit.report.lag_charts import show_lag_chart
+from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, FleetOptions, fleet_lag
 from toolkit.spark.history.fleet_history import read_fleet_history
@@ -138,7 +139,9 @@ class FleetReport:
 
     def __repr__(self) -> str:
         """Return the finding and the groups as text."""
-        return f"{self.summary}\n{self.frames.groups.to_string(index=False, max_rows=20)}"
+        return visible_lines(
+            f"{self.summary}\n{self.frames.groups.to_string(index=False, max_rows=20)}"
+        )
 
     def _ipython_display_(self) -> None:
         """Show read errors, health and lag."""

@@ -13,6 +13,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.report.safe_names import visible_lines
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -38,7 +39,7 @@ class LagReport:
 
     def __repr__(self) -> str:
         """Return the groups as text."""
-        return str(self.by_group.to_string(index=False, max_rows=20))
+        return visible_lines(str(self.by_group.to_string(index=False, max_rows=20)))
 
     def _ipython_display_(self) -> None:
         """Show read errors, and the groups with the largest lag."""

@@ -16,6 +16,7 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_fram
 from toolkit.planning.holds.board_tiles import tiles_frame
 from toolkit.planning.holds.paused_frame import paused_frame
 from toolkit.planning.lag.lag import with_lag
+from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 from toolkit.storage.hold_files import has_live_keeper, hold_path
 from toolkit.storage.operator import Operator
@@ -47,7 +48,9 @@ class PausedReport:
 
     def __repr__(self) -> str:
         """Return the paused partitions as text."""
-        return self.rows.to_string(index=False) if len(self.rows) else "Nothing is paused."
+        return visible_lines(
+            self.rows.to_string(index=False) if len(self.rows) else "Nothing is paused."
+        )
 
     def _ipython_display_(self) -> None:
         """Show by whom, since when and until when each partition is paused."""

@@ -18,6 +18,7 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_fram
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.selection.partition_selection import parse_topics
 from toolkit.report.record_cards import show_record_cards
+from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems
 
 MOST_PARTITIONS = 5  # that are read by default
@@ -55,7 +56,7 @@ class PeekReport:
     def __repr__(self) -> str:
         """Return the records as text."""
         shown = self.frame(most_characters=60)[["topic", "partition", "offset", "place", "value"]]
-        return str(shown.to_string(index=False, max_rows=20))
+        return visible_lines(str(shown.to_string(index=False, max_rows=20)))
 
     def _ipython_display_(self) -> None:
         """Show the records, and what could not be read."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from toolkit.journeys.change.change_facts import read_plan_snapshot
@@ -33,6 +34,8 @@ def change_of(
 
     Raises ClusterUnreachable.
     """
+    # The name in a file is anybody's: what is shown and recorded is where it would be applied.
+    plan = replace(plan, cluster=access.cluster.name)
     is_by_terms = bool(plan.steps and plan.terms and plan.intent is Intent.MOVE)
     live = saved_move(plan) if is_by_terms else None
     facts = read_plan_snapshot(plan, access, at=live.at if live else None)

@@ -33,6 +33,7 @@ from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
@@ -68,7 +69,9 @@ class FirstSample:
 
     def __repr__(self) -> str:
         """Return the group and its members as text."""
-        return "\n".join(f.to_string(index=False) for f in (self.group_row, self.members))
+        return visible_lines(
+            "\n".join(f.to_string(index=False) for f in (self.group_row, self.members))
+        )
 
     def _ipython_display_(self) -> None:
         """Show the group and its members."""
@@ -154,7 +157,9 @@ class GroupDiagnosis:
 
     def __repr__(self) -> str:
         """Return the finding and the partitions as text."""
-        return f"{self.summary}\n{self.partitions[COLUMNS].to_string(index=False, max_rows=20)}"
+        return visible_lines(
+            f"{self.summary}\n{self.partitions[COLUMNS].to_string(index=False, max_rows=20)}"
+        )
 
     def _ipython_display_(self) -> None:
         """Show read errors, the partitions, and which of them are paused."""

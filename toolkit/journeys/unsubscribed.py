@@ -12,6 +12,7 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
+from toolkit.report.safe_names import visible_lines
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +51,7 @@ class UnsubscribedReport:
 
     def __repr__(self) -> str:
         """Return the finding and the offsets as text."""
-        return f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}"
+        return visible_lines(f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
         """Show read errors, the lag by group, every offset, and the skipped groups."""

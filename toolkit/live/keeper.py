@@ -171,9 +171,9 @@ class Keeper:
 
     def answer(self, request: KeeperRequest) -> KeeperReply:
         """Do what somebody asks for through the socket, and say what came of it."""
+        some = self.hold.held if request.partitions is None else request.partitions
         try:
-            some = _partitions(request.get("partitions"), self.hold.held)
-            match request.get("do"):
+            match request.do:
                 case "status":
                     pass
                 case "add":
@@ -288,12 +288,6 @@ def main() -> None:
 def _stop(keeper: Keeper) -> None:
     keeper.asked_to_end = "stopped by SIGTERM"
     keeper.waker.send(b"!")
-
-
-def _partitions(pairs: Any, otherwise: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
-    if pairs is None:
-        return otherwise
-    return frozenset(TopicPartition(str(topic), int(number)) for topic, number in pairs)
 
 
 if __name__ == "__main__":

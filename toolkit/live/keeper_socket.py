@@ -12,24 +12,35 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from toolkit.errors import HoldLost, PrerequisiteMissing
+from toolkit.model import TopicPartition
 
 LONGEST_FOLDER = 107 - len("/offsetbook-12345678/keeper")  # the name of a socket has 107 bytes
-LONGEST_LINE = 10_000_000
-PATIENCE_S = 5.0  # for whoever connects and says nothing
+LONGEST_LINE = 1_000_000
+PATIENCE_S = 2.0  # for one request: heartbeats wait meanwhile
 ANSWER_WITHIN_S = 120.0  # a capture may take 30 s, and another one may be going on
 
-KeeperRequest = Mapping[str, Any]
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")  # what Kafka allows
+
 KeeperReply = dict[str, Any]
+
+
+class KeeperRequest(NamedTuple):
+    """What is asked for; `partitions` are None where none are named."""
+
+    do: str
+    partitions: frozenset[TopicPartition] | None = None
 
 
 def _short_folder() -> str:
@@ -71,22 +82,21 @@ class KeeperSocket:
         return self._listener.fileno()
 
     def serve(self, answer: Callable[[KeeperRequest], KeeperReply]) -> None:
-        """Hear one request and answer it; whoever breaks off or talks nonsense is let go."""
-        connection, _ = self._listener.accept()
-        with connection, suppress(OSError):
-            connection.settimeout(PATIENCE_S)
-            with connection.makefile("rb") as incoming:
-                line = incoming.readline(LONGEST_LINE)
+        """Hear one request and answer it; only a request that is understood is passed on."""
+        with suppress(OSError), self._listener.accept()[0] as connection:
+            line = _line(connection)
             try:
-                request = json.loads(line)
-                heard = answer(request) if isinstance(request, dict) else _refusal("not an object")
-            except ValueError as exc:
-                heard = _refusal(f"invalid request: {exc}")
+                request = _request(line)
+            except (ValueError, RecursionError) as exc:
+                heard = {"ok": False, "words": f"invalid request: {exc}"}
+            else:
+                heard = answer(request)
+            connection.settimeout(PATIENCE_S)
             connection.sendall(json.dumps(heard).encode() + b"\n")
 
 
 def ask_keeper(
-    path: str, request: KeeperRequest, *, within_s: float = ANSWER_WITHIN_S
+    path: str, request: Mapping[str, Any], *, within_s: float = ANSWER_WITHIN_S
 ) -> KeeperReply:
     """Ask the keeper that listens at a path; raises HoldLost where it does not answer."""
     if not path:
@@ -106,5 +116,36 @@ def ask_keeper(
         ) from exc
 
 
-def _refusal(words: str) -> KeeperReply:
-    return {"ok": False, "words": words}
+def _line(connection: socket.socket) -> bytes:
+    """Return what comes until the end of a line, of the patience or of the limit."""
+    line, give_up_at = bytearray(), time.monotonic() + PATIENCE_S
+    while not line.endswith(b"\n") and len(line) <= LONGEST_LINE:
+        connection.settimeout(max(0.001, give_up_at - time.monotonic()))
+        if not (more := connection.recv(65_536)):
+            break
+        line += more
+    return bytes(line)
+
+
+def _request(line: bytes) -> KeeperRequest:
+    """Return the request in a line; raises ValueError or RecursionError for anything else."""
+    if len(line) > LONGEST_LINE:
+        raise ValueError("too long")
+    content = json.loads(line)
+    fields = content if isinstance(content, dict) else {}
+    do, pairs = fields.get("do", ""), fields.get("partitions")
+    if not do or type(do) is not str:
+        raise ValueError("it must be an object with 'do'")
+    if pairs is None:
+        return KeeperRequest(do)
+    if not isinstance(pairs, list) or not all(map(_is_partition, pairs)):
+        raise ValueError("'partitions' must be a list of [topic, partition]")
+    return KeeperRequest(do, frozenset(TopicPartition(*pair) for pair in pairs))
+
+
+def _is_partition(pair: object) -> bool:
+    if not isinstance(pair, list) or len(pair) != 2:
+        return False
+    topic, number = pair
+    is_topic = isinstance(topic, str) and TOPIC.fullmatch(topic) is not None
+    return is_topic and type(number) is int and 0 <= number < 2**31

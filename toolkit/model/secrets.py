@@ -12,6 +12,7 @@ from pathlib import Path
 
 SECRET_SETTINGS = frozenset({"sasl.password", "ssl.key.password"})
 REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
+LONGEST = 65_536  # characters of a secret in a file
 _NAME = r"pass|passwd|passphrase|password|secret|token|credentials?|(api|private|access)[_-]?key"
 SECRET_NAME = re.compile(rf"(^|[_.-])({_NAME})s?([_.-]|$)", re.IGNORECASE)
 _SECRET_VALUE = re.compile(
@@ -32,10 +33,16 @@ def resolved(text: str) -> str:
     return REFERENCE.sub(_look_up, text)
 
 
+def _start_of(path: Path) -> str:
+    """Return the text of a file, which may be a pipe: no secret is longer than this."""
+    with path.open(encoding="utf-8") as file:
+        return file.read(LONGEST)
+
+
 def _look_up(match: re.Match[str]) -> str:
     kind, where = match.groups()
     try:
-        return os.environ[where] if kind == "env" else Path(where).read_text("utf-8").strip()
+        return os.environ[where] if kind == "env" else _start_of(Path(where)).strip()
     except (KeyError, OSError, UnicodeDecodeError) as exc:
         missing = "is not set" if kind == "env" else "cannot be read as text"
         raise LookupError(f"{match.group()}, which {missing}") from exc

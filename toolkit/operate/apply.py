@@ -47,7 +47,7 @@ from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.load_sightings import seen_before
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_under_lock
 from toolkit.operate.watch_move import not_seen_yet
-from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome
+from toolkit.plan import Action, Finding, Intent, Outcome, Plan, Step, StepOutcome, same_fingerprint
 from toolkit.plan.approvals import Approval, lacks_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -165,7 +165,7 @@ def check_approval(plan: Plan, approval: Approval, policy: Policy) -> None:
         raise UsageError("the plan is empty; nothing to apply")
     if lacks_reason(approval.reason, policy):
         raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
-    if approval.fingerprint != plan.fingerprint:
+    if not same_fingerprint(approval.fingerprint, plan.fingerprint):
         raise Blocked(
             f"the approval is for plan {approval.fingerprint or 'none'}, this plan is "
             f"{plan.fingerprint}",

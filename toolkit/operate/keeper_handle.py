@@ -14,6 +14,7 @@ from pathlib import Path
 
 from toolkit.errors import NotCaptured, StateFileError
 from toolkit.storage.formats.atomic_files import not_written
+from toolkit.storage.formats.private_files import open_private
 from toolkit.storage.hold_files import (
     HoldRecord,
     HoldStatus,
@@ -67,7 +68,7 @@ def start_keeper(path: Path, record: HoldRecord) -> KeeperHandle:
     ours, theirs = None, None
     try:
         theirs, ours = os.pipe()
-        with log.open("ab") as output:
+        with open(log, "ab", opener=open_private) as output:
             subprocess.run(
                 # -P: do not import modules from the working directory.
                 [sys.executable, "-P", "-m", "toolkit.live.keeper", str(path)],

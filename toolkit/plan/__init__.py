@@ -9,11 +9,12 @@ approval names it. Findings are the checks on a plan, an `Outcome` is the result
 from toolkit.plan.actions import ON_LIVE_GROUPS, Action, Change, Intent, Position, Step
 from toolkit.plan.findings import Finding, Severity
 from toolkit.plan.outcomes import ChangeStatus, ConclusionStatus, Outcome, Result, StepOutcome
-from toolkit.plan.plans import NEW_GROUP, NEW_TOPICS, Plan
+from toolkit.plan.plans import NEW_GROUP, NEW_TOPICS, OFFSETS, Plan, same_fingerprint
 
 __all__ = [
     "NEW_GROUP",
     "NEW_TOPICS",
+    "OFFSETS",
     "ON_LIVE_GROUPS",
     "Action",
     "Change",
@@ -28,4 +29,5 @@ __all__ = [
     "Severity",
     "Step",
     "StepOutcome",
+    "same_fingerprint",
 ]

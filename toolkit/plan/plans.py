@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,8 @@ from toolkit.plan.findings import Finding
 
 NEW_TOPICS = "new-topics"  # commits for topics that the group has never committed
 NEW_GROUP = "new-group"  # a missing group is created
+OFFSETS = "offsets"  # the term of a move to offsets that its request names
+FINGERPRINT_DIGITS = 32  # 128 bits: nobody finds another plan with the same
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,17 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """
-        Fingerprint: 16 hexadecimal digits over the changes and the cluster.
+        Fingerprint: 32 hexadecimal digits, in groups of four, over the request and its changes.
 
-        Blocking findings are included, so the approval covers them too. Planning time and reasons
-        are excluded: the same changes of the same facts have the same fingerprint.
+        It covers what a reviewer relies on: request, cluster id, changes and blocking findings.
+        Planning time, reasons and the cluster's name, which each fleet file chooses, are excluded:
+        the same changes, planned again, have the same fingerprint. Of a live group, whose offsets
+        advance, it covers those that the request names.
         """
         # Sorted, because set order differs between processes.
         about = {(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks}
         scope = (
-            *(self.cluster_id, self.intent, sorted(self.allows)),
+            *(self.cluster_id, self.intent, self.request, sorted(self.allows)),
             *(sorted(map(json.dumps, about)), sorted(self.topic_ids.items())),
             *([sorted(self.terms.items())] if self.terms else []),
         )
@@ -67,12 +72,24 @@ class Plan:
             # A live group advances during the review; the approval covers the request.
             state = None if step.action in ON_LIVE_GROUPS else step.state
             head = (step.group_id, step.action, step.type, state, step.needs)
-            changes = [
-                (*c.partition,) if self.terms else (*c.partition, _bare(c.before), _bare(c.after))
-                for c in step.changes
-            ]
+            changes = [(*c.partition, *self._approved_offsets(c)) for c in step.changes]
             digest.update(json.dumps((head, changes)).encode())
-        return digest.hexdigest()[:16]
+        digits = digest.hexdigest()[:FINGERPRINT_DIGITS]
+        return "-".join(digits[place : place + 4] for place in range(0, len(digits), 4))
+
+    def _approved_offsets(self, change: Change) -> list[tuple[int, int | None, str] | None]:
+        if not self.terms:
+            return [_bare(change.before), _bare(change.after)]
+        return [_bare(change.after)] if OFFSETS in self.terms else []
+
+
+def same_fingerprint(one: str, other: str) -> bool:
+    """Return whether two texts are the same fingerprint, however its digits are separated."""
+    return _digits(one) == _digits(other)
+
+
+def _digits(fingerprint: str) -> str:
+    return re.sub(r"[\s:-]", "", fingerprint).lower()
 
 
 def _bare(position: Position | None) -> tuple[int, int | None, str] | None:

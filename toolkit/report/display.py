@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from enum import StrEnum
 from typing import Any
 
+from toolkit.report.safe_names import visible_lines
+
 HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: nobody is looking, do not animate
 ROLE_KEY = "offsetbook_role"  # in an output's metadata
 
@@ -42,6 +44,9 @@ def capture_outputs() -> Iterator[list[dict[str, Any]]]:
 
 def display_output(data: dict[str, Any], *, role: OutputRole | None = None) -> None:
     """Display one object, given in the formats that a frontend may choose from."""
+    if text := data.get("text/plain"):
+        # A notebook in a terminal, or its log, would obey control characters in a name.
+        data = {**data, "text/plain": visible_lines(text)}
     if (taken := _collected.get()) is not None:
         taken.append(data)
         return

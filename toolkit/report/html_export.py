@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -17,6 +18,8 @@ from toolkit.report.report_page import PLOTLY, ReportPage, arrange, run_facts
 from toolkit.storage.formats.atomic_files import write_whole
 
 _FOLDER = Path(__file__).parent
+# What the content security policy does not govern: a refresh, and connecting ahead of a request.
+_NAVIGATING = re.compile(r"<(/?(?:meta|base|link|form|iframe|object|embed)\b)", re.IGNORECASE)
 _SCRIPTS_HERE = "<!-- scripts -->"
 # Without the widget view: its library is not in the page, and a widget brings HTML of its own.
 _SHOWN_FIRST = [
@@ -71,9 +74,16 @@ def report_html(
         "facts_open": bool(result and result["parameters"]),
     }
     html, _ = _exporter().from_notebook_node(notebook, {"page": shown})
+    html = _without_navigation(html)
     # Last, because nbconvert parses the whole page and the libraries are nearly all of it.
     head, _, tail = html.rpartition(_SCRIPTS_HERE)
     return head + _scripts(page, nonce) + tail
+
+
+def _without_navigation(html: str) -> str:
+    """Show as text, in the notebook's own HTML, what could leave the page without a click."""
+    head, body, rest = html.partition("<body>")
+    return head + body + _NAVIGATING.sub(r"&lt;\1", rest)
 
 
 def _exporter() -> HTMLExporter:

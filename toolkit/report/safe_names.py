@@ -19,6 +19,11 @@ def visible(name: object) -> str:
     return "".join(_spelt(c) if unicodedata.category(c) in _HIDDEN_CATEGORIES else c for c in text)
 
 
+def visible_lines(text: str) -> str:
+    """Return lines of text with every invisible character spelt out."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
 def sentence(words: str) -> str:
     """Return words that begin like a sentence."""
     return words[:1].upper() + words[1:]

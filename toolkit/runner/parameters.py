@@ -11,18 +11,23 @@ from __future__ import annotations
 import ast
 import difflib
 import io
-import json
 import tokenize
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import ParameterError, UsageError
+from toolkit.errors import ParameterError
 from toolkit.model.secrets import SECRET_NAME, looks_secret
+from toolkit.runner.notebook_file import read_notebook
 from toolkit.runner.values import ValueType, read_type
 from toolkit.storage.formats.yaml_nodes import YamlFile
 
+# What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
+UNPARSABLE = (
+    *(SyntaxError, ValueError, TypeError, tokenize.TokenError),
+    *(MemoryError, RecursionError),
+)
 # What approves a change: whoever starts a run gives it, a saved notebook does not.
 WITHOUT_APPROVAL: dict[str, object] = {
     "dry_run": True,
@@ -45,7 +50,7 @@ class Parameter:
 
 def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
     """Read the parameters that a notebook declares, in its order; () when it has no such cell."""
-    cells = [c for c in _cells(notebook) if "parameters" in c.get("metadata", {}).get("tags", ())]
+    cells = [c for c in _cells(notebook) if "parameters" in c["metadata"].get("tags", ())]
     if not cells:
         return ()
     if len(cells) > 1:
@@ -55,10 +60,9 @@ def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
         )
     source = "".join(cells[0]["source"])
     try:
-        tree = ast.parse(source)
-    except SyntaxError as exc:
-        raise _malformed(notebook, exc.lineno or 1) from exc
-    comments = _comments(source)
+        tree, comments = ast.parse(source), _comments(source)
+    except UNPARSABLE as exc:
+        raise _malformed(notebook, getattr(exc, "lineno", None) or 1) from exc
     lines = (node for node in tree.body if not _is_prelude(node))
     return tuple(_parameter(node, comments, notebook) for node in lines)
 
@@ -118,16 +122,7 @@ def parse_parameters(
 
 
 def _cells(notebook: Path) -> list[dict[str, Any]]:
-    try:
-        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    except FileNotFoundError as exc:
-        raise UsageError(f"no notebook {notebook}") from exc
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        raise UsageError(
-            f"{notebook} cannot be read as a notebook: {exc}",
-            hint="open it in JupyterLab and save it again",
-        ) from exc
-    return [cell for cell in cells if cell.get("cell_type") == "code"]
+    return [cell for cell in read_notebook(notebook)["cells"] if cell["cell_type"] == "code"]
 
 
 def _is_prelude(node: ast.stmt) -> bool:
@@ -152,7 +147,7 @@ def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> P
         raise _malformed(notebook, node.lineno)
     try:
         default = ast.literal_eval(node.value)
-    except ValueError as exc:
+    except UNPARSABLE as exc:
         raise _malformed(notebook, node.lineno) from exc
     name = node.target.id
     if SECRET_NAME.search(name):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import nbformat
+
 from toolkit.errors import ParameterError, UsageError
 from toolkit.runner.execution import heading_of
+from toolkit.runner.notebook_file import read_notebook
 from toolkit.runner.parameters import read_parameters
 from toolkit.runner.result_files import InvalidResultFile, is_time, read_result
 
@@ -35,40 +37,25 @@ def report_of(notebook: Path) -> NotebookReport:
     """
     from toolkit.report.html_export import report_html  # noqa: PLC0415 - nbconvert loads slowly
 
-    content = _read(notebook)
+    content = read_notebook(notebook)
+    _check_format(notebook, content)
     if not any(_has_run(cell) for cell in _steps(content)):
         raise UsageError(f"{notebook} was not executed: no cell has run", hint=_NEVER)
     result = _result_beside(notebook) or _result_within(notebook, content)
     return NotebookReport(report_html(notebook, result=result), str(result["status"]))
 
 
-def _read(notebook: Path) -> dict[str, Any]:
+def _check_format(notebook: Path, content: Mapping[str, Any]) -> None:
+    """Raise UsageError for a notebook that others would not read either."""
     try:
-        content: Any = json.loads(notebook.read_text(encoding="utf-8"))
-    except OSError as exc:
-        why = "file not found" if isinstance(exc, FileNotFoundError) else exc.strerror
+        nbformat.validate(nbformat.from_dict(content), relax_add_props=True)  # type: ignore[no-untyped-call]  # has no types
+    # Its own errors are of several kinds, and an assertion where the version is no number.
+    except (nbformat.ValidationError, AssertionError, ValueError, TypeError) as exc:
+        why = str(exc).partition("\n")[0]
         raise UsageError(
-            f"{notebook} cannot be read: {why}", hint="pass the path of a notebook"
+            f"{notebook} is not a valid notebook{why and ': '}{why}",
+            hint="open it in JupyterLab and save it again",
         ) from exc
-    except (ValueError, RecursionError) as exc:
-        raise UsageError(f"{notebook} is not a notebook: invalid JSON") from exc
-    # Before version 4 the cells were elsewhere; such a notebook is none of ours.
-    is_one = isinstance(content, dict) and isinstance(content.get("cells"), list)
-    if not is_one or not all(map(_is_cell, content["cells"])):
-        raise UsageError(f"{notebook} is not a notebook: it has no cells as in format 4")
-    return dict(content)
-
-
-def _is_cell(cell: object) -> bool:
-    if not isinstance(cell, dict) or not isinstance(cell.get("metadata"), dict):
-        return False
-    outputs = cell.get("outputs", [])
-    return (
-        isinstance(cell.get("cell_type"), str)
-        and isinstance(cell.get("source"), str | list)
-        and isinstance(outputs, list)
-        and all(isinstance(o, dict) and isinstance(o.get("output_type"), str) for o in outputs)
-    )
 
 
 def _result_beside(notebook: Path) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.runner.result import FILE_NAME
+from toolkit.storage.formats.input_files import read_input
 
 _TEXTS = ("notebook", "status", "summary", "who", "version")
 _TIMES = ("started", "finished")
@@ -27,9 +28,7 @@ def read_result(folder: Path) -> dict[str, Any]:
     """
     path = folder / FILE_NAME
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InvalidResultFile(f"{FILE_NAME} is too large")
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(read_input(path, most_bytes=MOST_BYTES).decode())
     except FileNotFoundError:
         why = f"no {FILE_NAME}: the run is still in progress, or was killed"
         raise InvalidResultFile(why) from None

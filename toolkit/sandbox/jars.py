@@ -7,6 +7,8 @@ second repository. A proxy or a trust store is given to it in `JAVA_TOOL_OPTIONS
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -96,8 +98,30 @@ def _fetch(bundle: _Bundle, version: str, jars: Path, *, on_step: Callable[[str]
                 hint="check the version and the network; behind a proxy, "
                 "JAVA_TOOL_OPTIONS='-Dhttps.proxyHost=... -Dhttps.proxyPort=...'",
             )
+    check_digests(retrieved, jars.name, on_step=on_step)
     retrieved.rename(jars)
     shutil.rmtree(unfinished)
+
+
+def check_digests(
+    folder: Path, bundle: str, *, on_step: Callable[[str], None] = lambda _: None
+) -> None:
+    """
+    Compare the jars in a folder with the SHA-256 digests of a bundle such as "kafka-4.3.1".
+
+    Raises PrerequisiteMissing that names each jar that differs, is missing or is not in the list.
+    Of versions without a list, which only users ask for, it says that nothing was compared.
+    """
+    wanted = json.loads((_HERE / "jar_digests.json").read_text("utf-8")).get(bundle)
+    if wanted is None:
+        on_step(f"  no digests are known of {bundle}: its jars were not verified")
+        return
+    found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in folder.iterdir()}
+    if wrong := sorted(name for name, _ in wanted.items() ^ found.items()):
+        raise PrerequisiteMissing(
+            f"jars of {bundle} are not those that were released: {', '.join(dict.fromkeys(wrong))}",
+            hint=f"find out who changed them; they are in {folder} and are not used",
+        )
 
 
 def _resolver(bundle: _Bundle, version: str, cache: Path, target: Path) -> list[str]:

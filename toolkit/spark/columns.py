@@ -41,6 +41,7 @@ MEANING = {
     "time_lag_s": "age of the oldest unread record in seconds; for a group, the maximum",
     "time_lag_error_s": "maximum error of time_lag_s in seconds; 0 means exact",
     "time_lag_method": "nothing to read, time look-up, history or record",
+    "time_lag_why": "why time_lag_s is unknown; empty if it is known",
     # Status.
     "status": "OK, WARN, ERR, STOP, STALL, REWIND or UNSUBSCRIBED; for a group OK, UNSUBSCRIBED, "
     "WARN or ERR; null if unknown",

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -27,7 +26,7 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
     points_around,
     read_log_times,
 )
-from toolkit.kafka_io.logs.record_times import read_first_records
+from toolkit.kafka_io.logs.record_times import FirstRecord, read_first_records
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
@@ -124,9 +123,9 @@ def _log_facts(
     unread = _first_unread(places, positions["committed"], logs)
     known["points"] = pd.Series(_points(unread, times), known.index, dtype="object")
     records = _records(cluster, times)
-    found = [records.get(position, NOT_READ) for position in unread]
-    known["record_found"] = pd.array([one.found for one in found], "boolean")
-    known["record_at"] = [one.at for one in found]
+    found = [records.get(position) for position in unread]
+    known["record_found"] = pd.array([one and one.found for one in found], "boolean")
+    known["record_at"] = [one and one.at for one in found]
     timed = with_time_lag(known, now=now).assign(log_read_at=now)
     return _with_earlier(timed, places, logs, instants, times)
 
@@ -160,16 +159,6 @@ def _with_earlier(
 def _in_whole_milliseconds(at: datetime) -> datetime:
     """Return the time with Kafka's grain, so that an answer is found by what was asked."""
     return at.replace(microsecond=at.microsecond // 1000 * 1000)
-
-
-class _FirstUnread(NamedTuple):
-    """What reading the first unread record told; None and NaT where it was not read."""
-
-    found: bool | None
-    at: datetime | None
-
-
-NOT_READ = _FirstUnread(None, None)
 
 
 def _with_logs(
@@ -213,12 +202,11 @@ def _points(
     return [around[place][offset] for place, offset in unread]
 
 
-def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, int], _FirstUnread]:
+def _records(cluster: Cluster, times: LogTimes) -> dict[tuple[TopicPartition, int], FirstRecord]:
     """Read the records about which look-ups told too little, as far as we may and there is time."""
     if not times.unsettled:
         return {}
     try:
-        found = read_first_records(cluster, times.unsettled, most=MOST_READ)
+        return read_first_records(cluster, times.unsettled, most=MOST_READ)
     except ToolkitError:
         return {}  # what is known without them is known all the same
-    return {position: _FirstUnread(at is not None, at) for position, at in found.items()}

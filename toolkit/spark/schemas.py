@@ -84,7 +84,10 @@ PAST_ENDS = pa.schema(
         pa.field("past_ends", pa.list_(pa.struct([*_time("at"), *_whole("log_end")]))),
     ]
 )
-TIME_LAG_FIELDS = [*_number("time_lag_s", "time_lag_error_s"), *_text("time_lag_method")]
+TIME_LAG_FIELDS = [
+    *_number("time_lag_s", "time_lag_error_s"),
+    *_text("time_lag_method", "time_lag_why"),
+]
 # One row for each committed position, which many groups may share.
 LOG_FACTS = [
     *PLACE,

@@ -74,7 +74,7 @@ def list_holds(state: Path) -> list[Path]:
 def write_hold(path: Path, record: HoldRecord) -> None:
     """Write a hold file, whole and on the disk before this returns; raises StateFileError."""
     make_folder(path.parent)
-    write_whole(path, json.dumps(_content(record), indent=1) + "\n")
+    write_whole(path, json.dumps(_content(record), indent=1) + "\n", private=True)
 
 
 def read_hold(path: Path) -> HoldRecord | None:
@@ -111,7 +111,7 @@ def keeper_lock(path: Path, *, within_s: float = 0) -> Iterator[None]:
 
 
 def _lock_file(path: Path) -> AbstractContextManager[int]:
-    return lock_file(path.with_name(f"{path.stem}.lock"), mode=0o600)
+    return lock_file(path.with_name(f"{path.stem}.lock"))
 
 
 def _content(record: HoldRecord) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
 from toolkit.plan import Position
 from toolkit.storage.formats.atomic_files import write_whole
+from toolkit.storage.formats.input_files import read_input
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.offsets_csv import csv_text, read_csv
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
@@ -130,7 +131,7 @@ def read_offsets(path: Path) -> SavedOffsets:
     Raises UsageError that names the file and the line or place of what is wrong.
     """
     try:
-        content = path.read_bytes()
+        content = read_input(path)
     except OSError as exc:
         raise UsageError(f"offsets file {path} cannot be read: {exc.strerror or exc}") from exc
     if LOOKS_LIKE_JSON.match(content):

@@ -3,8 +3,8 @@ Plan files: plans as readable JSON with a checksum.
 
     {
       "format": "offsetbook plan",
-      "version": 1,
-      "fingerprint": "5c1f0a...",       what an approval names
+      "version": 2,
+      "fingerprint": "5c1f-...",       what an approval names
       "checksum": "sha256:9e...",        over everything else in the file
       "intent": "reset", "request": "reset payments to-earliest", ...
       "steps": [
@@ -30,7 +30,7 @@ from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FORMAT = "offsetbook plan"
-VERSION = 1
+VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 
 PLAN_FIELDS = frozenset(
     {
@@ -51,13 +51,13 @@ TERM_FIELDS = frozenset({"name", "value"})
 END_OF_PARTITIONS = 2**31
 
 
-def write_plan(path: Path, plan: Plan) -> None:
+def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:
     """
     Write a plan file, whole and on the disk before this returns.
 
     The same plan gives the same bytes. Raises StateFileError where the file cannot be written.
     """
-    write_whole(path, plan_text(plan))
+    write_whole(path, plan_text(plan), private=private)
 
 
 def plan_text(plan: Plan) -> str:

@@ -17,6 +17,7 @@ from toolkit.storage.fleet_file import find_fleet_file, state_entry
 from toolkit.storage.formats.atomic_files import file_name, not_written
 from toolkit.storage.formats.file_lock import lock_file, try_lock
 from toolkit.storage.formats.json_codec import utc_text
+from toolkit.storage.formats.private_files import open_to_everybody
 
 VARIABLE = "OFFSETBOOK_STATE"
 
@@ -36,6 +37,15 @@ def state_dir(fleet_file: Path | None = None) -> Path:
         path = None
     named_there = state_entry(path) if path else None
     return (named_there or Path(platformdirs.user_state_dir("offsetbook"))).absolute()
+
+
+def open_to_others(state: Path) -> str:
+    """Return what every user of the machine can open in a state folder, in words; "" if nothing."""
+    found = list(open_to_everybody(state))
+    if not found:
+        return ""
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"every user of this machine can open {found[0]}{more}: run 'chmod -R o= {state}'"
 
 
 @contextmanager

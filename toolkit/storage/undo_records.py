@@ -15,6 +15,7 @@ from pathlib import Path
 from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Plan
 from toolkit.storage.formats.atomic_files import make_folder, not_written, sync_folder
+from toolkit.storage.formats.private_files import make_private
 from toolkit.storage.plan_files import read_plan, write_plan
 
 FILE_NAME = "plan.json"
@@ -34,11 +35,11 @@ def write_undo_record(state: Path, run_id: str, plan: Plan) -> Path:
     """
     folder = make_folder(state / "runs") / run_id
     try:
-        folder.mkdir()
+        make_private(folder)
         sync_folder(folder.parent)
     except OSError as exc:
         raise not_written(folder, exc) from exc
-    write_plan(folder / FILE_NAME, plan)
+    write_plan(folder / FILE_NAME, plan, private=True)
     return folder / FILE_NAME
 
 

@@ -10,6 +10,9 @@ import pytest
 from toolkit.cli.consumer_groups.flags import FITTING, OPTIONS, check_flags
 from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, TopicPartition
+from toolkit.sandbox.raw_connection import RawConnection
+from toolkit.sandbox.raw_members import ShareConsumer, StreamsInstance
+from toolkit.sandbox.seed import SeededGroup
 
 # Refused by the real tool too, unless it says otherwise.
 REFUSED = {
@@ -225,3 +228,33 @@ def test_words_without_a_cluster(shell: Any, flag: str) -> None:
     done = shell.offsetbook("consumer-groups", flag)
 
     assert (0, True) == (done.returncode, bool(done.stdout))
+
+
+def test_groups_that_the_tool_does_not_know(shell: Any) -> None:
+    """Share and streams groups are listed by type; a share group has no offsets to describe."""
+    topic = shell.topic(partitions=1)
+    share, streams = (SeededGroup(shell.apps.name(n), "", "", reads=(topic,)) for n in ("s", "t"))
+    with (
+        RawConnection(shell.apps.address, client_id=share.group_id) as one,
+        RawConnection(shell.apps.address, client_id=streams.group_id) as other,
+    ):
+        ShareConsumer(share).join(one)
+        StreamsInstance(streams).join(other)
+        listed = {
+            kind: shell("--list", "--type", kind).stdout
+            for kind in ("Share", "streams", "consumer")
+        }
+        described, both = (
+            shell("--describe", *(f"--group={name}" for name in names))
+            for names in ([share.group_id], [share.group_id, streams.group_id])
+        )
+        state = shell("--describe", "--group", share.group_id, "--state")
+
+    assert [(True, False), (False, True), (False, False)] == [
+        (share.group_id in text, streams.group_id in text) for text in listed.values()
+    ]
+    assert (1, "") == (described.returncode, described.stdout)
+    assert "is a share group, which has no committed offsets" in described.stderr
+    assert (4, 0) == (both.returncode, state.returncode)
+    assert f"Group '{streams.group_id}' has no committed offsets." in both.stderr
+    assert share.group_id in state.stdout

@@ -50,9 +50,11 @@ def decide(plan: Plan, *findings: Finding, **given: Any) -> Decision:
     return change(plan, *findings).decide(**{"dry_run": False, **given})
 
 
-def test_the_fingerprint_of_the_plan_approves_it() -> None:
-    """With dry run off, the plan's own fingerprint and a reason, there is an approval of it."""
-    decision = decide(PLAN, NOTE, approve=PLAN.fingerprint, reason="a poison record")
+@pytest.mark.parametrize("separator", ["-", " ", ":", ""])
+def test_the_fingerprint_of_the_plan_approves_it(separator: str) -> None:
+    """With dry run off, the plan's fingerprint, however separated, and a reason approve it."""
+    approve = PLAN.fingerprint.replace("-", separator).upper()
+    decision = decide(PLAN, NOTE, approve=approve, reason="a poison record")
 
     assert Approval(PLAN.fingerprint, "a poison record") == decision.approval
     assert (PLAN, (NOTE,)) == (decision.plan, decision.findings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from clients import Producer
 from confluent_kafka.admin import NewTopic
+from kafka import KafkaProducer
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -18,11 +20,13 @@ from toolkit.kafka_io.logs.offset_time_lookup import (
     points_around,
     read_log_times,
 )
-from toolkit.kafka_io.logs.record_times import read_first_records
+from toolkit.kafka_io.logs.record_times import FirstRecord, read_first_records
 from toolkit.model import Cluster, LogOffsets, Problem, TopicPartition
 from toolkit.planning.lag.time_lag import (
     BY_LOOK_UP,
     BY_RECORD,
+    NO_TIMESTAMP,
+    NOT_READ,
     NOTHING_TO_READ,
     earlier_ends,
     with_time_lag,
@@ -112,7 +116,7 @@ def test_every_commit_is_within_its_bound_of_the_record_there(apps: Any, now: da
     assert times.requests <= 80
     for row in rows(times, logs, wanted, now).itertuples():
         place = TopicPartition(row.topic, row.partition), row.committed
-        at = truth[place]
+        at = truth[place].at
         if row.lag == 0:
             assert row.time_lag_method == NOTHING_TO_READ
         elif pd.isna(row.time_lag_s):  # the last burst: is it a record, or what ends one?
@@ -136,7 +140,7 @@ def test_reading_settles_the_rest(apps: Any, now: datetime) -> None:
     times, logs = read(apps.cluster, wanted, now=now)
     truth = read_first_records(apps.cluster, times.unsettled)
     table = rows(times, logs, wanted, now)
-    found = [truth.get((partition, offset)) for offset in wanted[partition]]
+    found = [getattr(truth.get((partition, offset)), "at", None) for offset in wanted[partition]]
     table["record_found"] = pd.array([True if at else None for at in found], dtype="boolean")
     table["record_at"] = pd.to_datetime(found, utc=True)
     told = with_time_lag(table, now=now)
@@ -163,7 +167,7 @@ def test_what_is_left_of_a_log(apps: Any, now: datetime) -> None:
     assert [(cut, 9), (cut, 4)] == times.unsettled
     assert [3600, 6 * 3600] == [
         (now - at).total_seconds()
-        for at in read_first_records(apps.cluster, times.unsettled).values()
+        for _, at in read_first_records(apps.cluster, times.unsettled).values()
         if at
     ]
     assert [(now, None, None)] == times.points[empty]
@@ -212,13 +216,13 @@ def test_the_marker_of_a_transaction_is_nothing_to_wait_for(apps: Any, now: date
     assert lags["time_lag_method"][1] is None
     assert [(partition, 3), (partition, 1)] == times.unsettled
     assert read_first_records(apps.cluster, times.unsettled) == {
-        (partition, 3): None,
-        (partition, 1): now - timedelta(minutes=40),
+        (partition, 3): FirstRecord(found=False),
+        (partition, 1): FirstRecord(found=True, at=now - timedelta(minutes=40)),
     }
 
 
 def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
-    """Where the record at a commit was compacted away, that of the next one is within the bound."""
+    """Where the record at a commit was compacted away, reading the next one dates it."""
     config = {"cleanup_policy": "compact", "segment_ms": "100", "max_compaction_lag_ms": "100"}
     dirty = {"min_cleanable_dirty_ratio": "0.001"}
     topic = create(apps, apps.name("compacted"), **config, **dirty)
@@ -238,14 +242,19 @@ def test_compaction_leaves_gaps(apps: Any, now: datetime) -> None:
     # Of each key the last record is left, of which the first is at offset 55.
     kept = [now - timedelta(minutes=600 - offset) for offset in (55, 55, 55, 57)]
     apps.eventually(
-        lambda: kept == [read_first_records(apps.cluster, places).get(at) for at in places]
+        lambda: kept == [at for _, at in read_first_records(apps.cluster, places).values()]
     )
     times, logs = read(apps.cluster, wanted, now=now)
     truth = read_first_records(apps.cluster, places)
 
-    for row in rows(times, logs, wanted, now).itertuples():
-        at = truth[partition, row.committed]
-        assert at is not None
+    # Before the first timestamp there may be records without one: only reading tells.
+    assert {*places[:3]} <= {*times.unsettled}
+    table = rows(times, logs, wanted, now)
+    assert [NOT_READ] * 3 == table["time_lag_why"].tolist()[:3]
+    read_too = with_time_lag(
+        table.assign(record_found=True, record_at=[truth[place].at for place in places]), now=now
+    )
+    for row, at in zip(read_too.itertuples(), kept, strict=True):
         assert abs(row.time_lag_s - (now - at).total_seconds()) <= row.time_lag_error_s
 
 
@@ -258,7 +267,7 @@ def test_times_that_the_broker_sets(apps: Any, now: datetime) -> None:
     wanted = {partition: [0, 20, 70]}
     later = now + timedelta(hours=1)
     times, logs = read(apps.cluster, wanted, now=later)
-    (truth,) = read_first_records(apps.cluster, [(partition, 20)]).values()
+    ((_, truth),) = read_first_records(apps.cluster, [(partition, 20)]).values()
     (row,) = rows(times, logs, {partition: [20]}, later).itertuples()
 
     assert truth is not None
@@ -314,5 +323,26 @@ def test_first_records_no_more_than_asked_for(apps: Any, most: int, now: datetim
 
     assert (
         list(read_first_records(apps.cluster, wanted, most=most).items())
-        == ([((partition, 1), None), ((partition, 0), now)][:most])
+        == ([((partition, 1), (False, None)), ((partition, 0), (True, now))][:most])
     )
+
+
+@pytest.mark.parametrize("stamps", [(-1, -1), (0, 0), (-1, 0, None)])
+def test_records_without_a_timestamp(
+    apps: Any, now: datetime, stamps: tuple[int | None, ...]
+) -> None:
+    """Before the first record with a timestamp, time lag is null, and the row has the reason."""
+    # A broker deletes a segment whose newest timestamp is 0.
+    topic = create(apps, apps.name("undated"), retention_ms="-1")
+    with closing(KafkaProducer(bootstrap_servers=apps.address)) as producer:
+        for at in stamps:
+            producer.send(topic, b"", timestamp_ms=at).get(timeout=10)
+    wanted = {TopicPartition(topic, 0): [0]}
+    times, logs = read(apps.cluster, wanted, now=now)
+    first = read_first_records(apps.cluster, times.unsettled)
+    table = rows(times, logs, wanted, now).assign(record_found=True, record_at=None)
+    (told,) = with_time_lag(table, now=now).itertuples()
+
+    assert {(TopicPartition(topic, 0), 0): FirstRecord(found=True)} == first
+    assert len(stamps) == told.lag
+    assert (None, NO_TIMESTAMP) == (told.time_lag_method, told.time_lag_why)

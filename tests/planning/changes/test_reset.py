@@ -172,9 +172,12 @@ def test_a_target_before_the_log_is_moved_and_noted() -> None:
 
 
 def test_nothing_is_gone_from_before_offset_0() -> None:
-    """Going back further than a log that begins at 0 loses nothing."""
-    change = only(plan_reset(facts(AT_50), ShiftBy(-70), groups=["g"]))
+    """Going back further than a log that begins at 0 loses nothing, and a note says where to."""
+    plan = plan_reset(facts(AT_50), ShiftBy(-70), groups=["g"])
+    (change,) = changes(plan)
 
+    assert [("clamped", "note")] == rules(plan)
+    assert "requested offset -20, effective offset 0: the log start offset" == plan.findings[0].why
     assert "70 back from 50; clamped to the log start offset 0: -20 is before it" == change.why
 
 
@@ -200,7 +203,7 @@ def test_a_partition_without_a_commit_is_a_note(target: Target) -> None:
     made = facts(Commit("g", "orders", 1, 200))
     plan = plan_reset(made, target, groups=["g"], topics=["orders:0,1"])
 
-    assert [("no-commit", "note")] == rules(plan)
+    assert ("no-commit", "note") == rules(plan)[0]
     assert [1] == [change.partition.partition for change in changes(plan)]
 
 
@@ -446,8 +449,10 @@ def test_an_epoch_that_the_log_cannot_have_is_not_written() -> None:
 def test_a_written_position_outside_the_log_is_moved() -> None:
     """It goes to the nearest offset, with its metadata and not with its epoch."""
     written = from_offsets({("g", ORDERS): Position(200, 7, "saved")}, source="x")
-    change = only(plan_reset(facts(AT_50), written, groups=["g"]))
+    plan = plan_reset(facts(AT_50), written, groups=["g"])
+    (change,) = changes(plan)
 
+    assert [("clamped", "note")] == rules(plan)
     assert Position(100, None, "saved") == change.after
     assert "as given in the input; clamped to the log end offset 100: 200 is past it" == change.why
 

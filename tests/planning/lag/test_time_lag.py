@@ -25,6 +25,10 @@ from toolkit.planning.lag.time_lag import (
     BY_LOOK_UP,
     BY_RECORD,
     CLOCKS_APART_MS,
+    IN_THE_FUTURE,
+    NO_LAG,
+    NO_TIMESTAMP,
+    NOT_READ,
     NOTHING_TO_READ,
     earlier_ends,
     with_time_lag,
@@ -41,7 +45,7 @@ class Record(NamedTuple):
     """One record of a made-up log."""
 
     offset: int
-    time: int  # ms; -1: it has none
+    time: int  # ms; -1 or 0: it has none
     is_marker: bool = False  # nobody can read it, but ListOffsets finds it
 
 
@@ -65,9 +69,8 @@ class Log(NamedTuple):
         unread = [r for r in self.records if r.offset >= committed and not r.is_marker]
         if not unread:
             return None
-        before = [r.time for r in self.records if r.offset <= unread[0].offset and r.time >= 0]
-        dated = [r.time for r in self.records if r.offset >= unread[0].offset and r.time >= 0]
-        return max(before) if before else (dated[0] if dated else None)
+        before = [r.time for r in self.records if r.offset <= unread[0].offset and r.time > 0]
+        return max(before, default=None)
 
 
 def search(log: Log, committed: list[int], at: tuple[int, ...] = ()) -> tuple[TimeSearch, int]:
@@ -135,7 +138,7 @@ def logs(draw: st.DrawFn) -> Log:
         offset += gap + (1 if records else 0)
         late = draw(st.integers(0, back)) if back else 0
         none = draw(st.integers(0, 30)) == 0 if back else False
-        at = -1 if none else max(0, time - late)
+        at = draw(st.sampled_from([-1, 0])) if none else max(1, time - late)
         alone = not gap and not (records and records[-1].is_marker)
         records.append(Record(offset, at, is_marker=alone and draw(st.integers(0, 5)) == 0))
     for _ in range(draw(st.integers(0, 4))):
@@ -152,14 +155,17 @@ def test_the_truth_is_within_the_bound(log: Log, data: st.DataObject) -> None:
     for row in looked_up(log, committed).itertuples():
         truth = log.truth(max(row.committed, log.start))
         if row.lag == 0:
-            assert (0, 0, NOTHING_TO_READ) == row[-3:]
+            assert (0, 0, NOTHING_TO_READ) == row[-4:-1]
         elif pd.isna(row.time_lag_s):
-            assert truth is None or truth > NOW_MS + CLOCKS_APART_MS or truth == youngest
+            undated = not any(r.offset <= row.committed and r.time > 0 for r in log.records)
+            future = truth is not None and truth > NOW_MS + CLOCKS_APART_MS
+            assert truth is None or undated or future or truth == youngest
             assert row.time_lag_method is None
+            assert row.time_lag_why
             assert pd.isna(row.time_lag_error_s)
         else:
             waited = max(0, NOW_MS - truth) / 1000 if truth is not None else 0
-            assert row.time_lag_method == BY_LOOK_UP
+            assert (BY_LOOK_UP, "") == row[-2:]
             assert row.time_lag_s >= 0
             assert abs(row.time_lag_s - waited) <= row.time_lag_error_s + 1e-6
 
@@ -179,7 +185,7 @@ def test_the_points_around_an_offset_tell_as_much_as_all(log: Log, data: st.Data
 
     assert all(len(cell) <= 2 for cell in near.values())
     pd.testing.assert_frame_equal(
-        with_time_lag(given, now=NOW).iloc[:, -3:], looked_up(log, committed).iloc[:, -3:]
+        with_time_lag(given, now=NOW).iloc[:, -4:], looked_up(log, committed).iloc[:, -4:]
     )
 
 
@@ -243,7 +249,7 @@ def test_an_idle_topic_waits_on_only_where_something_is_left(later_h: int) -> No
         abs(told["time_lag_s"][0] - (later_h * 3600 + 86_400 - 240))
         <= (told["time_lag_error_s"][0])
     )
-    assert (0, 0, NOTHING_TO_READ) == tuple(told.iloc[1][-3:])
+    assert (0, 0, NOTHING_TO_READ) == tuple(told.iloc[1][-4:-1])
 
 
 def test_late_records_do_not_make_anybody_wait_longer() -> None:
@@ -264,7 +270,7 @@ def test_times_to_come_are_no_measure() -> None:
     before, behind = looked_up(log, [20, 70]).itertuples()
 
     assert abs(before.time_lag_s - 580) <= before.time_lag_error_s <= 60
-    assert behind.time_lag_method is None
+    assert (None, IN_THE_FUTURE) == behind[-2:]
 
 
 @pytest.mark.parametrize(("ahead_s", "told"), [(1, 0), (299, 0), (301, None)])
@@ -289,10 +295,10 @@ def test_only_a_marker_follows() -> None:
     given["points"] = [points(search(log, [10])[0].results)] * 4
     unread, nothing, found, undated = with_time_lag(given, now=NOW).itertuples()
 
-    assert unread.time_lag_method is None
-    assert (0, 0, NOTHING_TO_READ) == nothing[-3:]
-    assert (9 * 3600, 0, BY_RECORD) == found[-3:]
-    assert undated.time_lag_method is None
+    assert (None, NOT_READ) == unread[-2:]
+    assert (0, 0, NOTHING_TO_READ) == nothing[-4:-1]
+    assert (9 * 3600, 0, BY_RECORD) == found[-4:-1]
+    assert (None, NO_TIMESTAMP) == undated[-2:]
 
 
 def test_a_marker_is_not_what_waits() -> None:
@@ -304,7 +310,7 @@ def test_a_marker_is_not_what_waits() -> None:
     (row,) = looked_up(log, [5]).itertuples()
 
     assert log.truth(5) == NOW_MS - 3_600_000
-    assert (86_400, 82_800, BY_LOOK_UP) == row[-3:]
+    assert (86_400, 82_800, BY_LOOK_UP) == row[-4:-1]
 
 
 @pytest.mark.parametrize(("age_s", "told"), [(4, (4, 4, BY_LOOK_UP)), (40, None)])
@@ -314,7 +320,7 @@ def test_the_last_record_of_a_log(age_s: int, told: tuple[Any, ...] | None) -> N
     log = Log([Record(n, at) for n, at in enumerate(times)], 0, 2)
     (row,) = looked_up(log, [1]).itertuples()
 
-    assert told == (None if pd.isna(row.time_lag_s) else row[-3:])
+    assert told == (None if pd.isna(row.time_lag_s) else row[-4:-1])
 
 
 def test_a_gap_widens_the_bound() -> None:
@@ -371,8 +377,8 @@ def test_earlier_log_end_counts_where_nothing_better_is_known() -> None:
     rows["points"] = [None, points(search(log, [0])[0].results)]
     first, second = with_time_lag(rows, now=NOW).itertuples()
 
-    assert (1800, 1800, BY_HISTORY) == first[-3:]
-    assert (1800, 0.001, BY_LOOK_UP) == second[-3:]
+    assert (1800, 1800, BY_HISTORY) == first[-4:-1]
+    assert (1800, 0.001, BY_LOOK_UP) == second[-4:-1]
 
 
 def test_no_number_without_a_lag() -> None:
@@ -387,6 +393,7 @@ def test_no_number_without_a_lag() -> None:
 
     assert told[["time_lag_s", "time_lag_error_s"]].isna().all(None)
     assert [None] * 3 == told["time_lag_method"].tolist()
+    assert [NO_LAG] * 3 == told["time_lag_why"].tolist()
 
 
 def test_rows_keep_their_order_index_and_columns() -> None:
@@ -396,7 +403,7 @@ def test_rows_keep_their_order_index_and_columns() -> None:
     told = with_time_lag(rows, now=NOW)
 
     pd.testing.assert_frame_equal(rows, told[rows.columns])
-    assert ["Float64", "Float64", "object"] == [str(t) for t in told.dtypes[-3:]]
+    assert ["Float64", "Float64", "object", "object"] == [str(t) for t in told.dtypes[-4:]]
     assert 0 == len(with_time_lag(rows.iloc[:0].assign(points=[]), now=NOW))
 
 

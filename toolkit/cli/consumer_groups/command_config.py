@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from toolkit.errors import UsageError
+from toolkit.storage.formats.input_files import read_input
 
 SAME = ("security.protocol", "sasl.mechanism", "client.id")
 SECRETS = {
@@ -97,8 +98,10 @@ def _kept(name: str, secret: str) -> str:
 def _properties(path: Path) -> dict[str, str]:
     """Read a Java properties file; a later line with the same key wins, as in Java."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as exc:
+        text = read_input(path, most_bytes=2**20).decode()
+    except OSError as exc:
+        raise _wrong(path, f"it cannot be read: {exc.strerror}", "correct the path") from exc
+    except UnicodeDecodeError as exc:
         raise _wrong(path, "it cannot be read as text", "correct the path") from exc
     found = {}
     for line in _logical_lines(text):

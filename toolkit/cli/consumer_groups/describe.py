@@ -20,7 +20,7 @@ from toolkit.cli.consumer_groups.exact_names import exactly, named
 from toolkit.cli.consumer_groups.tool_tables import write_table
 from toolkit.cli.output import printable, write_frame, write_problems
 from toolkit.errors import NotFound, UsageError
-from toolkit.model import Cluster, Group
+from toolkit.model import Cluster, Group, GroupType
 
 if TYPE_CHECKING:
     from toolkit.journeys.lag import LagReport
@@ -40,16 +40,23 @@ def run(given: dict[str, Any]) -> int:
         raise _not_found(missing[0], cluster)
     kind = "members" if given["members"] else "offsets"
     kind = "state" if given["state"] is not None else kind
+    shares = _share_groups(snapshot.groups) if kind == "offsets" else []
+    if shares and len(shares) == len(snapshot.groups):
+        raise _has_no_offsets(shares[0])
     if given["output"] == "table":
         _write_tables(report, cluster, kind, verbose=given["verbose"])
     else:
         write_frame(FRAMES[kind](report), given["output"])
     if not given["quiet"]:
         _tell(snapshot.groups)
+        if kind == "offsets":
+            _tell_without_rows(report)
     write_problems([snapshot])
     for name in missing:
         click.echo(f"error: {_not_found(name, cluster)}", err=True)
-    return PARTLY if missing or snapshot.problems else 0
+    for name in shares:
+        click.echo(f"error: {_has_no_offsets(name)}", err=True)
+    return PARTLY if missing or shares or snapshot.problems else 0
 
 
 def _read(cluster: Cluster, given: dict[str, Any]) -> LagReport:
@@ -75,6 +82,17 @@ def _not_found(name: str, cluster: Cluster) -> NotFound:
     return NotFound(f"cluster {cluster.name} has no group {printable(name)!r}", hint=hint)
 
 
+def _share_groups(groups: Sequence[Group]) -> list[str]:
+    return [group.group_id for group in groups if group.type is GroupType.SHARE]
+
+
+def _has_no_offsets(name: str) -> NotFound:
+    return NotFound(
+        f"group {printable(name)!r} is a share group, which has no committed offsets",
+        hint=f"'offsetbook groups describe {printable(name)}', or --members or --state",
+    )
+
+
 def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bool) -> None:
     """Write a table for each group, with a blank line before it, as the tool does."""
     if kind == "offsets":
@@ -88,6 +106,15 @@ def _write_tables(report: LagReport, cluster: Cluster, kind: str, *, verbose: bo
         if rows or kind == "members":
             click.echo()
             write_table(columns, rows)
+
+
+def _tell_without_rows(report: LagReport) -> None:
+    """Say of live groups that have no rows why that is."""
+    with_rows = set(report.partitions["group"])
+    for group in report.facts.groups:
+        if group.is_live and group.type is not GroupType.SHARE and group.group_id not in with_rows:
+            name = printable(group.group_id)
+            click.echo(f"Group '{name}' has no committed offsets.", err=True)
 
 
 def _tell(groups: Sequence[Group]) -> None:

@@ -70,7 +70,11 @@ LOOKING = (
         "state",
         "With --describe: show the group state. With --list: states, or only groups in these.",
     ),
-    _optional("type", "type_", "With --list: show group types, or list only these types."),
+    _optional(
+        "type",
+        "type_",
+        "With --list: show group types, or list only these types, also share and streams.",
+    ),
     _flag("verbose", "With --describe: more columns."),
 )
 EXECUTION = (

@@ -13,7 +13,9 @@ from toolkit.errors import UsageError
 from toolkit.model import Group, GroupState, GroupType, Problem
 
 PARTLY = 4
+# Those of the tool, which are listed without --type, and those that it refuses.
 TYPES = {"Classic": {GroupType.CLASSIC, GroupType.SIMPLE}, "Consumer": {GroupType.CONSUMER}}
+MORE_TYPES = {"Share": {GroupType.SHARE}, "Streams": {GroupType.STREAMS}}
 STATES = [state.value for state in GroupState if state is not GroupState.NOT_READY]
 
 
@@ -23,15 +25,17 @@ def run(given: dict[str, Any]) -> int:
     from toolkit.kafka_io.groups.hidden_by_acls import GROUPS_HIDDEN, find_hidden
     from toolkit.kafka_io.groups.listing import list_groups
 
-    states = _chosen("state", given["state"], STATES)
-    types = _chosen("type", given["type_"], list(TYPES))
+    states = _chosen("state", given["state"], STATES) or {*STATES}
+    types = _chosen("type", given["type_"], [*TYPES, *MORE_TYPES]) or {*TYPES}
     with connected(cluster_of(given)) as connection:
         listed, problems = list_groups(connection)
         problems += [p for p in find_hidden(connection) if p.what == GROUPS_HIDDEN.what]
     groups = [
         group
         for group in listed
-        if group.is_of_consumers and type_of(group) in types and group.state.value in states
+        if (group.is_of_consumers or type_of(group) in MORE_TYPES)
+        and type_of(group) in types
+        and group.state.value in states
     ]
     _write(groups, given)
     for problem in problems:
@@ -43,13 +47,14 @@ def run(given: dict[str, Any]) -> int:
 
 def type_of(group: Group) -> str:
     """Return the tool's word for a type, which does not know simple groups."""
-    return next((word for word, kinds in TYPES.items() if group.type in kinds), "Unknown")
+    words = {**TYPES, **MORE_TYPES}
+    return next((word for word, kinds in words.items() if group.type in kinds), "Unknown")
 
 
 def _chosen(name: str, text: str | None, known: list[str]) -> set[str]:
-    """Return the words of a list that are meant; without any, all. Case does not matter."""
+    """Return the words of a list that are meant; none without a list. Case does not matter."""
     if not text:
-        return set(known)
+        return set()
     by_lower = {word.lower(): word for word in known}
     words = [word.strip().lower() for word in text.split(",")]
     if unknown := [word for word in words if word not in by_lower]:

@@ -55,7 +55,8 @@ def verify_log(**given: Any) -> None:
     """
     Check the log for changed, removed, reordered or duplicated lines.
 
-    The exit code is 1 if there are any, or if there is no log.
+    The exit code is 1 if there are any, or if there is no log. Files of the state directory that
+    every user can open are a warning.
     """
     from toolkit.journeys.audit import audit
 
@@ -67,6 +68,8 @@ def verify_log(**given: Any) -> None:
         )
     for flaw in (*report.flaws, *report.harmless_flaws):
         click.echo(flaw)
+    if report.open_to_others:
+        click.echo(f"warning: {report.open_to_others}", err=True)
     if report.is_intact:
         click.echo(f"intact: {len(report.entries)} entries in {report.state / 'audit.jsonl'}")
     sys.exit(0 if report.is_intact else 1)

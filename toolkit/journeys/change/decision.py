@@ -16,7 +16,7 @@ from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
 from toolkit.model import Policy
 from toolkit.operate.deferred_signals import stop_requested_by
-from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
+from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan, same_fingerprint
 from toolkit.plan.approvals import Approval, Limits, lacks_reason
 from toolkit.planning.guardrails.registry import (
     FINAL,
@@ -285,7 +285,8 @@ def _refusal(parameters: ApprovalParameters, plan: Plan, policy: Policy) -> str:
     """Return why this is no approval of a plan; "" where it is one."""
     if not parameters.approve:
         return "not approved"
-    if parameters.approve not in {plan.fingerprint, WITHIN_LIMITS}:
+    is_named = same_fingerprint(parameters.approve, plan.fingerprint)
+    if not is_named and parameters.approve != WITHIN_LIMITS:
         other = f"the approval is for plan {parameters.approve}, this plan is {plan.fingerprint}"
         return f"not approved: {other}"
     return "no reason given" if lacks_reason(parameters.reason, policy) else ""
@@ -296,4 +297,4 @@ def _approval(parameters: ApprovalParameters, plan: Plan) -> Approval:
         check_standing(parameters.overrides)
         limits = Limits.parse(parameters.limits)
         return Approval(plan.fingerprint, parameters.reason, parameters.overrides, limits=limits)
-    return Approval(parameters.approve, parameters.reason, parameters.overrides)
+    return Approval(plan.fingerprint, parameters.reason, parameters.overrides)

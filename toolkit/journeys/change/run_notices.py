@@ -11,6 +11,7 @@ from toolkit.operate.orphaned_holds import find_orphaned_holds
 from toolkit.operate.reconcile_runs import InterruptedRun, reconcile_runs
 from toolkit.plan import Intent
 from toolkit.report.run_command import NotebookCall, run_command
+from toolkit.storage.state_folder import open_to_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ def find_run_notices(cluster: Cluster, state: Path) -> tuple[RunNotice, ...]:
         )
         for intent, why in runs.unseen
     )
-    return (*holds, *unseen, *notices_of(runs.known))
+    open_state = (RunNotice(words) for words in [open_to_others(state)] if words)
+    return (*open_state, *holds, *unseen, *notices_of(runs.known))
 
 
 def notices_of(runs: Iterable[InterruptedRun]) -> tuple[RunNotice, ...]:

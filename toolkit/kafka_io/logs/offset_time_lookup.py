@@ -12,7 +12,7 @@ from kafka.protocol.consumer import ListOffsetsRequest
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import LogLeader, ask_leaders, find_leaders
-from toolkit.kafka_io.client.timestamps import EPOCH, from_ms, to_ms
+from toolkit.kafka_io.client.timestamps import from_ms, to_ms
 from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.logs.time_lookup_search import (
     FAR,
@@ -197,11 +197,9 @@ def points_around(
     """
     ordered = sorted(points, key=_by_offset)
     places = [_by_offset(point)[0] for point in ordered]
-    # A record that is found from the beginning of time on is the first: it is at or before all.
-    has_first = bool(ordered) and ordered[0].asked_at <= EPOCH
     found = {}
     for offset in offsets:
-        split = bisect_right(places, max(offset, places[0]) if has_first else offset)
+        split = bisect_right(places, offset)
         # Of answers with the same record the first one tells whether it is the first record.
         before = ordered[bisect_left(places, places[split - 1])] if split else None
         found[offset] = (*([before] if before else []), *ordered[split : split + 1])

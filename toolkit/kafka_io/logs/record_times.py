@@ -9,14 +9,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import datetime
 from itertools import islice, zip_longest
+from typing import NamedTuple
 
-from confluent_kafka import (
-    TIMESTAMP_NOT_AVAILABLE,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-)
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
@@ -25,9 +20,18 @@ from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.leaders import find_leaders
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
+from toolkit.kafka_io.logs.time_lookup_search import BEGINNING
 from toolkit.model import Cluster, TopicPartition
 
 Wanted = tuple[TopicPartition, int]
+
+
+class FirstRecord(NamedTuple):
+    """The first record at or after an offset: whether there is one, and its time if it has one."""
+
+    found: bool
+    at: datetime | None = None
+
 
 MOST = 500
 SILENCE_S = 5.0
@@ -60,23 +64,23 @@ def read_record_times(
     answers, BrokerRefused where the cluster does not let us read.
     """
     found = read_first_records(cluster, wanted, most=most)
-    return {position: at for position, at in found.items() if at}
+    return {position: first.at for position, first in found.items() if first.at}
 
 
 def read_first_records(
     cluster: Cluster, wanted: Collection[Wanted], *, most: int = MOST
-) -> dict[Wanted, datetime | None]:
+) -> dict[Wanted, FirstRecord]:
     """
-    Return the same, and None for each position after which there are no records to its log end.
+    Return the same, also where there is no record to the log end, or one without a timestamp.
 
     There may be offsets all the same: of the markers that end transactions, and of records that
-    compaction removed. A record without a time gives no key.
+    compaction removed. Producers that know no time send -1 or 0: neither is a timestamp.
     """
     chosen = list(islice(dict.fromkeys(wanted), most))
     with connected(cluster) as connection:
         # Nobody would answer for the others, and the client would wait.
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
-    found: dict[Wanted, datetime | None] = {}
+    found: dict[Wanted, FirstRecord] = {}
     try:
         settings = {**bulk_settings(cluster), **PEEK}
         with closing(Consumer(settings, logger=logging.getLogger("librdkafka"))) as consumer:
@@ -102,9 +106,9 @@ def _rounds(wanted: Iterable[Wanted]) -> Iterator[Mapping[TopicPartition, int]]:
 
 def _read_each(
     consumer: Consumer, positions: Mapping[TopicPartition, int]
-) -> Iterator[tuple[Wanted, datetime | None]]:
+) -> Iterator[tuple[Wanted, FirstRecord]]:
     """
-    Yield the time at each position, None where there is no record.
+    Yield the first record at each position.
 
     Stops when all partitions have answered or all are silent.
     """
@@ -120,9 +124,9 @@ def _read_each(
             give_up_at = time.monotonic() + SILENCE_S
             position = (partition, positions[partition])
             if _is_past_the_last(message, position[1]):
-                yield position, None
-            elif at := _time_of(message):
-                yield position, at
+                yield position, FirstRecord(found=False)
+            elif not message.error():
+                yield position, FirstRecord(found=True, at=_time_of(message))
 
 
 def _is_past_the_last(message: Message, offset: int) -> bool:
@@ -134,8 +138,5 @@ def _is_past_the_last(message: Message, offset: int) -> bool:
 
 
 def _time_of(message: Message) -> datetime | None:
-    """Return the time of a record; None for an error and for a record that has none."""
-    kind, timestamp_ms = message.timestamp()
-    if message.error() or kind == TIMESTAMP_NOT_AVAILABLE:
-        return None
-    return from_ms(timestamp_ms)
+    _, timestamp_ms = message.timestamp()
+    return from_ms(timestamp_ms) if timestamp_ms >= BEGINNING else None

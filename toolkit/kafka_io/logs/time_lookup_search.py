@@ -25,7 +25,7 @@ Times = NDArray[np.int64]  # ms since 1970, or offsets
 
 YOUNGEST = -3  # ListOffsets: the record with the highest time (KIP-734)
 NO_OFFSET = -1  # ListOffsets: there is none
-BEGINNING = 0  # every record that has a time is found from here on
+BEGINNING = 1  # the earliest timestamp: producers that know no time send -1 or 0
 NOTHING = 2**63 - 1  # the offset where no record is as young as that
 LAST_TIME = 253_402_300_799_999  # the end of the calendar, in the year 9999
 # Bounds are halved in each second round from this one on: 20 rounds then suffice for any log.
@@ -60,9 +60,6 @@ class TimeBounds(NamedTuple):
         known = np.array(sorted((o, asked, at) for asked, o, at in results), np.int64).reshape(
             -1, 3
         )
-        if len(known) and known[0, 1] <= BEGINNING:
-            # Before the first record that has a time there are none, or none that has one.
-            offsets = np.maximum(offsets, known[0, 0])
         split = np.searchsorted(known[:, 0], offsets, side="right")
         under = np.concatenate(([[UNKNOWN] * 3], known))[split]
         over = np.concatenate((known, [[NOTHING, FAR, FAR]]))[split]
@@ -196,7 +193,7 @@ class TimeSearch:
             self.results += [TimeLookupResult(asked, NOTHING, FAR)] if asked != YOUNGEST else []
         elif asked != YOUNGEST:
             self.results.append(TimeLookupResult(asked, offset, time if time <= LAST_TIME else FAR))
-        elif time <= LAST_TIME:
+        elif BEGINNING <= time <= LAST_TIME:
             self.results += [
                 TimeLookupResult(time, offset, time),
                 TimeLookupResult(time + 1, NOTHING, FAR),

@@ -23,7 +23,7 @@ from toolkit.model import (
     Subscription,
     TopicPartition,
 )
-from toolkit.plan import NEW_TOPICS, Finding, Intent, Plan, Position
+from toolkit.plan import NEW_TOPICS, OFFSETS, Finding, Intent, Plan, Position
 from toolkit.planning.changes.datetime_target import PastEnd, ToDatetime
 from toolkit.planning.changes.offsets_target import from_offsets
 from toolkit.planning.changes.pause import plan_pause
@@ -100,6 +100,8 @@ def plan_move(snapshot: Snapshot, request: MoveRequest) -> PlannedMove:
     terms = {"target": request.target.words, "prefer": str(request.prefer), "request": words}
     if isinstance(request.target, ToDatetime):
         terms |= {"at": request.target.at.isoformat(), "past_end": str(request.target.past_end)}
+    elif not _recomputes(request.target.words):
+        terms |= {OFFSETS: "as planned"}
     if request.commit_missing:
         terms["commit_missing"] = request.commit_missing
     scopes = tuple(str(scope) for scope in scopes_of(c.partition for _, c in estimate.changes))
@@ -152,8 +154,8 @@ def _saved_target(plan: Plan) -> Target:
     if "at" in terms:
         past_end = terms.get("past_end", PastEnd.KEEP)
         return parse_target("to-datetime", terms["at"], now=plan.made_at, past_end=past_end)
-    mode, _, value = terms.get("target", "").partition(" ")
-    if mode in MODES:
+    if _recomputes(words := terms.get("target", "")):
+        mode, _, value = words.partition(" ")
         return parse_target(mode, value, now=plan.made_at)
     rows: dict[tuple[str | None, TopicPartition], int | Position] = {
         (step.group_id, change.partition): change.after
@@ -161,6 +163,11 @@ def _saved_target(plan: Plan) -> Target:
         if change.after
     }
     return from_offsets(rows, source="the saved plan", cluster_id=plan.cluster_id)
+
+
+def _recomputes(words: str) -> bool:
+    """Return whether a target names no offsets: they follow from the facts."""
+    return words.partition(" ")[0] in MODES
 
 
 def is_holdable(snapshot: Snapshot, group_id: str) -> bool:

@@ -151,6 +151,12 @@ def _findings(aim: TargetOffset, place: TargetPlace) -> Iterator[Finding]:
             "records are deleted"
         )
         yield Finding("before-log-start", Severity.NOTE, why, *about)
+    elif aim.to is not None and not place.log_start <= _offset(aim.to) <= place.log_end:
+        wanted = _offset(aim.to)
+        edge = "log start" if wanted < place.log_start else "log end"
+        landed = min(max(wanted, place.log_start), place.log_end)
+        why = f"requested offset {wanted}, effective offset {landed}: the {edge} offset"
+        yield Finding("clamped", Severity.NOTE, why, *about)
 
 
 def _after(

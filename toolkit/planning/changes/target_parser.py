@@ -60,5 +60,5 @@ def _by_time(mode: str, value: str, now: datetime, past_end: str) -> Target:
         return ToDatetime(instant.at, PastEnd(past_end), f"to-datetime {instant}")
     # To the second: a plan made again a moment later should be the same plan.
     at = (now - parse_duration(value)).replace(microsecond=0)
-    words = f"by-duration {value} = {at:%Y-%m-%d %H:%M:%S} UTC"
-    return ToDatetime(at, PastEnd(past_end), words)
+    # Without the time, which each change says: the same request has the same fingerprint.
+    return ToDatetime(at, PastEnd(past_end), f"by-duration {value}")

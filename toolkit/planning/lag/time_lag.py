@@ -7,11 +7,13 @@ increase it. Without look-ups: when the log passed the committed offset, from ea
 offsets. If the record was read: its own timestamp.
 
 On an idle topic, a caught-up group has zero time lag; with unread records it grows. It is null in
-three cases: the lag in records is unknown; records have timestamps too far in the future; and at
-the last offset of a log, where look-ups cannot distinguish a record from a transaction marker, so
-the record must be read. Just before the log end, all remaining offsets may be markers, so the bound
-reaches down to 0. Elsewhere a single marker is within the bound; several in a row, or one after
-compacted records, count as a record.
+four cases, of which `time_lag_why` names one: the lag in records is unknown; the first unread
+record has no timestamp (producers send -1 or 0) and none before it has; records have timestamps too
+far in the future; and where the record must be read and was not: at the last offset of a log, where
+look-ups cannot distinguish a record from a transaction marker, and before the first timestamp. Just
+before the log end, all remaining offsets may be markers, so the bound reaches down to 0. Elsewhere
+a single marker is within the bound; several in a row, or one after compacted records, count as a
+record.
 """
 
 from __future__ import annotations
@@ -36,9 +38,13 @@ CLOCKS_APART_MS = 5 * 60 * 1000
 SOON_MS = 10_000
 # Transactions that end at the same place write their markers in a row.
 MOST_MARKERS = 20
-BEGINNING_MS = 0
 LAST_OFFSET = np.iinfo(np.int64).max
 NEVER_MS = 2**62
+
+NO_LAG = "the lag in records is unknown"
+NO_TIMESTAMP = "the first unread record has no timestamp"
+IN_THE_FUTURE = "the timestamps of the records are in the future"
+NOT_READ = "the first unread record was not read, and time look-ups cannot date it"
 
 Whole = NDArray[np.int64]
 Real = NDArray[np.float64]
@@ -58,12 +64,13 @@ class _Span(NamedTuple):
 
 def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """
-    Add time_lag_s and time_lag_error_s (Float64) and time_lag_method (one of the words above).
+    Add time_lag_s, time_lag_error_s (Float64), time_lag_method and time_lag_why (words above).
 
-    The bound applies to both sides; 0 is exact, and all three are null if unknown. Reads committed,
-    log_start, log_end and lag; and, if present, `points` (lists of asked_at, offset, at: the
-    answers of `offset_time_lookup`, of which `points_around` is enough), of record_found (boolean)
-    and record_at (the result of reading the first unread record: False if there is none), and for
+    The bound applies to both sides; 0 is exact. The first three are null if unknown, and
+    `time_lag_why`, "" otherwise, gives the reason. Reads committed,  log_start, log_end and lag;
+    and, if present, `points` (lists of asked_at, offset, at: the  answers of `offset_time_lookup`,
+    of which `points_around` is enough), of record_found (boolean)  and record_at (the result of
+    reading the first unread record: False if there is none; null at  without a timestamp), and for
     history of earlier_at with earlier_end and of `past_ends` (lists of at, log_end). Sources are
     preferred in the order: record, look-up, history.
     """
@@ -74,6 +81,7 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     look_up = _by_look_up(partitions, unread, now_ms)
     history = _by_history(partitions, unread, now_ms)
     usable = [_is_told(span, now_ms) & behind for span in (record, look_up, history)]
+    is_future = [~np.isnan(span.earliest) for span in (record, look_up, history)]
     span = record.where(usable[0], look_up.where(usable[1], history))
     told = np.logical_or.reduce(usable)
     idle = (partitions["lag"] == 0).fillna(value=False).to_numpy(bool) | (behind & nothing_left)
@@ -88,6 +96,11 @@ def with_time_lag(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
         time_lag_s=_seconds(likely, idle, told, partitions.index),
         time_lag_error_s=_seconds(bound, idle, told, partitions.index),
         time_lag_method=pd.Series(method, index=partitions.index, dtype="object"),
+        time_lag_why=np.select(
+            [idle | told, ~behind, np.logical_or.reduce(is_future), _is_undated(partitions)],
+            ["", NO_LAG, IN_THE_FUTURE, NO_TIMESTAMP],
+            default=NOT_READ,
+        ),
     )
 
 
@@ -132,6 +145,14 @@ def _by_record(partitions: pd.DataFrame) -> tuple[_Span, NDArray[np.bool_]]:
     return _Span(at, at, at), nothing_left.to_numpy(bool)
 
 
+def _is_undated(partitions: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return where the first unread record was read and has no timestamp."""
+    if "record_found" not in partitions:
+        return np.zeros(len(partitions), bool)
+    found = partitions["record_found"].astype("boolean").fillna(value=False)
+    return np.asarray(found & partitions["record_at"].isna(), bool)
+
+
 class _Flat(NamedTuple):
     """The points of all rows in one table, row by row and ordered by offset."""
 
@@ -149,10 +170,6 @@ def _by_look_up(partitions: pd.DataFrame, unread: Whole, now_ms: float) -> _Span
     flat = _flat(partitions["points"])
     if not flat.row.size:
         return _Span(*np.full((3, count), np.nan))
-    place = np.clip(np.searchsorted(flat.row, np.arange(count)), None, flat.row.size - 1)
-    # Before the first record with a timestamp there are no records, or none with a timestamp.
-    is_first = (flat.row[place] == np.arange(count)) & (flat.asked[place] <= BEGINNING_MS)
-    unread = np.where(is_first, np.maximum(unread, flat.offset[place]), unread)
     before, after = _neighbours(flat.row, flat.offset, unread)
     low = np.where(before >= 0, flat.time[before], np.nan)
     high = np.where((after >= 0) & (flat.offset[after] != LAST_OFFSET), flat.time[after], np.nan)

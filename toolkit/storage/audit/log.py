@@ -31,6 +31,7 @@ from toolkit.storage.formats.atomic_files import (
     write_whole,
 )
 from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
+from toolkit.storage.formats.private_files import open_private
 
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
 
@@ -50,7 +51,7 @@ def append(state: Path, entry: AuditEntry) -> None:
             _provide_room(state, entry, len(line))
             _write(log, start + line + b"\n")
             head = LogHead(link, size + len(start) + len(line) + 1)
-            write_whole(state / HEAD, head.text)
+            write_whole(state / HEAD, head.text, private=True)
         except (OSError, StateFileError) as exc:
             with suppress(OSError):
                 os.ftruncate(log, size)
@@ -155,7 +156,7 @@ def _entry(state: Path, line: SealedLine) -> AuditEntry:
 def _opened(path: Path) -> Iterator[int]:
     is_new = not path.exists()
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+        descriptor = open_private(path, os.O_RDWR | os.O_APPEND)
     except OSError as exc:
         raise not_written(path, exc) from exc
     try:
@@ -187,7 +188,7 @@ def _provide_room(state: Path, entry: AuditEntry, size: int) -> None:
         reserve.unlink(missing_ok=True)
         return
     make_folder(reserve.parent)
-    descriptor = os.open(reserve, os.O_WRONLY | os.O_CREAT, 0o666)
+    descriptor = open_private(reserve, os.O_WRONLY)
     try:
         os.posix_fallocate(descriptor, 0, 2 * size + SLACK_BYTES)
     finally:

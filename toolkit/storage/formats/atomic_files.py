@@ -11,6 +11,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from toolkit.errors import StateFileError
+from toolkit.storage.formats.private_files import make_private, open_private
 
 LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
 KINDS = {
@@ -23,17 +24,19 @@ KINDS = {
 }
 
 
-def write_whole(path: Path, text: str, *, errors: str = "strict") -> None:
+def write_whole(path: Path, text: str, *, errors: str = "strict", private: bool = False) -> None:
     """
     Put a file in place in one piece, on the disk before this returns.
 
-    `errors` is what becomes of a lone surrogate, as in `str.encode`. Raises StateFileError that
+    `errors` is what becomes of a lone surrogate, as in `str.encode`. `private` files are for whom
+    the folder is for (`private_files`), others for whom the umask lets. Raises StateFileError that
     names the file; what was there before then stays. Only a regular file is replaced.
     """
     check_regular(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
-        with partial.open("x", encoding="utf-8", errors=errors) as file:
+        opener = open_private if private else None
+        with open(partial, "x", encoding="utf-8", errors=errors, opener=opener) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
@@ -67,12 +70,18 @@ def check_regular(path: Path) -> bool:
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder and those above it, on the disk before this returns; raises StateFileError."""
+    """
+    Make a private folder and those above it, on the disk before this returns.
+
+    Raises StateFileError.
+    """
     try:
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-        path.mkdir(parents=True, exist_ok=True)
-        for folder in missing:
+        for folder in reversed(missing):
+            with suppress(FileExistsError):  # another process made it meanwhile
+                make_private(folder)
             sync_folder(folder.parent)
+        path.mkdir(exist_ok=True)  # raises where a file is in the way
     except OSError as exc:
         raise not_written(path, exc) from exc
     return path

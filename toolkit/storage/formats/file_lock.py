@@ -11,16 +11,17 @@ from pathlib import Path
 
 from toolkit.errors import StateFileError
 from toolkit.storage.formats.atomic_files import make_folder, not_written
+from toolkit.storage.formats.private_files import open_private
 
 PATIENCE_S = 15.0  # entries are written in milliseconds; a process that holds a lock longer hangs
 
 
 @contextmanager
-def lock_file(path: Path, *, mode: int = 0o666) -> Iterator[int]:
+def lock_file(path: Path) -> Iterator[int]:
     """Open a lock file, made where there is none; what is locked is free after. StateFileError."""
     make_folder(path.parent)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, mode)
+        descriptor = open_private(path, os.O_RDWR)
     except OSError as exc:
         raise not_written(path, exc) from exc
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from toolkit.errors import UsageError
+from toolkit.storage.formats.input_files import read_input
 
 Kind = TypeVar("Kind", bound=StrEnum)
 Value = TypeVar("Value")
@@ -52,7 +53,7 @@ def _is_table(value: object) -> bool:
 def read_document(path: Path, what: str) -> object:
     """Read a JSON file; raises UsageError that names the file, as `what`, and the place."""
     try:
-        return json.loads(path.read_bytes().decode("utf-8-sig"), object_pairs_hook=_once)
+        return json.loads(read_input(path).decode("utf-8-sig"), object_pairs_hook=_once)
     except OSError as exc:
         raise UsageError(f"{what} {path} cannot be read: {exc.strerror or exc}") from exc
     except json.JSONDecodeError as exc:

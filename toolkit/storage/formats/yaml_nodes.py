@@ -10,6 +10,9 @@ from pathlib import Path
 import yaml
 
 from toolkit.errors import UsageError
+from toolkit.storage.formats.input_files import read_input
+
+MOST_BYTES = 2**20  # people write these; one of this size takes seconds to parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,7 @@ class YamlFile:
     def read(self) -> str:
         """Return the text of the file."""
         try:
-            return self.path.read_text("utf-8")
+            return read_input(self.path, most_bytes=MOST_BYTES).decode().replace("\r\n", "\n")
         except OSError as exc:
             problem = f"{self.what} {self.path} cannot be read: {exc.strerror}"
             raise self.error(problem, hint=self.without) from exc

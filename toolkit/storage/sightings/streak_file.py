@@ -75,7 +75,7 @@ class StreakFile:
                 for names, one in sorted(streaks.items())
             ],
         }
-        write_whole(self.path, readable(document))
+        write_whole(self.path, readable(document), private=True)
 
     def _parsed(self) -> ClusterStreaks:
         where = f"sightings {self.path}: file"

@@ -1,0 +1,32 @@
+"""Read files that somebody names: only regular ones, and no more than fits into memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from toolkit.storage.formats.atomic_files import KINDS
+
+MOST_BYTES = 128 * 2**20  # JSON takes ten times its size in memory
+
+
+def read_input(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """
+    Return the content of a regular file.
+
+    Raises OSError, as opening a file does, for anything else and for a file that is too large: a
+    pipe may never end, and a device never does.
+    """
+    # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            kind = KINDS.get(stat.S_IFMT(mode), "no regular file")
+            raise OSError(errno.EINVAL, f"it is {kind}; pass a regular file", str(path))
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes // 2**20} MiB", str(path))
+    return content

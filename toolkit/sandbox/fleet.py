@@ -69,7 +69,7 @@ class Sandbox:
 
         A new cluster is ready once every problem can be seen. Later, problems may have been solved:
         then it is ready once its applications are members again; `fresh` deletes its data and seeds
-        it anew. The fleet files lead to the TLS listener of a `secured` cluster, with SCRAM and ACLs.
+        it anew. The fleet files lead to the TLS listener of a `secured` cluster (SCRAM, ACLs).
         Raises `SandboxFailed` in the words of the broker or of the applications.
         """
         _check(names)

@@ -84,7 +84,7 @@ def _why_no_login(cluster: Cluster, exc: BaseException) -> Reason | None:
         case kafka.errors.SaslAuthenticationFailedError():
             return Reason(
                 f"authentication failed ({_broker_words(exc)})",
-                f"check sasl.mechanism and {_credentials(cluster)} in the fleet file",
+                f"check {_credentials(cluster)} in the fleet file",
                 refused=True,
             )
         case LoginRequired():
@@ -175,10 +175,10 @@ def _broker_words(exc: BaseException) -> str:
 def _credentials(cluster: Cluster) -> str:
     match cluster.settings.get("sasl.mechanism"):
         case "OAUTHBEARER":
-            return "the sasl.oauthbearer settings"
+            return "sasl.mechanism and the sasl.oauthbearer settings"
         case "GSSAPI":
-            return "sasl.kerberos.service.name"
-    return "sasl.username and sasl.password"
+            return "sasl.mechanism and sasl.kerberos.service.name"
+    return "sasl.mechanism, sasl.username and sasl.password"
 
 
 def _login_required(cluster: Cluster) -> Reason:

@@ -20,6 +20,7 @@ from confluent_kafka.admin import (
     ResourcePatternType,
     ResourceType,
 )
+from secured import reader
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Snapshot, TopicPartition
@@ -82,7 +83,7 @@ def _lose_broker(directory: Path, applications_until: Callable[..., Applications
 
 @pytest.fixture
 def rule(secured: Any, applications: Callable[[Cluster], Applications]) -> Iterator[Any]:
-    """Return a function that gives the user `reader` a rule for the length of the test."""
+    """Return a function that gives the reader a rule for the length of the test."""
     admin = applications(secured.plain).admin
     made: list[AclBinding] = []
 
@@ -93,7 +94,7 @@ def rule(secured: Any, applications: Callable[[Cluster], Applications]) -> Itera
     def make(
         permission: AclPermissionType, kind: ResourceType, name: str, operation: AclOperation
     ) -> None:
-        whom = (ResourcePatternType.LITERAL, "User:reader", "*")
+        whom = (ResourcePatternType.LITERAL, f"User:{reader()}", "*")
         acl = AclBinding(kind, name, *whom, operation, permission)
         admin.create_acls([acl])[acl].result()
         made.append(acl)

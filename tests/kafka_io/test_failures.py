@@ -24,6 +24,7 @@ from toolkit.planning.changes.copy import plan_rename
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import LOG_UNKNOWN, NO_COMMIT, with_lag
+from toolkit.spark import cluster_facts
 from toolkit.spark.tasks import AdminTask, LogTask
 
 
@@ -222,6 +223,21 @@ def test_offsets_topic_that_may_not_be_described(
     assert {"group": group, "topic": topic, "partition": 0, "committed": 3}.items() <= next(
         row.items() for row in rows if row.get("group") == group
     )
+
+
+def test_the_fleet_job_says_what_acls_may_hide(secured: Any, deny: Any) -> None:
+    """Where the offsets topic cannot be read, hidden groups and topics are problems of the job."""
+    groups_hidden = "groups: those that you may not describe are left out"
+    deny(ResourceType.BROKER, "kafka-cluster", AclOperation.DESCRIBE)
+    facts = list(cluster_facts._facts(secured.sasl))
+    deny(ResourceType.TOPIC, "*", AclOperation.DESCRIBE)
+    (task,) = tasks_of(secured.sasl)
+    told = [row["problem"] for row in rows_of([task]) if "problem" in row]
+
+    assert [False] == [row["complete"] for row in facts if "complete" in row]
+    assert any(groups_hidden in row.get("problem", "") for row in facts)
+    assert any(groups_hidden in problem for problem in told)
+    assert any("the ACL Describe on Topic:* is missing" in problem for problem in told)
 
 
 def test_offsets_topic_that_may_not_be_read(secured: Any, applications: Any, deny: Any) -> None:

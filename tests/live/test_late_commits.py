@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 from deliveries.live_applications import Traffic
 from desks import Desk, once_at_rest
 from live_groups import create_topics
-from secured import Secured
+from secured import Secured, reader
 
 from toolkit.model import Cluster, TopicPartition
 from toolkit.operate import watch_move
@@ -232,18 +232,9 @@ def test_what_nobody_commits_is_not_confirmed(
 def no_offsets_topic(secured: Secured) -> Iterator[Cluster]:
     """Return a broker where the user may describe the offsets topic and not read it."""
     admin = AdminClient({"bootstrap.servers": secured.plain.bootstrap_servers})
-    rules = [
-        AclBinding(
-            ResourceType.TOPIC,
-            "__consumer_offsets",
-            ResourcePatternType.LITERAL,
-            "User:reader",
-            "*",
-            operation,
-            AclPermissionType.ALLOW,
-        )
-        for operation in (AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
-    ]
+    place = (ResourceType.TOPIC, "__consumer_offsets", ResourcePatternType.LITERAL)
+    whom = (f"User:{reader()}", "*")
+    rules = [AclBinding(*place, *whom, AclOperation.READ, AclPermissionType.DENY)]
     for created in admin.create_acls(rules).values():
         created.result()
     yield secured.sasl
@@ -251,10 +242,9 @@ def no_offsets_topic(secured: Secured) -> Iterator[Cluster]:
         ResourceType.TOPIC,
         "__consumer_offsets",
         ResourcePatternType.ANY,
-        None,
-        None,
-        AclOperation.ANY,
-        AclPermissionType.ANY,
+        *whom,
+        AclOperation.READ,
+        AclPermissionType.DENY,
     )
     for deleted in admin.delete_acls([anything]).values():
         deleted.result()

@@ -7,11 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import FleetFileError, UsageError
-from toolkit.kafka_io.client.client_settings import ADMIN_NAMES, PROTOCOLS
 from toolkit.model import Cluster
+from toolkit.model.connection_settings import SETTINGS
 from toolkit.storage.fleet_file import (
-    CHOICES,
-    SETTINGS,
     choose_clusters,
     find_fleet_file,
     load_fleet,
@@ -84,7 +82,7 @@ MALFORMED = {
     "a reference that is no secret": (
         "clusters:\n  eu:\n    bootstrap.servers: ${env:HOME}.example:9092\n",
         (3, 24),
-        "bootstrap.servers has a reference, which is for sasl.password and ssl.key.password",
+        "bootstrap.servers has a reference, which is for sasl.oauthbearer.client.secret,",
     ),
     "an unknown protocol": (
         "clusters:\n  eu:\n    security.protocol: SASL-SSL\n",
@@ -247,12 +245,6 @@ def test_choosing_clusters(written: Path) -> None:
         choose_clusters(fleet, ["us"])
     with pytest.raises(UsageError, match="one of: eu, us-1"):
         choose_clusters(fleet, ["something else"])
-
-
-def test_every_setting_is_known_to_both_sides() -> None:
-    """What the fleet file accepts and what the connection understands are the same names."""
-    assert set(ADMIN_NAMES) == SETTINGS
-    assert CHOICES["security.protocol"] == PROTOCOLS
 
 
 @pytest.mark.parametrize(

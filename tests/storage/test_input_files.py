@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.cli.consumer_groups.command_config import read_command_config
 from toolkit.errors import UsageError
+from toolkit.model.client_properties import read_client_properties
+from toolkit.model.input_files import read_input
 from toolkit.runbooks.runbook_page import read_runbook
 from toolkit.runner.parameters import read_parameters, read_texts
 from toolkit.runner.report_of import report_of
 from toolkit.storage.fleet_file import load_fleet
-from toolkit.storage.formats.input_files import read_input
 from toolkit.storage.offsets_files import read_offsets
 from toolkit.storage.plan_files import read_plan
 
 READERS: list[Callable[[Path], object]] = [
-    *(read_plan, read_offsets, load_fleet, read_texts, read_command_config),
+    *(read_plan, read_offsets, load_fleet, read_texts),
     *(read_runbook, read_parameters, report_of),
 ]
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
@@ -35,7 +35,7 @@ VALUES = st.recursive(
 NAMES = ["cell_type", "metadata", "source", "outputs", "execution_count", "id"]
 
 
-@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize("read", [*READERS, read_client_properties])
 def test_what_is_no_regular_file(read: Callable[[Path], object], tmp_path: Path) -> None:
     """A pipe is not waited for and a device not read without end: the error names the file."""
     pipe = tmp_path / "pipe.ipynb"

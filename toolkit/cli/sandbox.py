@@ -34,6 +34,12 @@ def command() -> None:
 @click.option("--version", default="4.3.1", show_default=True, help="Of Apache Kafka.")
 @click.option("--no-seed", is_flag=True, help="Do not create topics, groups and applications.")
 @click.option("--fresh", is_flag=True, help="Delete the data of the clusters and seed them anew.")
+@click.option(
+    "--secure",
+    is_flag=True,
+    help="TLS, SCRAM and ACLs: fleet.yaml connects as operator, viewer.yaml and pipeline.yaml as "
+    "the other roles of docs/acls.md.",
+)
 @_output
 @_state_dir
 def up(  # noqa: PLR0913 -- click hands over each option by name
@@ -42,6 +48,7 @@ def up(  # noqa: PLR0913 -- click hands over each option by name
     *,
     no_seed: bool,
     fresh: bool,
+    secure: bool,
     output: str,
     state_dir: Path,
 ) -> None:
@@ -53,7 +60,7 @@ def up(  # noqa: PLR0913 -- click hands over each option by name
     from toolkit.sandbox.fleet import NAMES, Sandbox
 
     sandbox = Sandbox(state_dir, version=version)
-    sandbox.up(names or NAMES, seed=not no_seed, fresh=fresh, on_step=_say)
+    sandbox.up(names or NAMES, seed=not no_seed, fresh=fresh, secured=secure, on_step=_say)
     _print_status(sandbox, by_group=False, output=output)
     _say(f"fleet file: {sandbox.fleet_file}")
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+DEFAULT_TIMEOUT_S = 15.0
+
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -30,3 +32,4 @@ class Cluster:
         default_factory=dict
     )  # secrets are references, never values
     policy: Policy = Policy()
+    timeout_s: float = DEFAULT_TIMEOUT_S  # to connect and log in, and for each request

@@ -1,5 +1,5 @@
 """
-Resolve secret references: `${env:NAME}` and `${file:PATH}`.
+Resolve secret references: `${env:NAME}`, `${file:PATH}` and `${property:PATH:NAME}`.
 
 They are resolved when needed, so no record, log line or process list contains a secret.
 """
@@ -10,8 +10,11 @@ import os
 import re
 from pathlib import Path
 
-SECRET_SETTINGS = frozenset({"sasl.password", "ssl.key.password"})
-REFERENCE = re.compile(r"\$\{(env|file):([^}]+)\}")
+from toolkit.errors import UsageError
+from toolkit.model import client_properties
+
+SECRET_SETTINGS = frozenset({"sasl.oauthbearer.client.secret", "sasl.password", "ssl.key.password"})
+REFERENCE = re.compile(r"\$\{(env|file|property):([^}]+)\}")
 LONGEST = 65_536  # characters of a secret in a file
 _NAME = r"pass|passwd|passphrase|password|secret|token|credentials?|(api|private|access)[_-]?key"
 SECRET_NAME = re.compile(rf"(^|[_.-])({_NAME})s?([_.-]|$)", re.IGNORECASE)
@@ -42,7 +45,13 @@ def _start_of(path: Path) -> str:
 def _look_up(match: re.Match[str]) -> str:
     kind, where = match.groups()
     try:
-        return os.environ[where] if kind == "env" else _start_of(Path(where)).strip()
-    except (KeyError, OSError, UnicodeDecodeError) as exc:
-        missing = "is not set" if kind == "env" else "cannot be read as text"
+        match kind:
+            case "env":
+                return os.environ[where]
+            case "file":
+                return _start_of(Path(where)).strip()
+        path, _, name = where.rpartition(":")
+        return client_properties.secret_in(Path(path), name)
+    except (KeyError, OSError, UnicodeDecodeError, UsageError) as exc:
+        missing = "cannot be read as text" if kind == "file" else "is not set"
         raise LookupError(f"{match.group()}, which {missing}") from exc

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.errors import UsageError
-from toolkit.storage.formats.input_files import read_input
+from toolkit.model.input_files import read_input
 
 
 def read_notebook(notebook: Path) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from toolkit.model.input_files import read_input
 from toolkit.runner.result import FILE_NAME
-from toolkit.storage.formats.input_files import read_input
 
 _TEXTS = ("notebook", "status", "summary", "who", "version")
 _TIMES = ("started", "finished")

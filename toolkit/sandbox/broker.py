@@ -174,6 +174,12 @@ def free_ports(count: int) -> list[int]:
     return list(itertools.islice(filter(_is_free, tried), count))
 
 
+def reserve_ports(directory: Path, ports: tuple[int, int], version: str) -> None:
+    """Have a broker take these ports, for clients and for its controller, when it starts."""
+    known = {"version": version, "port": ports[0], "controller_port": ports[1]}
+    (directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         # As the broker itself binds: connections of a former broker may still linger.
@@ -196,12 +202,7 @@ def _write_properties(broker: Broker, extra: Mapping[str, str]) -> None:
     }
     lines = "".join(f"{name}={value}\n" for name, value in properties.items())
     (broker.directory / "server.properties").write_text(lines, encoding="utf-8")
-    known = {
-        "version": broker.version,
-        "port": broker.port,
-        "controller_port": broker.controller_port,
-    }
-    (broker.directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
+    reserve_ports(broker.directory, (broker.port, broker.controller_port), broker.version)
 
 
 def _run(broker: Broker) -> None:

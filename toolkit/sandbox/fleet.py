@@ -26,6 +26,8 @@ from toolkit.sandbox.cluster_status import ClusterStatus, cluster_status
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.process import end, running, spawn
 from toolkit.sandbox.readiness import missing_members, missing_signs
+from toolkit.sandbox.roles import OPERATOR, ROLES, create_roles
+from toolkit.sandbox.secure import is_secured, role_settings, secure
 from toolkit.storage.formats.file_lock import exclusively
 
 NAMES = ("eu", "us")
@@ -59,6 +61,7 @@ class Sandbox:
         *,
         seed: bool = True,
         fresh: bool = False,
+        secured: bool = False,
         on_step: Step = lambda _: None,
     ) -> list[Cluster]:
         """
@@ -66,7 +69,8 @@ class Sandbox:
 
         A new cluster is ready once every problem can be seen. Later, problems may have been solved:
         then it is ready once its applications are members again; `fresh` deletes its data and seeds
-        it anew. Raises `SandboxFailed` in the words of the broker or of the applications.
+        it anew. The fleet files lead to the TLS listener of a `secured` cluster (SCRAM, ACLs).
+        Raises `SandboxFailed` in the words of the broker or of the applications.
         """
         _check(names)
         if fresh:
@@ -78,10 +82,10 @@ class Sandbox:
             for name in names if fresh else ():
                 shutil.rmtree(self.state_dir / name, ignore_errors=True)
             kafka_jars(self.version, on_step=on_step)
-            start = partial(self._start, seed=seed, on_step=on_step)
+            start = partial(self._start, seed=seed, secured=secured, on_step=on_step)
             with ThreadPoolExecutor(len(names)) as together:
                 brokers = list(together.map(start, names))
-            self._write_fleet_file()
+            self._write_fleet_files()
         return [Cluster(name, broker.address) for name, broker in zip(names, brokers, strict=True)]
 
     def down(self, *, on_step: Step = lambda _: None) -> list[str]:
@@ -102,14 +106,18 @@ class Sandbox:
         found = (find_broker(path.parent) for path in sorted(self.state_dir.glob("*/broker.json")))
         return [broker for broker in found if broker]
 
-    def _start(self, name: str, *, seed: bool, on_step: Step) -> Broker:
+    def _start(self, name: str, *, seed: bool, secured: bool, on_step: Step) -> Broker:
         directory = self.state_dir / name
+        secured = secured or is_secured(directory)
+        properties = secure(directory, self.version) if secured else {}
         known = find_broker(directory)
         if known and known.pid:
             on_step(f"{name} is already running")
         else:
             on_step(f"starting {name} (Apache Kafka {self.version})")
-        broker = start_broker(directory, version=self.version)
+        broker = start_broker(directory, version=self.version, properties=properties)
+        if secured:
+            create_roles(broker.address, directory / "passwords")
         if seed:
             _seed(name, broker, on_step=on_step)
         return broker
@@ -125,17 +133,24 @@ class Sandbox:
                 ended.append(f"{what} of {name}")
         return ended
 
-    def _write_fleet_file(self) -> None:
-        clusters = {
-            broker.directory.name: {"bootstrap.servers": broker.address}
-            for broker in self._brokers()
-            if broker.pid
-        }
-        unfinished = self.fleet_file.with_suffix(".new")
-        unfinished.write_text(
-            yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"
-        )
-        unfinished.replace(self.fleet_file)
+    def _write_fleet_files(self) -> None:
+        """Write how to connect: `fleet.yaml` as the operator, and a file for each other role."""
+        running = [broker for broker in self._brokers() if broker.pid]
+        secured = any(is_secured(broker.directory) for broker in running)
+        for role in ROLES if secured else (OPERATOR,):
+            clusters = {broker.directory.name: _settings(broker, role) for broker in running}
+            path = self.fleet_file if role == OPERATOR else self.state_dir / f"{role}.yaml"
+            unfinished = path.with_suffix(".new")
+            unfinished.write_text(
+                yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"
+            )
+            unfinished.replace(path)
+
+
+def _settings(broker: Broker, role: str) -> dict[str, str]:
+    if is_secured(broker.directory):
+        return role_settings(broker.directory, role)
+    return {"bootstrap.servers": broker.address}
 
 
 def _check(names: Sequence[str]) -> None:

@@ -15,8 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
+from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.model import Cluster
+from toolkit.model import HIDDEN_COMMITS, Cluster
 from toolkit.spark.packed_tables import Row, on_rows, pack
 from toolkit.spark.schemas import CLUSTER_FACTS, LISTED
 
@@ -44,6 +45,8 @@ def _facts(cluster: Cluster) -> Iterator[Row]:
         with Connection(cluster) as connection:
             settings = read_expiry_settings(connection)
             groups, problems = list_groups(connection)
+            # Offsets of topics that are hidden are in the offsets topic all the same.
+            hidden = [one for one in find_hidden(connection) if one.what != HIDDEN_COMMITS]
     except ToolkitError as exc:
         yield {"cluster": cluster.name, "problem": str(exc)}
         return
@@ -61,7 +64,7 @@ def _facts(cluster: Cluster) -> Iterator[Row]:
         "listed": pack(pa.Table.from_pylist(listed, schema=pa.schema(LISTED))),
         "retention_s": settings.retention_s,
         "check_interval_s": settings.check_interval_s,
-        "complete": not problems,
+        "complete": not problems and not hidden,
     }
-    for problem in problems:
+    for problem in (*problems, *hidden):
         yield {"cluster": cluster.name, "problem": f"{problem.what}: {problem.why}"}

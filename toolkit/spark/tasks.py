@@ -19,6 +19,7 @@ from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import topic_names
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
@@ -48,6 +49,7 @@ class AdminTask:
         said = [f"{of} was read through the Admin API, without commit times: {self.why}"]
         with Connection(self.cluster) as connection:
             listed, unlisted = list_groups(connection)
+            hidden = find_hidden(connection)
             groups = [group for group in listed if self._holds(group.group_id)]
             commits, unread = read_commits(connection, [group.group_id for group in groups])
             described = list(
@@ -61,7 +63,7 @@ class AdminTask:
             groups=groups_by_admin(known),
         )
         undescribed = [one for one in described if isinstance(one, Problem)]
-        for problem in (*unlisted, *unread, *undescribed):
+        for problem in (*unlisted, *hidden, *unread, *undescribed):
             subject = f" of group {problem.group_id}" if problem.group_id else ""
             said.append(f"{problem.what}{subject}: {problem.why}")
         yield from problem_batches(self.cluster, said)

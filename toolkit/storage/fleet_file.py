@@ -9,13 +9,19 @@ The fleet file: clusters, connection settings and change policies.
         sasl.username: offsetbook
         sasl.password: ${env:EU_PASSWORD}
         read_only: true
+      us:
+        properties: us-client.properties
+        timeout: 30s
     protected_groups: [payments-*]
     limits: {max_groups: 20}
     state: /var/lib/offsetbook
 
-Settings have librdkafka's names. A secret is a reference to the environment or to a file, never the
-secret itself, so the file can be committed and shown. `storage/policy.py` documents the change
-policies, per cluster or, next to `clusters`, for all; `state` is the state directory.
+Settings have librdkafka's names. `properties` is a client's properties file, Java's or
+librdkafka's, relative to the fleet file; settings beside it override it. `timeout`, for all
+clusters or for one, limits connecting and each request (default: 15s). A secret is a reference to
+the environment or to a file, never the secret itself, so the file can be committed and shown.
+`storage/policy.py` documents the change policies, per cluster or, next to `clusters`, for all;
+`state` is the state directory.
 """
 
 from __future__ import annotations
@@ -30,26 +36,17 @@ import yaml
 
 from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
+from toolkit.model.client_properties import read_client_properties
+from toolkit.model.cluster import DEFAULT_TIMEOUT_S
+from toolkit.model.connection_settings import CHOICES, SETTINGS
 from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
+from toolkit.model.times import parse_duration
 from toolkit.storage.formats.trusted_files import distrust
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant
 from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 
-BOOTSTRAP = "bootstrap.servers"
-SETTINGS = SECRET_SETTINGS | {
-    "client.id",
-    "sasl.mechanism",
-    "sasl.username",
-    "security.protocol",
-    "ssl.ca.location",
-    "ssl.certificate.location",
-    "ssl.key.location",
-}
-# A misspelled protocol would otherwise mean plaintext.
-CHOICES = {
-    "security.protocol": frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"}),
-    "sasl.mechanism": frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}),
-}
+BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
+KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 VARIABLE = "OFFSETBOOK_FLEET"
 
 
@@ -92,9 +89,9 @@ def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
     """Read a fleet file; raises FleetFileError that names the line and column of what is wrong."""
     file = _file(find_fleet_file(path))
     entries = _entries(file)
-    policy = read_policy(file, entries, Policy())
+    defaults = Cluster("", "", {}, read_policy(file, entries, Policy()), _timeout_s(file, entries))
     clusters = {
-        name.value: _cluster(file, name, node, policy)
+        name.value: _cluster(file, name, node, defaults)
         for name, node in file.pairs(entries["clusters"], "clusters")
     }
     if not clusters:
@@ -133,7 +130,7 @@ def _entries(file: YamlFile) -> dict[str, yaml.Node]:
             f"fleet file {file.path} is empty",
             hint="list clusters in it, or pass another with --fleet",
         )
-    known = ["clusters", "state", *FOR_ALL]
+    known = ["clusters", "state", TIMEOUT, *FOR_ALL]
     entries = {}
     for key, node in file.pairs(root, "the file"):
         if key.value not in known:
@@ -146,24 +143,52 @@ def _entries(file: YamlFile) -> dict[str, yaml.Node]:
     return entries
 
 
-def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: Policy) -> Cluster:
+def _cluster(file: YamlFile, name: yaml.ScalarNode, node: yaml.Node, defaults: Cluster) -> Cluster:
     entries = {}
-    known = [*SETTINGS, BOOTSTRAP, *FOR_ONE]
     for key, value in file.pairs(node, f"cluster {name.value!r}"):
-        if key.value not in known:
-            raise file.wrong_at(key, f"unknown setting {key.value!r}{meant(key.value, known)}")
+        if key.value not in KNOWN:
+            raise file.wrong_at(key, f"unknown setting {key.value!r}{meant(key.value, KNOWN)}")
         entries[key.value] = value
-    settings = _settings(file, entries)
+    settings = _from_properties(file, entries) | _settings(file, entries)
     servers = settings.pop(BOOTSTRAP, None)
     if not servers:
         raise file.wrong_at(name, f"cluster {name.value!r} has no {BOOTSTRAP}")
-    return Cluster(name.value, servers, settings, read_policy(file, entries, defaults))
+    policy = read_policy(file, entries, defaults.policy)
+    timeout_s = _timeout_s(file, entries, defaults.timeout_s)
+    return Cluster(name.value, servers, settings, policy, timeout_s)
+
+
+def _timeout_s(
+    file: YamlFile, entries: Mapping[str, yaml.Node], default: float = DEFAULT_TIMEOUT_S
+) -> float:
+    node = entries.get(TIMEOUT)
+    if node is None:
+        return default
+    text = file.text_of(node, TIMEOUT)
+    try:
+        return parse_duration(text).total_seconds()
+    except UsageError as exc:
+        raise file.wrong_at(node, f"{TIMEOUT} must be a duration such as 30s: {exc}") from exc
+
+
+def _from_properties(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str]:
+    node = entries.get(PROPERTIES)
+    if node is None:
+        return {}
+    path = file.path.parent / Path(file.text_of(node, PROPERTIES)).expanduser()
+    try:
+        settings = read_client_properties(path)
+    except UsageError as exc:
+        raise file.wrong_at(node, str(exc)) from exc
+    for name, value in settings.items():
+        _check_choice(file, node, name, value)
+    return settings
 
 
 def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str]:
     settings = {}
     for setting, node in entries.items():
-        if setting in FOR_ONE:
+        if setting not in SETTINGS and setting != BOOTSTRAP:
             continue
         value = file.text_of(node, setting)
         if setting in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
@@ -175,10 +200,14 @@ def _settings(file: YamlFile, entries: Mapping[str, yaml.Node]) -> dict[str, str
         if setting not in SECRET_SETTINGS and REFERENCE.search(value):
             raise file.wrong_at(
                 node,
-                f"{setting} has a reference, which is for {' and '.join(sorted(SECRET_SETTINGS))}",
+                f"{setting} has a reference, which is for {', '.join(sorted(SECRET_SETTINGS))}",
             )
-        if value not in CHOICES.get(setting, {value}):
-            choices = ", ".join(sorted(CHOICES[setting]))
-            raise file.wrong_at(node, f"{setting} must be one of: {choices}")
+        _check_choice(file, node, setting, value)
         settings[setting] = value
     return settings
+
+
+def _check_choice(file: YamlFile, node: yaml.Node, setting: str, value: str) -> None:
+    if value not in CHOICES.get(setting, {value}):
+        choices = ", ".join(sorted(CHOICES[setting]))
+        raise file.wrong_at(node, f"{setting} must be one of: {choices}")

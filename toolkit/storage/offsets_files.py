@@ -17,9 +17,9 @@ from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.model import Commit, GroupType, Snapshot, TopicPartition
+from toolkit.model.input_files import read_input
 from toolkit.plan import Position
 from toolkit.storage.formats.atomic_files import write_whole
-from toolkit.storage.formats.input_files import read_input
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.offsets_csv import csv_text, read_csv
 from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner
+from secured import reader
 
 from toolkit.cli import cli
-from toolkit.cli.consumer_groups.command_config import SECRETS
 
 LOGIN = """\
 security.protocol=SASL_PLAINTEXT
 sasl.mechanism=PLAIN
 sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \\
-    username="reader" password="{0}";
+    username="{1}" password="{0}";
 """
 
 
@@ -26,21 +25,17 @@ def run(address: str, file: Path, text: str) -> Any:
     return CliRunner().invoke(cli, ("consumer-groups", *given))
 
 
-def test_it_leads_to_the_groups(
-    secured: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_leads_to_the_groups(secured: Any, tmp_path: Path) -> None:
     """A password and a certificate of the file are used, and a wrong password is never shown."""
-    for name in SECRETS.values():
-        monkeypatch.setenv(name, "")  # and taken away again afterwards
     file = tmp_path / "client.properties"
-    login = secured.sasl.bootstrap_servers, file, LOGIN.format("right")
+    login = secured.sasl.bootstrap_servers, file, LOGIN.format("right", reader())
     certificate = (
         "security.protocol=SSL\nssl.truststore.type=PEM\n"
         f"ssl.truststore.location={secured.tls.settings['ssl.ca.location']}\n"
     )
     assert 0 == run(*login).exit_code
     assert 0 == run(secured.tls.bootstrap_servers, file, certificate).exit_code
-    wrong = run(secured.sasl.bootstrap_servers, file, LOGIN.format("wr0ng"))
+    wrong = run(secured.sasl.bootstrap_servers, file, LOGIN.format("wr0ng", reader()))
 
     assert "authentication failed" in str(wrong.exception)
     assert "wr0ng" not in f"{wrong.output}{wrong.exception!r}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from secured import reader
 
 from toolkit.errors import (
     BrokerRefused,
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 PLAIN_SASL = {
     "security.protocol": "SASL_PLAINTEXT",
     "sasl.mechanism": "PLAIN",
-    "sasl.username": "reader",
+    "sasl.username": reader(),
 }
 FROM_VARIABLE = {"sasl.password": "${env:OFFSETBOOK_PASSWORD}"}
 
@@ -38,7 +39,6 @@ FROM_VARIABLE = {"sasl.password": "${env:OFFSETBOOK_PASSWORD}"}
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for what a listener says, however busy the machine is that it runs on."""
     monkeypatch.setattr(connection_diagnosis, "PROBE_TIMEOUT_S", 60)
-    monkeypatch.setattr(connection_diagnosis, "LOGIN_TIMEOUT_S", 60)
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def refusal(servers: str, **settings: Any) -> Any:
     before = set(threading.enumerate())  # other connections may be open all the while
     with (
         pytest.raises(ToolkitError) as caught,
-        Connection(Cluster("eu", servers, settings), connect_timeout_s=1),
+        Connection(Cluster("eu", servers, settings)),
     ):
         pass
     assert "\n" not in str(caught.value)
@@ -139,7 +139,7 @@ def test_one_server_that_answers_is_enough(number: int, bare_cluster: Cluster) -
     with socket.create_server(("127.0.0.1", 0)) as silent:
         servers = ["127.0.0.1:1", f"127.0.0.1:{silent.getsockname()[1]}"]
         servers.insert(number, bare_cluster.bootstrap_servers)
-        with Connection(Cluster("eu", ",".join(servers)), connect_timeout_s=2) as connection:
+        with Connection(Cluster("eu", ",".join(servers))) as connection:
             assert connection.broker_ids
 
 

@@ -78,8 +78,8 @@ def test_a_partition_that_an_answer_leaves_out_is_a_problem(
 
 @pytest.fixture
 def describe_only(rule: Any) -> None:
-    """Let the user `reader` describe the offsets topic, and nothing more, while the test runs."""
-    rule(AclPermissionType.ALLOW, ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.DESCRIBE)
+    """Let the reader describe the offsets topic, but not read it, while the test runs."""
+    rule(AclPermissionType.DENY, ResourceType.TOPIC, OFFSETS_TOPIC, AclOperation.READ)
 
 
 @pytest.mark.usefixtures("describe_only")

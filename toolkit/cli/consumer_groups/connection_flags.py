@@ -24,8 +24,7 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
     """
     Return the cluster at the address, or of that name in the fleet file.
 
-    Raises UsageError where both or none is given, or settings that cannot be used, and
-    ClusterUnreachable where a time-out is given and it does not answer within.
+    Raises UsageError where both or none is given, or settings that cannot be used.
     """
     servers, settings = given["bootstrap_server"], given["command_config"]
     if servers and given["cluster"]:
@@ -42,18 +41,11 @@ def cluster_of(given: dict[str, Any]) -> Cluster:
         hint = "--bootstrap-server HOST:PORT, or --cluster NAME of the fleet file"
         raise UsageError("no cluster selected", hint=hint)
     if settings:
-        from toolkit.cli.consumer_groups.command_config import read_command_config
+        from toolkit.model.client_properties import read_client_properties
 
-        cluster = replace(
-            cluster, bootstrap_servers=servers, settings=read_command_config(settings)
-        )
+        named = read_client_properties(settings)
+        named.pop("bootstrap.servers", None)  # the flag counts
+        cluster = replace(cluster, bootstrap_servers=servers, settings=named)
     if given["timeout"]:
-        _knock(cluster, given["timeout"] / MS)
+        cluster = replace(cluster, timeout_s=given["timeout"] / MS)
     return cluster
-
-
-def _knock(cluster: Cluster, timeout_s: float) -> None:
-    from toolkit.kafka_io.client.connection import Connection
-
-    with Connection(cluster, connect_timeout_s=timeout_s):
-        pass

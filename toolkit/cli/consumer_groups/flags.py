@@ -41,7 +41,7 @@ CONNECTION = (
         "--timeout",
         type=click.IntRange(min=1),
         metavar="MS",
-        help="Connection timeout in milliseconds. Default: 4000.",
+        help="Limit in milliseconds to connect and log in, and for each request. Default: 15000.",
     ),
 )
 ACTION_FLAGS = (

@@ -1,87 +1,53 @@
-"""
-Open a client of a cluster by any of its bootstrap servers.
-
-The client itself takes one at random and gives it all the time there is: a server that is down or
-hangs then looks like a cluster that is down.
-"""
+"""Open a client of a cluster by any of its bootstrap servers."""
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from typing import Any
 
 from kafka.admin import KafkaAdminClient
-from kafka.errors import KafkaConnectionError, KafkaError
+from kafka.errors import KafkaError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.selector import NetworkSelector
 
-from toolkit.kafka_io.client.client_settings import bootstrap_servers
-from toolkit.kafka_io.client.connection_diagnosis import why_login_refused
-from toolkit.model import Cluster
-
-KNOCK_S = 1.5
+from toolkit.kafka_io.client.timed_connections import Server, TimedConnections
 
 
-def open_client(
-    cluster: Cluster, settings: Mapping[str, Any], *, timeout_s: float
-) -> KafkaAdminClient:
+class NoServerAnswered(Exception):
+    """No bootstrap server could be used; `failures` has the error of each that was tried."""
+
+    def __init__(self, failures: Mapping[Server, Exception]) -> None:
+        """Keep the errors."""
+        super().__init__(", ".join(f"{host}:{port}" for host, port in failures))
+        self.failures = failures
+
+
+def open_client(settings: Mapping[str, Any], *, timeout_s: float) -> KafkaAdminClient:
     """
-    Return a client that is connected; `timeout_s` is for each attempt.
+    Return a client that is connected; `timeout_s` is for all servers together.
 
-    Raises KafkaError where no server answers, OSError and ValueError for unusable settings.
+    Raises NoServerAnswered, OSError and ValueError for unusable settings.
     """
-    servers: list[str] = settings["bootstrap_servers"]
-    if len(servers) == 1:
-        return _open(settings, servers, timeout_s)
-    there = _that_accept(cluster, servers)
-    if not there:
-        raise KafkaConnectionError("no bootstrap server accepts connections")
-    try:
-        return _open(settings, there, timeout_s)
-    except KafkaError:
-        # More attempts to log in with a wrong password could lock the account.
-        if len(there) == 1 or why_login_refused(cluster):
-            raise
-    for server in there[:-1]:
-        try:
-            return _open(settings, [server], timeout_s)
-        except KafkaError:
-            continue
-    return _open(settings, there[-1:], timeout_s)
-
-
-def _that_accept(cluster: Cluster, servers: Sequence[str]) -> list[str]:
-    """Return the servers that accept a connection; all are asked at the same time."""
-    with ThreadPoolExecutor(len(servers)) as together:
-        found = together.map(_accepts, bootstrap_servers(cluster))
-        return [server for server, accepts in zip(servers, found, strict=True) if accepts]
-
-
-def _accepts(address: tuple[str, int]) -> bool:
-    try:
-        with socket.create_connection(address, timeout=KNOCK_S):
-            return True
-    except (OSError, UnicodeError):  # the latter for a name that cannot be looked up
-        return False
-
-
-def _open(settings: Mapping[str, Any], servers: list[str], timeout_s: float) -> KafkaAdminClient:
-    """Make the client; one that cannot connect leaves its thread and sockets open, so we do it."""
     made: list[KafkaNetClient] = []
 
     def net_client(**config: Any) -> KafkaNetClient:
-        made.append(KafkaNetClient(**config))
+        net = NetworkSelector(**config)
+        connections = TimedConnections(net, timeout_s=timeout_s, **config)
+        made.append(KafkaNetClient(net, connections, **config))
         return made[-1]
 
     try:
         return KafkaAdminClient(
-            **{**settings, "bootstrap_servers": servers},
+            **settings,
             kafka_client=net_client,
+            request_timeout_ms=round(timeout_s * 1000),
             bootstrap_timeout_ms=round(timeout_s * 1000),
             reconnect_backoff_max_ms=1000,
         )
-    except BaseException:
+    except BaseException as exc:
+        # A client that cannot connect leaves its thread and sockets open.
         for client in made:
             client.close()
+        if isinstance(exc, KafkaError) and made:
+            raise NoServerAnswered(made[-1]._manager.failures) from exc  # noqa: SLF001 - ours
         raise

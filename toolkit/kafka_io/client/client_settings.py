@@ -12,23 +12,12 @@ import re
 from typing import Any
 
 from toolkit.errors import FleetFileError
+from toolkit.kafka_io.client.login_settings import admin_login, bulk_login, check_login
+from toolkit.kafka_io.client.tls_settings import tls_context
 from toolkit.model import Cluster, secrets
+from toolkit.model.connection_settings import PROTOCOLS, SETTINGS
 from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
 
-# fleet file and librdkafka -> kafka-python
-ADMIN_NAMES = {
-    "client.id": "client_id",
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-}
-
-PROTOCOLS = frozenset({"PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"})
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:\[\]/]+):([0-9]{1,5})")
 LAST_PORT = 65_535
 
@@ -40,26 +29,37 @@ def admin_settings(cluster: Cluster) -> dict[str, Any]:
     The client would take a protocol that it does not know for plain text, so it is refused here.
     """
     resolved = _resolved(cluster)
-    protocol = resolved.get("security.protocol", "PLAINTEXT")
-    if protocol not in PROTOCOLS:
-        raise FleetFileError(
-            f"cluster {cluster.name}: security.protocol {protocol!r} is unknown",
-            hint=f"use one of {', '.join(sorted(PROTOCOLS))}",
-        )
-    arguments = {ADMIN_NAMES[name]: value for name, value in resolved.items()}
     servers = [
         f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         for host, port in bootstrap_servers(cluster)
     ]
-    return {"client_id": "offsetbook", **arguments, "bootstrap_servers": servers}
+    return {
+        "client_id": resolved.get("client.id", "offsetbook"),
+        "security_protocol": resolved["security.protocol"],
+        "bootstrap_servers": servers,
+        **({"ssl_context": tls_context(cluster, resolved)} if _uses_tls(resolved) else {}),
+        **(admin_login(cluster, resolved) if _logs_in(resolved) else {}),
+    }
 
 
 def bulk_settings(cluster: Cluster) -> dict[str, Any]:
-    """Configuration for librdkafka; raises FleetFileError for a dangling reference."""
+    """Configuration for librdkafka; raises FleetFileError for what cannot be used."""
+    resolved = _resolved(cluster)
+    tls = {}
+    if _uses_tls(resolved):
+        tls_context(cluster, resolved)  # its errors name the setting
+        tls = {name: value for name, value in resolved.items() if name.startswith("ssl.")}
+        if certificate := tls.get("ssl.certificate.location"):
+            tls.setdefault("ssl.key.location", certificate)  # one file may have both
+    timeout_ms = round(cluster.timeout_s * 1000)
     return {
-        "client.id": "offsetbook",
-        **_resolved(cluster),
+        "client.id": resolved.get("client.id", "offsetbook"),
+        "security.protocol": resolved["security.protocol"],
         "bootstrap.servers": cluster.bootstrap_servers,
+        "socket.timeout.ms": timeout_ms,
+        "socket.connection.setup.timeout.ms": max(1000, timeout_ms),
+        **tls,
+        **(bulk_login(cluster, resolved) if _logs_in(resolved) else {}),
     }
 
 
@@ -78,13 +78,22 @@ def bootstrap_servers(cluster: Cluster) -> list[tuple[str, int]]:
     return found
 
 
+def _uses_tls(resolved: dict[str, str]) -> bool:
+    return resolved["security.protocol"].endswith("SSL")
+
+
+def _logs_in(resolved: dict[str, str]) -> bool:
+    return resolved["security.protocol"].startswith("SASL")
+
+
 def _resolved(cluster: Cluster) -> dict[str, str]:
-    resolved = {}
+    """Return the settings with their secrets, checked as far as that is possible here."""
+    resolved = {"security.protocol": "PLAINTEXT"}
     for name, value in cluster.settings.items():
-        if name not in ADMIN_NAMES:
+        if name not in SETTINGS:
             raise FleetFileError(
                 f"cluster {cluster.name}: unknown setting {name!r}",
-                hint=f"use one of {', '.join(sorted(ADMIN_NAMES))}",
+                hint=f"use one of {', '.join(sorted(SETTINGS))}",
             )
         if name in SECRET_SETTINGS and not REFERENCE.fullmatch(value):
             raise FleetFileError(
@@ -95,17 +104,31 @@ def _resolved(cluster: Cluster) -> dict[str, str]:
         resolved[name] = _look_up(cluster, name, value) if name in SECRET_SETTINGS else value
         if name.endswith(".location"):
             _check_readable(cluster, name, resolved[name])
+    protocol = resolved["security.protocol"]
+    if protocol not in PROTOCOLS:
+        raise FleetFileError(
+            f"cluster {cluster.name}: security.protocol {protocol!r} is unknown",
+            hint=f"use one of {', '.join(sorted(PROTOCOLS))}",
+        )
+    if _logs_in(resolved):
+        check_login(cluster, resolved)
     return resolved
 
 
 def _look_up(cluster: Cluster, name: str, value: str) -> str:
     try:
-        return secrets.resolved(value)
+        found = secrets.resolved(value)
     except LookupError as exc:
         raise FleetFileError(
             f"cluster {cluster.name}: {name} refers to {exc}",
             hint="provide it, or fix the reference in the fleet file",
         ) from exc
+    if not found:
+        raise FleetFileError(
+            f"cluster {cluster.name}: {name} refers to {value}, which is empty",
+            hint="provide it, or fix the reference in the fleet file",
+        )
+    return found
 
 
 def _check_readable(cluster: Cluster, name: str, path: str) -> None:

@@ -17,9 +17,14 @@ from typing import Any, NamedTuple, Self
 import kafka.errors
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
-from toolkit.kafka_io.client.bootstrap import open_client
+from toolkit.kafka_io.client.bootstrap import NoServerAnswered, open_client
 from toolkit.kafka_io.client.client_settings import admin_settings
-from toolkit.kafka_io.client.connection_diagnosis import why_login_refused, why_unreachable
+from toolkit.kafka_io.client.connection_diagnosis import (
+    CHECK_SILENT,
+    TIMEOUTS,
+    explain,
+    why_not_connected,
+)
 from toolkit.model import Cluster
 
 # The client reports through logging; without a handler Python would print it over our own message.
@@ -27,8 +32,6 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())
 # At DEBUG it writes its configuration and its login requests, password and all.
 logging.getLogger("kafka").setLevel(logging.INFO)
 
-CONNECT_TIMEOUT_S = 4.0
-REQUEST_TIMEOUT_S = 30.0
 MOST_IN_FLIGHT = 1000
 LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
 
@@ -36,9 +39,8 @@ LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
 # The broker did not say anything, so its next answer would be waited for just as long.
 NO_ANSWER = (
     kafka.errors.KafkaConnectionError,
-    kafka.errors.KafkaTimeoutError,
     kafka.errors.NodeNotReadyError,
-    kafka.errors.RequestTimedOutError,
+    *TIMEOUTS,
     OSError,
 )
 
@@ -61,17 +63,11 @@ class Response(NamedTuple):
 class Connection:
     """An open connection to one cluster; use it in a `with` statement."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        *,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        client_id: str | None = None,
-    ) -> None:
+    def __init__(self, cluster: Cluster, *, client_id: str | None = None) -> None:
         """
         Connect, under the client id of the cluster's settings or another one.
 
-        Raises ClusterUnreachable, or UsageError for settings that cannot be used.
+        Raises ClusterUnreachable, BrokerRefused, or UsageError for settings that cannot be used.
         """
         self.cluster = cluster
         self.coordinators: dict[str, int] = {}  # of groups, as far as they were looked up
@@ -79,13 +75,17 @@ class Connection:
             settings = admin_settings(cluster)
             settings |= {} if client_id is None else {"client_id": client_id}
             settings |= {
-                "request_timeout_ms": round(REQUEST_TIMEOUT_S * 1000),
                 # Heartbeats of many members go out together; the order of others does not matter.
                 "max_in_flight_requests_per_connection": MOST_IN_FLIGHT,
             }
-            self._admin = open_client(cluster, settings, timeout_s=connect_timeout_s)
-        except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
+            self._admin = open_client(settings, timeout_s=cluster.timeout_s)
+        except NoServerAnswered as exc:
             raise _connect_error(cluster, exc) from exc
+        except (kafka.errors.KafkaError, OSError, ValueError, AssertionError) as exc:
+            raise UsageError(
+                f"cluster {cluster.name}: invalid settings: {exc}",
+                hint="fix them in the fleet file",
+            ) from exc
 
     def __enter__(self) -> Self:
         """Return the connection itself."""
@@ -131,10 +131,13 @@ class Connection:
         brokers = self.broker_ids
         # Twice whom the client likes: it drops one that was silent, but not one that refuses.
         places = (to,) if to is not None or len(brokers) < 2 else (None, None, *brokers)
-        give_up_at = time.monotonic() + 1.5 * REQUEST_TIMEOUT_S
+        give_up_at = time.monotonic() + self.cluster.timeout_s
         for number, place in enumerate(places, 1):
+            left_s = give_up_at - time.monotonic()
+            # One that is silent leaves time to ask another.
+            timeout_s = left_s / 2 if number < len(places) else left_s
             try:
-                return self._admin._manager.run(self._answer, request, place)  # noqa: SLF001
+                return self._admin._manager.run(self._answer, request, place, timeout_s)  # noqa: SLF001
             except (kafka.errors.KafkaError, OSError) as exc:
                 error = _request_error(self.cluster, request, exc)
                 is_last = number == len(places) or time.monotonic() > give_up_at
@@ -175,7 +178,7 @@ class Connection:
         requests: Sequence[Any],
         *,
         to: int,
-        timeout_s: float = REQUEST_TIMEOUT_S,
+        timeout_s: float | None = None,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> list[Any]:
         """
@@ -211,32 +214,26 @@ class Connection:
 
         async def ask() -> None:
             with suppress(Exception):
-                await self._answer(request, to, REQUEST_TIMEOUT_S)
+                await self._answer(request, to)
 
         self._admin._manager.call_soon(ask)  # noqa: SLF001
 
     async def _answer(
-        self, request: Any, node_id: int | None, timeout_s: float = REQUEST_TIMEOUT_S
+        self, request: Any, node_id: int | None, timeout_s: float | None = None
     ) -> Any:
+        timeout_s = self.cluster.timeout_s if timeout_s is None else timeout_s
         return await self._admin._manager.send(  # noqa: SLF001
             request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
         )
 
 
-def _connect_error(cluster: Cluster, exc: Exception) -> ToolkitError:
-    if not isinstance(exc, kafka.errors.KafkaError):
-        return UsageError(
-            f"cluster {cluster.name}: invalid settings: {exc}",
-            hint="fix them in the fleet file",
-        )
-    if refused := why_login_refused(cluster):
-        return BrokerRefused(
-            f"connecting to cluster {cluster.name}: authentication failed ({refused})",
-            hint="check sasl.mechanism, sasl.username and sasl.password in the fleet file",
-        )
-    why, hint = why_unreachable(cluster)
+def _connect_error(cluster: Cluster, exc: NoServerAnswered) -> ToolkitError:
+    found = why_not_connected(cluster, exc.failures)
+    if found.refused:
+        return BrokerRefused(f"connecting to cluster {cluster.name}: {found.why}", hint=found.hint)
     return ClusterUnreachable(
-        f"connecting to cluster {cluster.name} at {cluster.bootstrap_servers}: {why}", hint=hint
+        f"connecting to cluster {cluster.name} at {cluster.bootstrap_servers}: {found.why}",
+        hint=found.hint,
     )
 
 
@@ -245,8 +242,14 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
     if isinstance(exc, kafka.errors.UnsupportedVersionError):
         return BrokerRefused(f"{doing}: not supported by this broker version")
     # The client's own time-out is of the family of broker errors, though no broker said anything.
-    silent = isinstance(exc, kafka.errors.RequestTimedOutError)
-    if isinstance(exc, kafka.errors.BrokerResponseError) and not silent:
+    if isinstance(exc, TIMEOUTS):
+        return ClusterUnreachable(
+            f"{doing}: no answer within {cluster.timeout_s:g} s", hint=CHECK_SILENT
+        )
+    if found := explain(cluster, exc):
+        kind = BrokerRefused if found.refused else ClusterUnreachable
+        return kind(f"{doing}: {found.why}", hint=found.hint)
+    if isinstance(exc, kafka.errors.BrokerResponseError):
         return BrokerRefused(f"{doing}: {exc}")
     return ClusterUnreachable(
         f"{doing}: no answer ({type(exc).__name__}: {exc})", hint="check that every broker is up"

@@ -1,89 +1,234 @@
-"""Explain why a cluster cannot be reached: no listener, TLS or login mismatch, not Kafka."""
+"""Explain why a cluster cannot be reached: the server, TLS or the login, with the setting."""
 
 from __future__ import annotations
 
-import logging
 import socket
 import ssl
 import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+import kafka.errors
 
-from toolkit.kafka_io.client.client_settings import bootstrap_servers, bulk_settings
+from toolkit.kafka_io.client.timed_connections import LoginRequired, Server
 from toolkit.model import Cluster
 
 PROBE_TIMEOUT_S = 1.5
-LOGIN_TIMEOUT_S = 2.0
+TIMEOUTS = (kafka.errors.KafkaTimeoutError, kafka.errors.RequestTimedOutError)
+CHECK_SILENT = (
+    "check the port, and that the broker is not stopped or overloaded; "
+    "timeout in the fleet file sets the limit"
+)
+
+# Codes of OpenSSL, x509_vfy.h.
+EXPIRED, NOT_YET_VALID, OTHER_NAME, OTHER_ADDRESS = 10, 9, 62, 64
 
 
-def why_login_refused(cluster: Cluster) -> str:
-    """
-    Return what a broker answers to our login; "" where it does not refuse it, or there is none.
+class Reason(NamedTuple):
+    """Why something failed, what to try, and whether a broker has answered and refused it."""
 
-    librdkafka is asked: a broker hangs up right after this answer, and the other client throws away
-    what comes together with the end of a connection.
-    """
-    if not cluster.settings.get("security.protocol", "").startswith("SASL"):
-        return ""
-    said: list[str] = []
-
-    def on_error(error: KafkaError) -> None:
-        if error.code() == KafkaError._AUTHENTICATION:  # noqa: SLF001 - its public name
-            said.append(error.str())
-
-    try:
-        settings: dict[str, Any] = {**bulk_settings(cluster), "error_cb": on_error}
-        client = AdminClient(settings, logger=logging.getLogger("librdkafka"))
-        give_up_at = time.monotonic() + LOGIN_TIMEOUT_S
-        while not said and time.monotonic() < give_up_at:
-            client.poll(0.1)
-    except KafkaException:
-        return ""
-    return said[0] if said else ""
+    why: str
+    hint: str
+    refused: bool = False
 
 
-def why_unreachable(cluster: Cluster) -> tuple[str, str]:
-    """Return the reason, of each bootstrap server, and what to try, after knocking once."""
-    servers = bootstrap_servers(cluster)
-    with ThreadPoolExecutor(len(servers)) as together:
-        found = list(together.map(partial(_why_unreachable, cluster), servers))
-    if len(found) == 1:
-        return found[0]
-    reasons = (
-        f"{host}:{port}: {why}" for (host, port), (why, _) in zip(servers, found, strict=True)
+def why_not_connected(cluster: Cluster, failures: Mapping[Server, Exception]) -> Reason:
+    """Return the reason of each bootstrap server, and what to try."""
+    found = {
+        server: explain(cluster, exc) or _probe(cluster, server, exc)
+        for server, exc in failures.items()
+    }
+    # Where a login was refused, nothing else was tried; the others do not matter.
+    for reason in found.values():
+        if reason.refused or len(found) == 1:
+            return reason
+    return Reason(
+        "; ".join(f"{host}:{port}: {reason.why}" for (host, port), reason in found.items()),
+        "; ".join(dict.fromkeys(reason.hint for reason in found.values())),
     )
-    return "; ".join(reasons), "; ".join(dict.fromkeys(hint for _, hint in found))
 
 
-def _why_unreachable(cluster: Cluster, server: tuple[str, int]) -> tuple[str, str]:
+def explain(cluster: Cluster, exc: BaseException) -> Reason | None:
+    """Return what an error of the client says about TLS or the login; None for anything else."""
+    for one in _causes(exc):
+        if found := _why_no_tls(cluster, one) or _why_no_login(cluster, one):
+            return found
+    return None
+
+
+def _why_no_tls(cluster: Cluster, exc: BaseException) -> Reason | None:
+    match exc:
+        case ssl.SSLCertVerificationError():
+            return _untrusted(cluster, exc)
+        case ssl.SSLError() if "ALERT" in (exc.reason or ""):
+            return _certificate_refused(cluster, exc.reason or "")
+    return None
+
+
+def _why_no_login(cluster: Cluster, exc: BaseException) -> Reason | None:
+    match exc:
+        case kafka.errors.UnsupportedSaslMechanismError():
+            mechanism = cluster.settings.get("sasl.mechanism")
+            return Reason(
+                f"authentication failed (the broker does not offer the mechanism {mechanism})",
+                "set sasl.mechanism in the fleet file to one that the broker offers",
+                refused=True,
+            )
+        case kafka.errors.IllegalSaslStateError():
+            return Reason(
+                "the listener has no login (SASL), but the client tried to log in",
+                "set security.protocol in the fleet file to PLAINTEXT or SSL, "
+                "or use the port with a login",
+                refused=True,
+            )
+        case kafka.errors.SaslAuthenticationFailedError():
+            return Reason(
+                f"authentication failed ({_broker_words(exc)})",
+                f"check {_credentials(cluster)} in the fleet file",
+                refused=True,
+            )
+        case LoginRequired():
+            return _login_required(cluster)
+    return None
+
+
+def _causes(exc: BaseException) -> Iterator[BaseException]:
+    """Yield an error, what caused it, and errors that it has as its text."""
+    yield exc
+    if exc.__cause__:
+        yield from _causes(exc.__cause__)
+    for argument in exc.args:
+        if isinstance(argument, BaseException):
+            yield from _causes(argument)
+
+
+def _untrusted(cluster: Cluster, exc: ssl.SSLCertVerificationError) -> Reason:
+    ca = cluster.settings.get("ssl.ca.location")
+    match exc.verify_code:
+        case c if c == EXPIRED:
+            return Reason(
+                "the broker's certificate has expired (or one of its CAs in ssl.ca.location)",
+                "renew it on the broker; ssl.ca.location must have CAs that are valid",
+            )
+        case c if c == NOT_YET_VALID:
+            return Reason(
+                "the broker's certificate is not valid yet", "check the clocks of both sides"
+            )
+        case c if c in {OTHER_NAME, OTHER_ADDRESS}:
+            return Reason(
+                f"the broker's certificate is for another host ({exc.verify_message.rstrip('.')})",
+                "use a host name of the certificate in bootstrap.servers, "
+                "or add this one to the broker's certificate",
+            )
+    if ca:
+        return Reason(
+            f"no certificate in ssl.ca.location ({ca}) vouches for the broker's certificate "
+            f"({exc.verify_message})",
+            "set ssl.ca.location in the fleet file to the CA of the broker's certificates",
+        )
+    return Reason(
+        f"this machine does not trust the broker's certificate ({exc.verify_message})",
+        "set ssl.ca.location in the fleet file to the CA of the broker's certificates",
+    )
+
+
+def _certificate_refused(cluster: Cluster, alert: str) -> Reason:
+    """Explain a TLS alert; a broker sends one if it does not like the client's certificate."""
+    certificate = cluster.settings.get("ssl.certificate.location")
+    words = alert.lower().replace("_", " ").split("alert ")[-1]
+    if not certificate:
+        return Reason(
+            f"the broker requires a client certificate (TLS alert: {words})",
+            "set ssl.certificate.location and ssl.key.location in the fleet file",
+            refused=True,
+        )
+    if expired_at := _expired_at(certificate):
+        return Reason(
+            f"the client certificate in ssl.certificate.location ({certificate}) expired at "
+            f"{expired_at}",
+            "renew it",
+            refused=True,
+        )
+    return Reason(
+        f"the broker refused the client certificate in ssl.certificate.location ({certificate}; "
+        f"TLS alert: {words})",
+        "use a certificate of a CA that the broker trusts",
+        refused=True,
+    )
+
+
+def _expired_at(certificate: str) -> str:
+    """Return when a certificate expired; "" if it has not, or cannot be read."""
+    try:
+        # The standard library has no public function that reads a certificate without a connection.
+        found = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]  # noqa: SLF001
+        end = str(found["notAfter"])
+        return end if ssl.cert_time_to_seconds(end) < time.time() else ""
+    except (AttributeError, KeyError, ValueError, OSError):
+        return ""
+
+
+def _broker_words(exc: BaseException) -> str:
+    return str(exc).rpartition("Error: ")[2].strip() or type(exc).__name__
+
+
+def _credentials(cluster: Cluster) -> str:
+    match cluster.settings.get("sasl.mechanism"):
+        case "OAUTHBEARER":
+            return "sasl.mechanism and the sasl.oauthbearer settings"
+        case "GSSAPI":
+            return "sasl.mechanism and sasl.kerberos.service.name"
+    return "sasl.mechanism, sasl.username and sasl.password"
+
+
+def _login_required(cluster: Cluster) -> Reason:
+    protocol = cluster.settings.get("security.protocol", "PLAINTEXT")
+    other = {"PLAINTEXT": "SASL_PLAINTEXT", "SSL": "SASL_SSL"}.get(protocol)
+    if other:
+        return Reason(
+            "the broker closed the connection at the first request: it seems to require a login "
+            f"(SASL), but security.protocol is {protocol}",
+            f"set security.protocol to {other}, and sasl.mechanism, in the fleet file",
+        )
+    return Reason("the broker closed the connection at the first request", "read the broker's log")
+
+
+def _probe(cluster: Cluster, server: Server, exc: Exception) -> Reason:
+    """Look at the listener once; nothing is sent over the connection but a TLS hello."""
     host, port = server
     try:
         with socket.create_connection((host, port), timeout=PROBE_TIMEOUT_S):
             pass
     except (socket.gaierror, UnicodeError):  # the latter where it could not even be asked for
-        return f"unknown host name {host!r}", "fix bootstrap.servers in the fleet file"
-    except OSError as exc:
-        reason = exc.strerror or str(exc) or type(exc).__name__
-        return f"cannot connect ({reason})", "check the address, and that the broker is up"
-    uses_tls = cluster.settings.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
+        return Reason(f"unknown host name {host!r}", "fix bootstrap.servers in the fleet file")
+    except OSError as failed:
+        reason = failed.strerror or str(failed) or type(failed).__name__
+        return Reason(f"cannot connect ({reason})", "check the address, and that the broker is up")
+    if isinstance(exc, TIMEOUTS):
+        return _silent(cluster, exc)
+    uses_tls = cluster.settings.get("security.protocol", "PLAINTEXT").endswith("SSL")
     speaks_tls = _speaks_tls(host, port)
     if speaks_tls and not uses_tls:
-        return (
+        return Reason(
             "the listener expects TLS, but the client connected in plaintext",
             "set security.protocol to SSL or SASL_SSL in the fleet file",
         )
     if uses_tls and not speaks_tls:
-        return (
+        return Reason(
             "the listener does not use TLS",
             "set security.protocol to PLAINTEXT or SASL_PLAINTEXT, or use the TLS port",
         )
-    return (
+    return Reason(
         "the port is open, but it did not respond like a Kafka broker",
         "check the port, security.protocol and certificates",
+    )
+
+
+def _silent(cluster: Cluster, exc: BaseException) -> Reason:
+    where = " in the TLS handshake" if "handshake" in str(exc) else ""
+    return Reason(
+        f"the port is open, but there was no answer{where} within {cluster.timeout_s:g} s",
+        CHECK_SILENT,
     )
 
 

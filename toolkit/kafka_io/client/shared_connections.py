@@ -23,7 +23,7 @@ from toolkit.model import Cluster
 if TYPE_CHECKING:
     from toolkit.kafka_io.client.connection import Connection
 
-Key = tuple[str, str, tuple[tuple[str, str], ...]]
+Key = tuple[str, str, tuple[tuple[str, str], ...], float]
 
 # Long enough for the cells of a notebook that runs headlessly. A notebook that is left open must
 # not go on asking for a cluster that is down.
@@ -68,7 +68,8 @@ class SharedConnections:
     @contextmanager
     def to(self, cluster: Cluster) -> Iterator[Connection]:
         """Connect to a cluster, unless that is done; see `connected`."""
-        key = cluster.name, cluster.bootstrap_servers, tuple(sorted(cluster.settings.items()))
+        settings = tuple(sorted(cluster.settings.items()))
+        key = cluster.name, cluster.bootstrap_servers, settings, cluster.timeout_s
         found = self._take(key, cluster)
         try:
             yield found.connection

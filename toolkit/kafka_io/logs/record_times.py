@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.client_settings import bulk_settings
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.leaders import find_leaders
 from toolkit.kafka_io.client.shared_connections import connected
@@ -82,8 +81,7 @@ def read_first_records(
         leaders, _ = find_leaders(connection, {partition for partition, _ in chosen})
     found: dict[Wanted, FirstRecord] = {}
     try:
-        settings = {**bulk_settings(cluster), **PEEK}
-        with closing(Consumer(settings, logger=logging.getLogger("librdkafka"))) as consumer:
+        with closing(bulk_consumer(cluster, PEEK)) as consumer:
             for positions in _rounds(position for position in chosen if position[0] in leaders):
                 found |= _read_each(consumer, positions)
     except KafkaException as exc:

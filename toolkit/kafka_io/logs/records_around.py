@@ -8,7 +8,6 @@ partition that does not answer is not waited for.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -26,7 +25,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.client_settings import bulk_settings
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -105,8 +104,7 @@ def read_records_around(
     reading = _FetchedRecords(windows)
     if windows:
         try:
-            settings = {**bulk_settings(cluster), **LOOK}
-            with closing(Consumer(settings, logger=logging.getLogger("librdkafka"))) as consumer:
+            with closing(bulk_consumer(cluster, LOOK)) as consumer:
                 _read(consumer, reading)
         except KafkaException as exc:
             raise BrokerRefused(

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.client.connection import REQUEST_TIMEOUT_S, Connection
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.membership.request import MemberRequest
@@ -109,7 +109,7 @@ class GroupChannel:
             responses = connection.send_together(
                 [request.build(self.group_id) for request in requests],
                 to=node_id,
-                timeout_s=LONGEST_WAIT_S if waits else REQUEST_TIMEOUT_S,
+                timeout_s=LONGEST_WAIT_S if waits else None,
                 meanwhile=self.check,
             )
         except BaseException:

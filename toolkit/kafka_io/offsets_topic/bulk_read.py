@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from operator import itemgetter
@@ -15,14 +14,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.client_settings import bulk_settings
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
 from toolkit.kafka_io.offsets_topic.chunk import Records
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster
 
 READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 RECORDS_PER_CALL = 20_000
-SILENCE_S = 20.0
 
 # With librdkafka's own defaults for the two queue settings the same read takes eight times as long.
 BULK = {
@@ -50,20 +48,21 @@ def read_records(
         return
     doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {cluster.name}"
     try:
-        settings = {**bulk_settings(cluster), **BULK, "isolation.level": isolation}
-        consumer = Consumer(settings, logger=logging.getLogger("librdkafka"))
+        consumer = bulk_consumer(cluster, {**BULK, "isolation.level": isolation})
     except KafkaException as exc:
         raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
     try:
         consumer.assign([Assignment(OFFSETS_TOPIC, number, offsets.start)])
-        yield from _consume(consumer, number, offsets, doing)
+        yield from _consume(consumer, number, offsets, doing, cluster.timeout_s)
     except KafkaException as exc:
         raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
     finally:
         consumer.close()
 
 
-def _consume(consumer: Consumer, number: int, offsets: range, doing: str) -> Iterator[Records]:
+def _consume(
+    consumer: Consumer, number: int, offsets: range, doing: str, timeout_s: float
+) -> Iterator[Records]:
     position, silent_s = offsets.start, 0.0
     while position < offsets.stop:
         wait_s = 0.1
@@ -71,8 +70,8 @@ def _consume(consumer: Consumer, number: int, offsets: range, doing: str) -> Ite
             # The call waits its whole time when fewer records are left: never ask for more.
             messages = consumer.consume(min(RECORDS_PER_CALL, offsets.stop - position), wait_s)
             silent_s = 0.0 if messages else silent_s + wait_s
-            if silent_s > SILENCE_S:
-                raise BrokerRefused(f"{doing}: no data for {SILENCE_S:.0f} s at offset {position}")
+            if silent_s > timeout_s:
+                raise BrokerRefused(f"{doing}: no data for {timeout_s:g} s at offset {position}")
             keys = pa.array(list(map(Message.key, messages)), pa.binary())
             if keys.null_count:
                 # What has no key is no record: the end of the log as it is now, or an error.

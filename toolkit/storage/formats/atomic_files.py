@@ -11,17 +11,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from toolkit.errors import StateFileError
+from toolkit.model.input_files import KINDS
 from toolkit.storage.formats.private_files import make_private, open_private
 
 LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
-KINDS = {
-    stat.S_IFLNK: "a symbolic link",
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a named pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
 
 
 def write_whole(path: Path, text: str, *, errors: str = "strict", private: bool = False) -> None:

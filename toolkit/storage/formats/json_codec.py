@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NoReturn, TypeVar
 
 from toolkit.errors import UsageError
-from toolkit.storage.formats.input_files import read_input
+from toolkit.model.input_files import read_input
 
 Kind = TypeVar("Kind", bound=StrEnum)
 Value = TypeVar("Value")

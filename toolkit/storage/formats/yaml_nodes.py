@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from toolkit.errors import UsageError
-from toolkit.storage.formats.input_files import read_input
+from toolkit.model.input_files import read_input
 
 MOST_BYTES = 2**20  # people write these; one of this size takes seconds to parse
 

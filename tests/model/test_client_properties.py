@@ -1,30 +1,23 @@
-"""What a client's Java properties file means here."""
+"""What a client's properties file means here, Java's or librdkafka's."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from toolkit.cli.consumer_groups.command_config import SECRETS, read_command_config
 from toolkit.errors import UsageError
+from toolkit.model import secrets
+from toolkit.model.client_properties import read_client_properties
 
 LOGIN = "org.apache.kafka.common.security.{0}LoginModule required username={1} password={2};"
-
-
-@pytest.fixture(autouse=True)
-def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave no secret in the environment of other tests."""
-    for name in SECRETS.values():
-        monkeypatch.setenv(name, "")
 
 
 def read(tmp_path: Path, text: str) -> dict[str, str]:
     """Read a file with this text."""
     path = tmp_path / "client.properties"
     path.write_text(text, "utf-8")
-    return read_command_config(path)
+    return read_client_properties(path)
 
 
 def test_a_login(tmp_path: Path) -> None:
@@ -33,16 +26,17 @@ def test_a_login(tmp_path: Path) -> None:
     settings = read(
         tmp_path,
         "# for the tool\nsecurity.protocol=SASL_SSL\nsasl.mechanism : SCRAM-SHA-512\n"
-        f"bootstrap.servers=ignored:9092\nsasl.jaas.config={login}\n",
+        f"bootstrap.servers=broker:9092\nacks=all\nsasl.jaas.config={login}\n",
     )
 
     assert {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "reader",
-        "sasl.password": f"${{env:{SECRETS['sasl.password']}}}",
+        "bootstrap.servers": "broker:9092",
+        "sasl.password": f"${{property:{tmp_path / 'client.properties'}:sasl.password}}",
     } == settings
-    assert "s3 cr=t;" == os.environ[SECRETS["sasl.password"]]
+    assert "s3 cr=t;" == secrets.resolved(settings["sasl.password"])
 
 
 def test_certificates(tmp_path: Path) -> None:
@@ -58,7 +52,7 @@ def test_certificates(tmp_path: Path) -> None:
         "ssl.ca.location": "/etc/ca.pem",
         "ssl.certificate.location": "/etc/me.pem",
         "ssl.key.location": "/etc/me.pem",
-        "ssl.key.password": f"${{env:{SECRETS['ssl.key.password']}}}",
+        "ssl.key.password": f"${{property:{tmp_path / 'client.properties'}:ssl.key.password}}",
     } == settings
 
 
@@ -72,13 +66,26 @@ def test_java_grammar(tmp_path: Path) -> None:
     assert {"security.protocol": "PLAINTEXT", "client.id": "naïve =x"} == read(tmp_path, text)
 
 
+def test_access_tokens(tmp_path: Path) -> None:
+    """Client credentials of Java's JAAS entry and of librdkafka's settings mean the same."""
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    url = "sasl.oauthbearer.token.endpoint.url=https://login.example/token\n"
+    java = f"{url}sasl.jaas.config={module} clientId='me' clientSecret=\"s3cret\" scope='kafka';\n"
+    librdkafka = (
+        f"{url}sasl.oauthbearer.method=oidc\nsasl.oauthbearer.client.id=me\n"
+        "sasl.oauthbearer.client.secret=s3cret\nsasl.oauthbearer.scope=kafka\n"
+    )
+
+    assert read(tmp_path, java.replace("'", '"')) == read(tmp_path, librdkafka)
+
+
 REFUSED = {
-    "sasl.oauthbearer.token.endpoint.url=http://s3cret": "sasl.oauthbearer.token.endpoint.url",
-    "sasl.mechanism=GSSAPI": "sasl.mechanism=GSSAPI is not supported",
+    "sasl.login.class=s3cret": "sasl.login.class cannot be used",
+    "enable.ssl.certificate.verification=false": "enable.ssl.certificate.verification cannot be",
     "ssl.truststore.location=/etc/trust.jks": "is a Java keystore",
     "ssl.truststore.password=s3cret": "ssl.truststore.password cannot be used",
     "ssl.endpoint.identification.algorithm=": "ssl.endpoint.identification.algorithm cannot be",
-    "sasl.jaas.config=com.sun.Krb5LoginModule required password=s3cret;": "another form",
+    "sasl.jaas.config=a.OtherLoginModule required password=s3cret;": "another form",
     "sasl.jaas.config=a.PlainLoginModule required password=s3cret;": "another form",
     "=value": "a line has no key",
 }
@@ -97,4 +104,4 @@ def test_what_has_no_meaning_here(tmp_path: Path, line: str) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     """A file that is not there is named."""
     with pytest.raises(UsageError, match="nowhere"):
-        read_command_config(tmp_path / "nowhere")
+        read_client_properties(tmp_path / "nowhere")

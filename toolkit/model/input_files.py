@@ -7,8 +7,14 @@ import os
 import stat
 from pathlib import Path
 
-from toolkit.storage.formats.atomic_files import KINDS
-
+KINDS = {
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 MOST_BYTES = 128 * 2**20  # JSON takes ten times its size in memory
 
 

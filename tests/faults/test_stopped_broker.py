@@ -1,0 +1,148 @@
+"""A broker that is stopped, not gone: its connections stay open, and nothing comes any more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from applications import Applications
+from kafka.protocol.admin import ListGroupsRequest
+from secured import Secured, secured_at, start_secured
+
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
+from toolkit.kafka_io.offsets_topic.bulk_read import READ_COMMITTED, read_records
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
+from toolkit.model import Cluster, TopicPartition
+
+pytestmark = pytest.mark.starts("a broker that the tests stop")
+
+LIMIT_S = 2.0
+WATCHED_S = 120  # an answer that never comes fails the test, and does not hang the run
+LISTENERS = ("plain", "tls", "sasl_ssl")
+
+
+@pytest.fixture(scope="module")
+def stoppable(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """Return a broker that no other test uses, with all listeners."""
+    directory = tmp_path_factory.mktemp("stoppable") / "broker"
+    start_secured(directory)
+    found = secured_at(directory)
+    yield found
+    found.broker.stop()
+
+
+@pytest.fixture(params=LISTENERS)
+def cluster(request: pytest.FixtureRequest, stoppable: Secured) -> Cluster:
+    """Return the broker behind each kind of listener, with a short limit."""
+    found = {
+        "plain": stoppable.plain,
+        "tls": stoppable.tls,
+        "sasl_ssl": stoppable.role("operator"),
+    }
+    return replace(found[request.param], timeout_s=LIMIT_S)
+
+
+@contextmanager
+def stopped(broker: Any) -> Iterator[None]:
+    """Stop the broker's process for a while."""
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+
+
+def error_of(attempt: Callable[[], object]) -> ToolkitError:
+    """Return the error with which an attempt ends; one that does not end fails the test."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            attempt()
+        except ToolkitError as exc:
+            raised.append(exc)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(WATCHED_S)
+    assert not thread.is_alive(), "there is still no error"
+    (error,) = raised
+    assert isinstance(error, ToolkitError)
+    return error
+
+
+def test_stopped_before_connecting(cluster: Cluster, stoppable: Secured) -> None:
+    """Connecting ends after the limit, with an error that names it and its setting."""
+    with stopped(stoppable.broker):
+        error = error_of(lambda: Connection(cluster))
+
+    assert isinstance(error, ClusterUnreachable)
+    assert "no answer" in error.problem
+    assert "within 2 s" in error.problem
+    assert "timeout in the fleet file" in error.hint
+
+
+def test_stopped_in_the_middle(cluster: Cluster, stoppable: Secured) -> None:
+    """Each way to ask over an open connection ends after the limit, with the same error."""
+    request = ListGroupsRequest()
+    with Connection(cluster) as connection:
+        node = connection.broker_ids[0]
+        connection.send(request, to=node)
+        with stopped(stoppable.broker):
+            alone = error_of(lambda: connection.send(request))
+            together = error_of(lambda: connection.send_together([request], to=node))
+            (answer,) = connection.send_each({node: [TaggedRequest("", request)]})
+
+    assert [ClusterUnreachable] * 3 == [type(e) for e in (alone, together, answer.response)]
+    assert "ListGroups on cluster secured: no answer within 2 s" in str(alone)
+
+
+@pytest.mark.parametrize("in_the_middle", [False, True])
+def test_stopped_while_records_are_read(
+    cluster: Cluster,
+    stoppable: Secured,
+    applications: Callable[[Cluster], Applications],
+    in_the_middle: bool,  # noqa: FBT001 -- a case of the test
+) -> None:
+    """Reading many records ends, too, whether the broker stops before it or in the middle."""
+    apps = applications(stoppable.plain)
+    apps.commit(apps.name("group"), {TopicPartition(apps.create_topic(apps.name("t")), 0): 0})
+    with Connection(stoppable.plain) as connection:
+        logs = offsets_partitions(connection).logs
+    number, start = next((n, log.log_start) for n, log in logs.items() if log.log_end)
+    reading = read_records(cluster, number, range(start or 0, 1_000_000), READ_COMMITTED)
+    if in_the_middle:
+        next(reading)
+    with stopped(stoppable.broker):
+        error = error_of(lambda: list(reading))
+
+    assert isinstance(error, BrokerRefused)
+    assert "no data for 2 s" in error.problem
+
+
+def test_a_command_says_so(stoppable: Secured) -> None:
+    """A command at a stopped broker ends with the error, and with nothing else on stderr."""
+    program = Path(sys.executable).with_name("offsetbook")
+    given = ("--bootstrap-server", stoppable.plain.bootstrap_servers, "--timeout", "1500", "--list")
+    with stopped(stoppable.broker):
+        done = subprocess.run(
+            [program, "consumer-groups", *given],
+            capture_output=True,
+            encoding="utf-8",
+            timeout=WATCHED_S,
+            check=False,
+        )
+
+    assert (1, "") == (done.returncode, done.stdout)
+    assert 1 == len(done.stderr.splitlines())
+    assert "within 1.5 s" in done.stderr

@@ -1,0 +1,96 @@
+"""The roles for which docs/acls.md lists the ACLs, as users of a secured sandbox cluster."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its stubs name only the first
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
+
+OPERATOR = "operator"
+ITERATIONS = 4096
+TIMEOUT_S = 20
+
+
+class RoleRule(NamedTuple):
+    """Operations that a role may perform on a resource; `*` at the end of a name is any rest."""
+
+    resource: str
+    name: str
+    operations: tuple[str, ...]
+
+
+VIEWER = (
+    RoleRule("CLUSTER", "kafka-cluster", ("DESCRIBE", "DESCRIBE_CONFIGS")),
+    RoleRule("GROUP", "*", ("DESCRIBE", "DESCRIBE_CONFIGS")),
+    RoleRule("TOPIC", "*", ("DESCRIBE", "DESCRIBE_CONFIGS")),
+)
+ROLES = {
+    "viewer": VIEWER,
+    OPERATOR: (
+        VIEWER[0],
+        RoleRule("GROUP", "*", ("READ", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")),
+        RoleRule("TOPIC", "*", ("READ", "DESCRIBE_CONFIGS")),
+        RoleRule("TRANSACTIONAL_ID", "offsetbook-move-*", ("WRITE",)),
+    ),
+    "pipeline": (*VIEWER, RoleRule("TOPIC", "__consumer_offsets", ("READ",))),
+}
+
+
+def create_roles(address: str, passwords: Path) -> None:
+    """Create a user for each role, over a listener where that is allowed; again does no harm."""
+    admin = AdminClient({"bootstrap.servers": address})
+    mechanism = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, ITERATIONS)
+    users: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(role, mechanism, password_of(role, passwords).encode())
+        for role in ROLES
+    ]
+    for changed in admin.alter_user_scram_credentials(users).values():
+        changed.result(TIMEOUT_S)
+    for created in admin.create_acls(list(_acls())).values():
+        created.result(TIMEOUT_S)
+
+
+def password_of(role: str, passwords: Path) -> str:
+    """Return the password of a role, from its file; the first time, make one."""
+    path = passwords / role
+    if not path.exists():
+        passwords.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(18), "ascii")
+    return path.read_text("ascii")
+
+
+def _acls() -> Iterator[AclBinding]:
+    for role, rules in ROLES.items():
+        for rule in rules:
+            is_prefix = rule.name.endswith("*") and rule.name != "*"
+            pattern = ResourcePatternType.PREFIXED if is_prefix else ResourcePatternType.LITERAL
+            name = rule.name.removesuffix("*") if is_prefix else rule.name
+            for operation in rule.operations:
+                yield AclBinding(
+                    getattr(ResourceType, _resource_type(rule.resource)),
+                    name,
+                    pattern,
+                    f"User:{role}",
+                    "*",
+                    AclOperation[operation],
+                    AclPermissionType.ALLOW,
+                )
+
+
+def _resource_type(resource: str) -> str:
+    return "BROKER" if resource == "CLUSTER" else resource

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from toolkit.plan import Finding, Plan, StepOutcome
 
 PARTLY, BLOCKED, FAILED = 4, 3, 1
+# What gets room first on a narrow terminal.
+FIRST = (
+    *("group", "action", "topic", "partition", "before", "after", "distance", "time_distance"),
+    "why",
+)
 # What is done after each step of a live move.
 AFTER = {
     "first-commit": "committed; pausing",
@@ -102,7 +107,7 @@ def print_result(outcome: ChangeOutcome, command: CommandTarget) -> int:
         if command.output == "table":
             frame = frame[frame["status"] != "done"]
         if command.output != "table" or len(frame):
-            write_frame(frame, command.output)
+            write_frame(frame, command.output, is_whole=True)
     return print_outcome(outcome)
 
 
@@ -128,7 +133,7 @@ def write_plan(change: PlannedChange, command: CommandTarget) -> None:
     if command.output != "table":
         write_frame(change.changes, command.output)
         return
-    write_frame(change.review[change.main_columns], command.output)
+    write_frame(change.review[change.main_columns], command.output, important=FIRST, is_whole=True)
     if change.why_untimed:
         click.echo(f"the times of the records are not shown: {change.why_untimed}", err=True)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,14 +17,16 @@ if TYPE_CHECKING:
     from toolkit.model import Snapshot
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
-NOTHING = "–"  # a missing value; never 0, never blank
 
 
-def write_frames(frames: Sequence[pd.DataFrame], output: str, *, most: str = "") -> None:
+def write_frames(
+    frames: Sequence[pd.DataFrame], output: str, *, most: str = "", important: Sequence[str] = ()
+) -> None:
     """
     Write frames of the same columns, one a cluster, as one; without any, write nothing.
 
-    `most` names the column whose largest values come first, over all clusters.
+    `most` names the column whose largest values come first, over all clusters; `important` see
+    `write_frame`.
     """
     if frames:
         import pandas as pd
@@ -32,18 +34,26 @@ def write_frames(frames: Sequence[pd.DataFrame], output: str, *, most: str = "")
         frame = pd.concat(frames, ignore_index=True)
         if most:
             frame = frame.sort_values(most, ascending=False, na_position="last", kind="stable")
-        write_frame(frame, output)
+        write_frame(frame, output, important=important)
 
 
-def write_frame(frame: pd.DataFrame, output: str) -> None:
-    """Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON)."""
+def write_frame(
+    frame: pd.DataFrame, output: str, *, important: Sequence[str] = (), is_whole: bool = False
+) -> None:
+    """
+    Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON).
+
+    On a narrow terminal, a table shows as many columns as fit: first the `important` ones, then the
+    others in their order. Rows that do not fit the screen are counted, unless the table `is_whole`,
+    as one that is approved has to be.
+    """
     if output == "json":
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
         echo_data(f"{text}\n")
     elif output == "csv":
         echo_data(_without_formulas(frame).to_csv(index=False))
     else:
-        _write_table(frame)
+        _write_table(frame, important, is_whole=is_whole)
 
 
 def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
@@ -85,36 +95,14 @@ def echo_data(text: str) -> None:
     click.echo(text, nl=False, color=True)
 
 
-def _write_table(frame: pd.DataFrame) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _write_table(frame: pd.DataFrame, important: Sequence[str], *, is_whole: bool) -> None:
+    from toolkit.cli.terminal_table import Screen, terminal_table, wrapped
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in frame.columns:
-        numeric = frame[name].dtype.kind in "iuf"
-        table.add_column(str(name), justify="right" if numeric else "left", overflow="fold")
-    for row in frame.itertuples(index=False):
-        # Text, not str: a group named "[red]" is a name, not markup.
-        table.add_row(*(Text(_cell(value)) for value in row))
-    # What goes into a file or a pipe is not folded to the width of some terminal.
-    Console(width=None if sys.stdout.isatty() else 1000, highlight=False).print(table)
-
-
-def _cell(value: Any) -> str:
-    import numpy as np
-    import pandas as pd
-
-    if isinstance(value, np.generic):  # what some columns hold in place of int and bool
-        value = value.item()
-    if pd.isna(value) or value == "":
-        return NOTHING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:.3g}"
-    if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M:%SZ}"
-    return printable(value)
+    screen = Screen.current() if sys.stdout.isatty() else None
+    table = terminal_table(frame, printable, screen=screen, important=important, is_whole=is_whole)
+    header = table.header
+    if screen and os.environ.get("TERM") != "dumb":
+        header = [click.style(line, bold=True) for line in header]
+    click.echo("\n".join([*header, *table.rows]), color=bool(screen))
+    if screen and table.omitted:
+        click.echo("\n".join(wrapped(table.omitted, screen.width)), err=True)

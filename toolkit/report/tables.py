@@ -8,22 +8,18 @@ not used because its caption is not escaped and its static form links to the net
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from datetime import timedelta
+from typing import Any
 
 import pandas as pd
 
-from toolkit.model.times import format_duration
+from toolkit.planning.frames.cell_text import Kind, cell_texts, column_kind, heading, is_missing
 from toolkit.report.browser_libraries import table_script, table_style
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.safe_names import in_html, visible
 
-Kind = Literal["text", "number", "duration", "time"]
-
-MISSING = "\N{EN DASH}"
 ROW_CAP = 2000
 _TEXT_ROWS = 20
 _PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
@@ -114,55 +110,39 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame) -> str:
-    kinds = [_kind(frame.iloc[:, place]) for place in range(frame.shape[1])]
+    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
+    kinds = [column_kind(column) for column in columns]
     header = "".join(
-        f'<th scope="col"{_HEADER_ATTRIBUTES[kind]}>{_heading(column)}</th>'
-        for column, kind in zip(frame.columns, kinds, strict=True)
+        f'<th scope="col"{_HEADER_ATTRIBUTES[kind]}>'
+        f"{in_html(heading(name, kind).replace('_', ' '))}</th>"
+        for name, kind in zip(frame.columns, kinds, strict=True)
     )
-    rows = "\n".join(
-        "<tr>" + "".join(map(_cell, row, kinds)) + "</tr>"
-        for row in frame.astype(object).itertuples(index=False, name=None)
-    )
+    cells = (_cells(column, kind) for column, kind in zip(columns, kinds, strict=True))
+    rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
     return (
         f'<div class="ob-scroll"><table class="ob-data" data-rows="{len(frame)}">'
         f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
 
 
-def _heading(column: object) -> str:
-    parts = column if isinstance(column, tuple) else (column,)
-    return in_html(" ".join(str(part) for part in parts).replace("_", " "))
-
-
-def _kind(column: pd.Series[Any]) -> Kind:
-    if pd.api.types.is_bool_dtype(column):
-        return "text"
-    if pd.api.types.is_numeric_dtype(column):
-        return "number"
-    if pd.api.types.is_datetime64_any_dtype(column):
-        return "time"
-    # None beside whole numbers or durations makes a column of objects.
-    values = [value for value in column if not _is_missing(value)]
-    if values and all(isinstance(value, timedelta) for value in values):
-        return "duration"
-    if values and all(pd.api.types.is_number(v) and not isinstance(v, bool) for v in values):
-        return "number"
-    return "text"
-
-
-def _cell(value: Any, kind: Kind) -> str:
-    """One cell; the page sorts by `data-order`, which all cells of a column have or none."""
-    missing = _is_missing(value)
+def _cells(column: pd.Series[Any], kind: Kind) -> list[str]:
+    """Return cells; the page sorts by `data-order`, which all cells of a column have or none."""
+    texts = cell_texts(column, kind)
     if kind == "text":
-        text = MISSING if missing else _text(value)
-        return f"<td{_room(text)}>{in_html(text)}</td>"
+        return [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
     if kind == "time":
-        return f'<td class="moment">{MISSING if missing else _text(value)}</td>'
-    if kind == "duration":
-        order, shown = ("", MISSING) if missing else (value.total_seconds(), format_duration(value))
-        return f'<td class="moment" data-order="{order}">{shown}</td>'
-    order, shown = ("", MISSING) if missing else (value, _number(value))
-    return f'<td class="number" data-order="{order}">{shown}</td>'
+        return [f'<td class="moment">{text}</td>' for text in texts]
+    place = "moment" if kind == "duration" else "number"
+    return [
+        f'<td class="{place}" data-order="{_order(value)}">{text}</td>'
+        for value, text in zip(column.astype(object), texts, strict=True)
+    ]
+
+
+def _order(value: Any) -> object:
+    if is_missing(value):
+        return ""
+    return value.total_seconds() if isinstance(value, timedelta) else value
 
 
 def _room(text: str) -> str:
@@ -170,29 +150,3 @@ def _room(text: str) -> str:
     if len(text) <= _PHRASE or (len(text) <= _NAME and not any(c.isspace() for c in text)):
         return ' class="whole"'
     return ' class="sentence"' if len(text) > _SENTENCE else ""
-
-
-def _is_missing(value: object) -> bool:
-    is_nan = isinstance(value, float) and math.isnan(value)
-    return is_nan or value is None or value is pd.NA or value is pd.NaT
-
-
-def _number(value: Any) -> str:
-    """Thousands apart; decimals only where there are any, and no more than tell something."""
-    if float(value).is_integer():
-        return f"{int(value):,}"
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "-∞"
-    return f"{value:,.2f}" if abs(value) >= 1 else f"{value:.3g}"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, datetime):
-        utc = value.astimezone(UTC) if value.tzinfo else value
-        return utc.strftime("%Y-%m-%d %H:%M:%S") + (" UTC" if value.tzinfo else "")
-    if isinstance(value, (list, tuple, set, frozenset)):
-        items = sorted(value, key=str) if isinstance(value, (set, frozenset)) else value
-        return ", ".join(str(item) for item in items) or MISSING
-    return str(value)

@@ -18,6 +18,13 @@ STATE = click.option(
     "state directory.",
 )
 
+# What gets room first on a narrow terminal.
+FIRST = ("run", "cluster", "who", "request", "result", "reason", "at", "interrupted")
+FIRST_OF_CHANGES = (
+    *("run", "cluster", "group", "topic", "partition", "before", "after", "status", "who"),
+    "why",
+)
+
 
 @click.group("audit")
 def command() -> None:
@@ -45,7 +52,8 @@ def list_runs(*, changes: bool, output: str, **given: Any) -> None:
     report = audit(_state(given), cluster=given["cluster"] or "", groups=given["groups"])
     if not report.exists:
         click.echo(report.summary, err=True)
-    write_frame(report.changes if changes else report.runs, output)
+    frame, first = (report.changes, FIRST_OF_CHANGES) if changes else (report.runs, FIRST)
+    write_frame(frame, output, important=first)
 
 
 @command.command("verify")

@@ -30,7 +30,8 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     chosen = find_clusters(clusters, fleet)
     with ThreadPoolExecutor(max_workers=8) as pool:
         rows = list(pool.map(_knock, chosen))
-    write_frame(pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"}), output)
+    frame = pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"})
+    write_frame(frame, output, important=("cluster", "problem", "address", "brokers", "groups"))
     failed = sum(1 for row in rows if row["problem"])
     sys.exit(0 if not failed else 1 if failed == len(rows) else 4)
 

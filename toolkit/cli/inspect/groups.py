@@ -17,6 +17,13 @@ from toolkit.model.plurals import counted
 if TYPE_CHECKING:
     from toolkit.model import Snapshot
 
+# What gets room first on a narrow terminal.
+FIRST = ("cluster", "group", "state", "members", "subscribed", "type", "assignor")
+FIRST_OF_PARTITIONS = (
+    *("cluster", "group", "topic", "partition", "lag", "position", "committed", "log_end"),
+    *("committed_at", "owner", "lost", "log_start", "pending"),
+)
+
 
 @click.group("groups")
 def command() -> None:
@@ -47,7 +54,7 @@ def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) ->
             type_ or frame["type"]
         )
         frames.append(frame[wanted])
-    write_frames(frames, scope.output)
+    write_frames(frames, scope.output, important=FIRST)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 
@@ -64,7 +71,8 @@ def describe(scope: CommandScope, *, names: tuple[str, ...]) -> None:
     if not scope.quiet:
         for snapshot in reading.snapshots:
             _say_groups(snapshot)
-    write_frames([report.partitions for report in reading.reports], scope.output)
+    partitions = [report.partitions for report in reading.reports]
+    write_frames(partitions, scope.output, important=FIRST_OF_PARTITIONS)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 

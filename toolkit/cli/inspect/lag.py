@@ -6,9 +6,16 @@ import sys
 
 import click
 
+from toolkit.cli.inspect.groups import FIRST_OF_PARTITIONS
 from toolkit.cli.options import CommandScope, scope_options
 from toolkit.cli.output import write_frames, write_problems
 from toolkit.cli.reading import read_clusters
+
+# What gets room first on a narrow terminal.
+FIRST = (
+    *("cluster", "group", "lag", "worst_topic", "worst_partition", "worst_lag", "lost"),
+    "unknown_lag_partitions",
+)
 
 
 @click.command("lag")
@@ -20,6 +27,7 @@ def command(scope: CommandScope, *, by: str) -> None:
 
     reading = read_clusters(scope, lambda access: lag(access, scope.groups))
     frames = [r.by_group if by == "group" else r.partitions for r in reading.reports]
-    write_frames(frames, scope.output, most="lag")
+    first = FIRST if by == "group" else FIRST_OF_PARTITIONS
+    write_frames(frames, scope.output, most="lag", important=first)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())

@@ -11,6 +11,12 @@ from toolkit.cli.output import write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 from toolkit.errors import UsageError
 
+# What gets room first on a narrow terminal.
+FIRST = (
+    *("cluster", "group", "topic", "partition", "hold_status", "paused_until", "paused_by"),
+    "reason",
+)
+
 
 @click.command("paused-partitions")
 @scope_options
@@ -27,6 +33,6 @@ def command(scope: CommandScope, *, all_groups: bool) -> None:
     if all_groups and scope.groups:
         raise UsageError("--group and --all-groups are mutually exclusive", hint="use only one")
     reading = read_clusters(scope, lambda access: paused(access, scope.groups))
-    write_frames([report.rows for report in reading.reports], scope.output)
+    write_frames([report.rows for report in reading.reports], scope.output, important=FIRST)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())

@@ -11,6 +11,12 @@ from toolkit.cli.output import printable, write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 from toolkit.model import select_groups
 
+# What gets room first on a narrow terminal.
+FIRST = (
+    *("cluster", "group", "topic", "partition", "lag", "deletable_now", "other_subscribers"),
+    *("committed_at", "group_lag_share", "committed"),
+)
+
 
 @click.command("unsubscribed")
 @scope_options
@@ -29,7 +35,7 @@ def command(scope: CommandScope) -> None:
         for report in reading.reports
         if not scope.groups or select_groups(report.facts.groups, scope.groups)[0]
     ]
-    write_frames([result.rows for result in found], scope.output, most="lag")
+    write_frames([result.rows for result in found], scope.output, most="lag", important=FIRST)
     if not scope.quiet:
         for row in (row for result in found for row in result.left_out.to_dict("records")):
             name = printable(row["group"])

@@ -1,0 +1,115 @@
+"""
+Writing a table of many groups: no broker, the rows are made up.
+
+Every way writes the same frame, in turns, in one process:
+
+    offsetbook  the table of `offsetbook lag` as it goes into a pipe
+    rich        the same cells through rich's own Table
+    to_string   pandas' own text, which formats nothing for people
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import platform
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from importlib.metadata import version
+from statistics import median
+
+import pandas as pd
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from toolkit.cli.output import printable
+from toolkit.cli.terminal_table import terminal_table
+from toolkit.planning.frames.cell_text import cell_texts, column_kind
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    options.add_argument("--rows", type=int, default=5_000)
+    options.add_argument("--rounds", type=int, default=5)
+    given = options.parse_args()
+    frame = made_up(given.rows)
+    ways: dict[str, Callable[[pd.DataFrame], str]] = {
+        "offsetbook": ours,
+        "rich": with_rich,
+        "to_string": lambda frame: frame.to_string(index=False),
+    }
+    lines = {name: len(way(frame).splitlines()) for name, way in ways.items()}  # and warm up
+    if set(lines.values()) != {given.rows + 1}:
+        raise SystemExit(f"not the same table: {lines}")
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(given.rounds):
+        for name, way in ways.items():
+            began = time.process_time()
+            way(frame)
+            times[name].append(time.process_time() - began)
+    print("\n".join(report(times, rows=given.rows, rounds=given.rounds)))
+
+
+def made_up(rows: int) -> pd.DataFrame:
+    """Return a frame like that of `offsetbook lag`, with every tenth lag unknown."""
+    numbers = pd.Series(range(rows))
+    lag = (numbers * 37 % 90_001).astype("Int64")
+    return pd.DataFrame(
+        {
+            "cluster": "eu",
+            "group": [f"payments-service-{number:05}" for number in numbers],
+            "topics": 1 + numbers % 3,
+            "partitions": 4 + numbers % 9,
+            "lag": lag.mask(numbers % 10 == 0),
+            "time_lag_s": numbers * 3.7 % 200_000,
+            "lost": pd.array([0] * rows, "Int64"),
+            "worst_topic": [f"orders.created.{number % 50}" for number in numbers],
+            "worst_partition": pd.array(numbers % 12, "Int64"),
+            "committed_at": pd.Timestamp("2026-03-01T10:00:00Z") + pd.to_timedelta(numbers, "s"),
+        }
+    )
+
+
+def ours(frame: pd.DataFrame) -> str:
+    """Return the table as the command writes it."""
+    table = terminal_table(frame, printable)
+    return "\n".join([*table.header, *table.rows])
+
+
+def with_rich(frame: pd.DataFrame) -> str:
+    """Return the same cells as a table of rich."""
+    table = Table(box=None, pad_edge=False)
+    columns = []
+    for name in frame:
+        kind = column_kind(frame[name])
+        table.add_column(str(name), justify="left" if kind == "text" else "right")
+        columns.append(cell_texts(frame[name], kind))
+    for row in zip(*columns, strict=True):
+        table.add_row(*map(Text, row))
+    written = io.StringIO()
+    Console(file=written, width=1000, highlight=False).print(table)
+    return written.getvalue()
+
+
+def report(times: dict[str, list[float]], *, rows: int, rounds: int) -> list[str]:
+    """Return the result as Markdown."""
+    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    first = median(times["offsetbook"])
+    machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"
+    measured = (
+        f"{rows:,} rows of 10 columns. Median (lowest–highest) of {rounds} runs in turns, "
+        f"{datetime.now(UTC):%Y-%m-%d}. Python {platform.python_version()}, pandas "
+        f"{version('pandas')}, rich {version('rich')}; {machine}, load average {load}."
+    )
+    lines = [measured, "", "| | CPU s | offsetbook = 1 |", "|---|---|---|"]
+    for name, took in times.items():
+        middle = f"{median(took):.3f} ({min(took):.3f}–{max(took):.3f})"
+        lines.append(f"| {name} | {middle} | {median(took) / first:.1f} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Tables on a terminal: what a screen has room for, and what is said about the rest."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from toolkit.cli.output import printable, write_frame
+from toolkit.cli.terminal_table import Screen, terminal_table
+
+OnTerminal = Callable[[int, int], None]
+
+WORDS = st.text("abcdefgh-.東", min_size=1, max_size=20)
+SENTENCES = st.lists(WORDS, min_size=1, max_size=8).map(" ".join)
+ROWS = st.lists(st.tuples(SENTENCES, st.integers(0, 10**9), SENTENCES, WORDS), min_size=1)
+NAMES = ["group", "unknown_lag_partitions", "why", "owner"]
+
+
+@pytest.fixture
+def on_terminal(monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
+    """Return a function that makes stdout a terminal of some columns and lines."""
+
+    def resize(columns: int, lines: int) -> None:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("TERM", "dumb")
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setenv("LINES", str(lines))
+
+    return resize
+
+
+@given(ROWS, st.integers(45, 200))
+def test_no_word_is_broken_at_any_width(rows: list[tuple[str, int, str, str]], width: int) -> None:
+    """Lines fit the width, every word of a shown column is whole, and other columns are named."""
+    frame = pd.DataFrame(rows, columns=NAMES)
+    table = terminal_table(frame, printable, screen=Screen(width, 24), is_whole=True)
+    shown = [name for name in NAMES if name not in table.omitted_columns]
+    words = {word for line in table.rows for word in line.split()}
+
+    assert all(cell_len(line) <= width for line in (*table.header, *table.rows))
+    assert "group" in shown
+    for name in shown:
+        texts = frame[name].map(lambda value: f"{value:,}" if isinstance(value, int) else value)
+        assert {word for text in texts for word in text.split()} <= words
+    assert [] == [name for name in table.omitted_columns if name not in table.omitted]
+
+
+def test_narrow_terminal_shows_important_columns_and_names_the_others(
+    capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
+) -> None:
+    """Important columns get room first and stay in their order; how to see the rest is said."""
+    on_terminal(40, 24)
+    row = {"coordinator": [1], "group": ["nightly-export"], "assignor": ["range"], "lag": [5400]}
+    write_frame(pd.DataFrame(row), "table", important=["group", "lag"])
+    written = capsys.readouterr()
+
+    assert ["coordinator", "group", "lag", "1", "nightly-export", "5,400"] == written.out.split()
+    assert (
+        "not shown: column assignor. To see\neverything, add '| less -S' or --output\ncsv, or use "
+        "a wider terminal\n"
+    ) == written.err
+
+
+def test_long_table_counts_the_rows_that_follow(
+    capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
+) -> None:
+    """A table longer than the screen leaves its first rows readable and counts the others."""
+    on_terminal(80, 24)
+    frame = pd.DataFrame({"group": [f"g{number}" for number in range(5_000)]})
+    write_frame(frame, "table")
+    written = capsys.readouterr()
+
+    assert ["group", *(f"g{number}" for number in range(19))] == written.out.split()
+    assert written.err.startswith("not shown: 4,981 more rows. To see everything, add '| less -S'")
+
+
+def test_plan_to_approve_is_never_cut(
+    capsys: pytest.CaptureFixture[str], on_terminal: OnTerminal
+) -> None:
+    """A table that is approved has all its rows, however small the screen is."""
+    on_terminal(80, 24)
+    write_frame(pd.DataFrame({"after": range(100)}), "table", is_whole=True)
+
+    assert ["after", *map(str, range(100))] == capsys.readouterr().out.split()
+
+
+def test_pipe_gets_everything_on_one_line_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    """What goes into a file or a pipe is neither cut nor wrapped."""
+    frame = pd.DataFrame({"group": ["g " * 200] * 100, "why": ["w " * 200] * 100})
+    write_frame(frame, "table")
+    written = capsys.readouterr()
+
+    assert 101 == len(written.out.splitlines())
+    assert "" == written.err
+
+
+def test_durations_are_for_people_and_numbers_for_programs(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Seconds and time differences have the one duration format in tables, digits in CSV."""
+    row = {
+        "time_lag_s": [134_722.36],
+        "time_distance": [pd.Timedelta(hours=-12)],
+        "consumed_per_s": [135_000.5],
+    }
+    write_frame(pd.DataFrame(row), "table")
+    header, cells = capsys.readouterr().out.splitlines()
+    write_frame(pd.DataFrame(row), "csv")
+    (given_to_program,) = csv.DictReader(io.StringIO(capsys.readouterr().out))
+
+    assert ["time_lag", "time_distance", "consumed_per_s"] == header.split()
+    assert ["1 d 13 h", "-12 h", "135,000.50"] == [
+        part.strip() for part in cells.split("  ") if part
+    ]
+    assert "134722.36" == given_to_program["time_lag_s"]

@@ -1,0 +1,245 @@
+"""
+Frames as tables of text: unlimited for files and pipes, fitted to the screen of a terminal.
+
+On a terminal, columns are left out before a word is broken, the least important first, and what is
+left out is stated. Widths are measured once for each distinct value of a column.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rich.cells import cell_len, chop_cells
+
+from toolkit.planning.frames.cell_text import MISSING, cell_texts, column_kind, heading
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+GAP = "  "
+# Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a
+# longer name is wrapped after its separators.
+PHRASE, SENTENCE, NAME = 20, 24, 40
+LINES_BELOW = 4  # for what is said after the table, and for the prompt
+AFTER_SEPARATORS = re.compile(r"[^._:/,;=-]*[._:/,;=-]+|[^._:/,;=-]+")
+
+
+class Screen(NamedTuple):
+    """Columns and lines of a terminal."""
+
+    width: int
+    height: int
+
+    @classmethod
+    def current(cls) -> Screen:
+        """Return the size of the terminal that stdout is."""
+        return cls(*shutil.get_terminal_size())
+
+
+@dataclass(frozen=True)
+class TerminalTable:
+    """The header and rows as lines, and what a screen has no room for."""
+
+    header: list[str]
+    rows: list[str]
+    omitted_columns: list[str]
+    omitted_rows: int
+
+    @property
+    def omitted(self) -> str:
+        """What is not shown and how to see it; empty if everything is shown."""
+        parts = [f"{self.omitted_rows:,} more rows"] if self.omitted_rows else []
+        if self.omitted_columns:
+            plural = "s" if len(self.omitted_columns) > 1 else ""
+            parts.append(f"column{plural} {', '.join(self.omitted_columns)}")
+        wider = ", or use a wider terminal" if self.omitted_columns else ""
+        way = f"add '| less -S' or --output csv{wider}"
+        return f"not shown: {'; '.join(parts)}. To see everything, {way}" if parts else ""
+
+
+@dataclass
+class _Column:
+    name: str
+    is_right: bool
+    may_wrap: bool
+    cells: list[str]
+    widths: dict[str, int]
+    width: int = 0
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no cell has a value."""
+        return self.widths.keys() <= {MISSING}
+
+    @property
+    def padded(self) -> list[str]:
+        """The cells, filled up to the width of the column."""
+        known = {text: _padded(text, self) for text in self.widths}
+        return [known[text] for text in self.cells]
+
+    @property
+    def whole(self) -> int:
+        """The width with unbroken cells, and a heading that may be wrapped."""
+        parts = map(len, _heading_parts(self.name))
+        return max(*self.widths.values(), *parts) if self.widths else max(parts)
+
+    @property
+    def natural(self) -> int:
+        """The width without any wrapping."""
+        return max(self.whole, len(self.name))
+
+    @property
+    def narrow(self) -> int:
+        """The smallest width at which the column is readable and no word is broken."""
+        if not self.may_wrap or self.whole <= PHRASE:
+            return self.whole
+        longest = max(_width(part) for text in self.widths for part in _unbreakable(text))
+        return min(self.whole, max(longest, PHRASE if self.whole <= NAME else SENTENCE))
+
+
+def terminal_table(
+    frame: pd.DataFrame,
+    clean: Callable[[str], str],
+    *,
+    screen: Screen | None = None,
+    important: Sequence[str] = (),
+    is_whole: bool = False,
+) -> TerminalTable:
+    """
+    Return a frame as a table; for a screen, as far as it fits there.
+
+    `clean` makes a text safe to print. `important` names columns in the order in which they get
+    room; all others come after them, in the order of the frame. With `is_whole`, no row is cut.
+    """
+    lines = None if screen is None or is_whole else max(screen.height - LINES_BELOW, 1)
+    columns = [_column(name, frame[name].head(lines or len(frame)), clean) for name in frame]
+    _fit(_by_importance(frame.columns, columns, important), screen.width if screen else None)
+    shown = [column for column in columns if column.width]
+    header = list(_block([column.name for column in shown], shown, _heading_lines))
+    rows: list[str] = []
+    count = 0
+    for block in _rows(shown):
+        if rows and lines and len(header) + len(rows) + len(block) > lines:
+            break
+        rows += block
+        count += 1
+    omitted = [column.name for column in columns if not column.width] if rows else []
+    return TerminalTable(header, rows, omitted, len(frame) - count)
+
+
+def _column(name: object, values: pd.Series[Any], clean: Callable[[str], str]) -> _Column:
+    kind = column_kind(values)
+    texts = cell_texts(values, kind)
+    if kind == "time":
+        texts = [text.replace(" UTC", "Z") for text in texts]
+    safe = {text: clean(text) for text in set(texts)}
+    cells = [safe[text] for text in texts]
+    widths = {text: _width(text) for text in safe.values()}
+    is_right = kind in {"number", "duration"}
+    return _Column(clean(heading(name, kind)), is_right, kind == "text", cells, widths)
+
+
+def _by_importance(
+    names: Iterable[object], columns: Sequence[_Column], important: Sequence[str]
+) -> list[_Column]:
+    """Return the important columns, then the others, and at last those without any value."""
+    order = {name: place for place, name in enumerate(dict.fromkeys([*important, *names]))}
+    ranked = [
+        (column.is_blank, order[name], column) for name, column in zip(names, columns, strict=True)
+    ]
+    return [column for *_, column in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def _fit(columns: Sequence[_Column], width: int | None) -> None:
+    """Give columns their width, the most important first; one without room keeps 0."""
+    if width is None:
+        for column in columns:
+            column.width = column.natural
+        return
+    left = width + len(GAP)
+    for column in columns:
+        needed = column.narrow + len(GAP)
+        if needed <= left or column is columns[0]:
+            column.width = column.narrow
+            left -= needed
+    shown = [column for column in columns if column.width]
+    # Unbroken cells come before unbroken headings.
+    for wanted in ("whole", "natural"):
+        for column in shown:
+            more = min(getattr(column, wanted) - column.width, max(left, 0))
+            column.width += more
+            left -= more
+
+
+def _rows(columns: Sequence[_Column]) -> Iterator[list[str]]:
+    """Yield each row as lines."""
+    texts = zip(*(column.cells for column in columns), strict=True)
+    if all(column.whole <= column.width for column in columns):
+        padded = (column.padded for column in columns)
+        yield from ([GAP.join(row).rstrip()] for row in zip(*padded, strict=True))
+    else:
+        yield from (list(_block(row, columns, wrapped)) for row in texts)
+
+
+def _block(
+    texts: Sequence[str], columns: Sequence[_Column], wrap: Callable[[str, int], list[str]]
+) -> Iterator[str]:
+    """Yield the lines of a row, some of whose cells take several."""
+    cells = [wrap(text, column.width) for text, column in zip(texts, columns, strict=True)]
+    for parts in zip_longest(*cells, fillvalue=""):
+        line = map(_padded, parts, columns)
+        yield GAP.join(line).rstrip()
+
+
+def _padded(text: str, column: _Column) -> str:
+    blank = " " * (column.width - _width(text))
+    return blank + text if column.is_right else text + blank
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines, broken at spaces; words that are too long after separators."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if _width(joined) <= width:
+            lines[-1] = joined
+            continue
+        lines += [""] if lines[-1] else []
+        for part in [word] if _width(word) <= width else _parts(word, width):
+            if _width(lines[-1]) + _width(part) > width:
+                lines.append("")
+            lines[-1] += part
+    return lines
+
+
+def _heading_lines(text: str, width: int) -> list[str]:
+    lines = [""]
+    for part in _heading_parts(text):
+        if lines[-1] and len(lines[-1]) + len(part) > width:
+            lines.append("")
+        lines[-1] += part
+    return lines
+
+
+def _heading_parts(name: str) -> list[str]:
+    return re.findall(r"[^_-]*[_-]+|[^_-]+", name) or [""]
+
+
+def _unbreakable(text: str) -> Iterator[str]:
+    for word in text.split(" "):
+        yield from [word] if _width(word) <= NAME else _parts(word, NAME)
+
+
+def _parts(word: str, width: int) -> Iterator[str]:
+    """Yield a long name in parts that end in a separator; only one without any is cut."""
+    for part in AFTER_SEPARATORS.findall(word):
+        yield from [part] if _width(part) <= width else chop_cells(part, width)

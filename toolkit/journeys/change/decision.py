@@ -10,20 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ToolkitError, UsageError
+from toolkit.errors import OutOfDate, ToolkitError, UsageError
+from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.run_notices import notices_of
-from toolkit.model import Policy
 from toolkit.operate.deferred_signals import stop_requested_by
 from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
-from toolkit.plan.approvals import Approval, Limits, lacks_reason
+from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
     blocking,
     check_overrides,
-    check_standing,
 )
+from toolkit.report.made_from import MadeFrom
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import run_folder
@@ -34,27 +34,6 @@ if TYPE_CHECKING:
     from toolkit.operate.apply_steps import OnStep
 
 BY_HAND = "approved by hand"
-WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalParameters:
-    """
-    What a caller approves, as the parameters of a notebook say it; see `PlannedChange.decide`.
-
-    Raises UsageError for limits that cannot be read.
-    """
-
-    dry_run: bool = True
-    approve: str = ""
-    reason: str = ""
-    overrides: tuple[str, ...] = ()
-    limits: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Check the limits."""
-        if self.limits or self.approve == WITHIN_LIMITS:
-            Limits.parse(self.limits)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,10 +53,20 @@ class Decision:
     wants_approval: bool = False
     blocked_by: tuple[str, ...] = ()  # names of rules
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
+    made_from: MadeFrom = field(init=False)
     _applied: AppliedPlan | None = field(default=None, init=False)
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        """Note what this is decided from."""
+        self.made_from = MadeFrom(self.change.access.asked)
+
+    @property
+    def outdated(self) -> str:
+        """Why this cannot be applied any more; "" if it can, or was applied."""
+        return "" if self._is_taken else self.change.made_from.outdated or self.made_from.outdated
 
     @property
     def plan(self) -> Plan:
@@ -121,6 +110,7 @@ class Decision:
         with self._at_work, self.change.access.connections.in_use():
             if self._failed:
                 raise self._failed
+            self._check_current()
             if self.approval is not None and not self._is_taken:
                 self._carry_out(self.approval, on_step, tied=tied)
             return self._outcome()
@@ -141,6 +131,7 @@ class Decision:
         with self._at_work:
             if self._is_taken or not self.wants_approval:
                 raise UsageError("this plan was already applied", hint="make a new plan")
+            self._check_current()
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
             with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
@@ -164,13 +155,20 @@ class Decision:
         from widgets.plan_review import ReviewDefaults, plan_review  # noqa: PLC0415
 
         given, change = self.parameters, self.change
-        return plan_review(
+        review = plan_review(
             change.plan,
             change.findings,
             apply=ManualApproval(self) if self.wants_approval else None,
             defaults=ReviewDefaults(given.reason, given.overrides, change.cluster.policy.reason),
             changes=change.review,
         )
+        for made_from in (change.made_from, self.made_from):
+            made_from.on_outdated(review.supersede)
+        return review
+
+    def _check_current(self) -> None:
+        if self.outdated:
+            raise OutOfDate(self.outdated)
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
         # A plan that is only looked at needs nothing that writes.
@@ -249,9 +247,11 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     Return whether a planned change is applied with these parameters.
 
     In this order: what blocks, nothing to do, a dry run, a missing approval or one of another plan,
-    a missing reason. Raises UsageError for an override that cannot have an effect on this plan.
+    a missing reason. Raises OutOfDate, and UsageError for an override that cannot have an effect.
     """
     plan = change.plan
+    if change.made_from.outdated:
+        raise OutOfDate(change.made_from.outdated)
     check_overrides(parameters.overrides, intent=plan.intent)
     decision = Decision(
         change=change, message="approved", parameters=parameters, plan_file=_leave(plan)
@@ -264,12 +264,12 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
         return replace(decision, message="nothing to do")
     if parameters.dry_run:
         return replace(decision, message="dry run: nothing was changed", wants_approval=True)
-    if refusal := _refusal(parameters, plan, change.cluster.policy):
+    if refusal := parameters.refusal(plan, change.cluster.policy):
         message = f"{refusal}: nothing was changed"
         return replace(
             decision, message=message, ending=ConclusionStatus.BLOCKED, wants_approval=True
         )
-    return replace(decision, approval=_approval(parameters, plan))
+    return replace(decision, approval=parameters.approval(plan))
 
 
 def _leave(plan: Plan) -> Path | None:
@@ -279,21 +279,3 @@ def _leave(plan: Plan) -> Path | None:
         return None
     write_plan(folder / "plan.json", plan)
     return folder / "plan.json"
-
-
-def _refusal(parameters: ApprovalParameters, plan: Plan, policy: Policy) -> str:
-    """Return why this is no approval of a plan; "" where it is one."""
-    if not parameters.approve:
-        return "not approved"
-    if parameters.approve not in {plan.fingerprint, WITHIN_LIMITS}:
-        other = f"the approval is for plan {parameters.approve}, this plan is {plan.fingerprint}"
-        return f"not approved: {other}"
-    return "no reason given" if lacks_reason(parameters.reason, policy) else ""
-
-
-def _approval(parameters: ApprovalParameters, plan: Plan) -> Approval:
-    if parameters.approve == WITHIN_LIMITS:
-        check_standing(parameters.overrides)
-        limits = Limits.parse(parameters.limits)
-        return Approval(plan.fingerprint, parameters.reason, parameters.overrides, limits=limits)
-    return Approval(parameters.approve, parameters.reason, parameters.overrides)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from rooms import Room
 from shells import OpenNotebook, open_in
 
 from toolkit.errors import OutOfDate, ParameterError, UsageError
 from widgets.plan_review import PlanReview
 
-PARAMETERS, CONNECT, PLAN, DECIDE, REVIEW, APPLY = (
+PARAMETERS, CONNECT, PLAN, DECIDE, REVIEW, APPLY, VERIFY, RESULT = (
     *("02-parameters", "cell-4", "cell-6", "cell-8"),
-    *("cell-10", "cell-12"),
+    *("cell-10", "cell-12", "cell-14", "cell-16"),
 )
 
 
@@ -65,8 +66,11 @@ def test_a_cell_that_fails_ends_the_plan_before_it(
     assert isinstance(failed, error)
     cannot_be_applied(card, group)
     # The cells below, run one by one, apply nothing either.
-    for cell in (DECIDE, APPLY):
+    for cell in (DECIDE, APPLY, RESULT):
         assert isinstance(notebook.run(cell), OutOfDate)
+    with capture_output() as shown:
+        assert notebook.run(VERIFY) is None
+    assert "Nothing was applied: this plan is out of date" in str(shown.outputs[0].data)
     assert (before, []) == (room.desk.held(group), room.desk.log)
 
 
@@ -94,8 +98,14 @@ def test_what_was_applied_stays_applied(notebook: OpenNotebook, room: Room) -> N
     (group,) = notebook["groups"]
     card = card_of(notebook)
     card.reason.value, card.confirmation_input.value = "a replay", group
-    card.approve()
-    assert card.background.wait(60)
+    with capture_output() as shown:
+        card.approve()
+        assert card.background.wait(60)
+    # What the cells below have shown says so by now.
+    told = [output.data["text/plain"] for output in shown.outputs if output.update]
+    verified, concluded = (text for text in told if notebook["outcome"].run_id in text)
+    assert "can be undone" in verified
+    assert "2 done, read back from the cluster" in concluded
 
     assert notebook.run(CONNECT) is None
 

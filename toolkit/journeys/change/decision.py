@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from toolkit.errors import OutOfDate, ToolkitError, UsageError
 from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
-from toolkit.journeys.change.run_notices import notices_of
 from toolkit.operate.deferred_signals import stop_requested_by
 from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
 from toolkit.plan.approvals import Approval
@@ -30,7 +29,6 @@ from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
-    from toolkit.operate.apply import AppliedPlan
     from toolkit.operate.apply_steps import OnStep
 
 BY_HAND = "approved by hand"
@@ -54,7 +52,6 @@ class Decision:
     blocked_by: tuple[str, ...] = ()  # names of rules
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
     made_from: MadeFrom = field(init=False)
-    _applied: AppliedPlan | None = field(default=None, init=False)
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
@@ -113,7 +110,7 @@ class Decision:
             self._check_current()
             if self.approval is not None and not self._is_taken:
                 self._carry_out(self.approval, on_step, tied=tied)
-            return self._outcome()
+            return self._outcome
 
     def apply_by_hand(
         self,
@@ -137,7 +134,7 @@ class Decision:
                 self._carry_out(approval, on_step)
             self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
             self.wants_approval = False
-            return self._outcome()
+            return self._outcome
 
     def approved_by_hand(self, reason: str) -> Decision:
         """Return the decision with the approval of a person who saw this plan."""
@@ -170,6 +167,11 @@ class Decision:
         if self.outdated:
             raise OutOfDate(self.outdated)
 
+    @cached_property
+    def _outcome(self) -> ChangeOutcome:
+        """What became of it; nothing, until it is applied."""
+        return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
+
     def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
         # A plan that is only looked at needs nothing that writes.
         from toolkit.operate.apply import apply_with_keepers  # noqa: PLC0415
@@ -181,28 +183,16 @@ class Decision:
             partial(move, change.live) if change.live else partial(apply_with_keepers, change.plan)
         )
         try:
-            self._applied = apply(
-                change.cluster, approval, state=change.access.state, on_step=on_step
-            )
+            applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
         except ToolkitError as exc:
             self._failed = exc
             raise
         if not tied:
             # Only now: had this process been killed before, nothing would be held any more.
-            for tie in self._applied.ties:
+            for tie in applied.ties:
                 tie.let_go()
-        self._outcome().write_conclusion()
-
-    def _outcome(self) -> ChangeOutcome:
-        if self._applied is None:
-            return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
-        return ChangeOutcome(
-            self.change,
-            self.message,
-            outcome=self._applied.outcome,
-            holds=tuple(self._applied.ties),
-            notices=notices_of(self._applied.interrupted),
-        )
+        self._outcome.take(applied)
+        self._outcome.write_conclusion()
 
     def __repr__(self) -> str:
         """Return in words whether the plan is applied, and its fingerprint."""

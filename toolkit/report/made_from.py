@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -30,6 +30,11 @@ class AskedParameters:
     notebook: str
     defaults: Mapping[str, object]
     kernel: Mapping[str, Any]
+    given: Mapping[str, object] = field(init=False)  # what the parameters cell has set
+
+    def __post_init__(self) -> None:
+        """Note the values of now: cells below may choose others."""
+        object.__setattr__(self, "given", deepcopy(self.values))  # it is frozen
 
     @property
     def values(self) -> dict[str, object]:
@@ -38,8 +43,14 @@ class AskedParameters:
 
     @property
     def edited(self) -> dict[str, object]:
-        """The parameters that are not the package's defaults."""
-        return {n: value for n, value in self.values.items() if value != self.defaults[n]}
+        """The parameters that are not the package's defaults; None for a text that is empty."""
+        values = self.values.items()
+        return {name: value or None for name, value in values if value != self.defaults[name]}
+
+    def chosen_below(self, asked: Mapping[str, object]) -> dict[str, object]:
+        """Return what a plan was asked with other than the parameters cell has it."""
+        plain = {n: [*v] if isinstance(v, tuple) else v for n, v in asked.items() if v}
+        return {n: v for n, v in plain.items() if n in self.given and v != self.given[n]}
 
 
 class MadeFrom:

@@ -14,7 +14,7 @@ import io
 import json
 import tokenize
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from toolkit.errors import ParameterError, UsageError
 from toolkit.model.secrets import SECRET_NAME, looks_secret
 from toolkit.runner.values import ValueType, read_type
 from toolkit.storage.formats.yaml_nodes import YamlFile
+from toolkit.templates import NOTEBOOKS
 
 # What approves a change: whoever starts a run gives it, a saved notebook does not.
 WITHOUT_APPROVAL: dict[str, object] = {
@@ -58,9 +59,11 @@ def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
         tree = ast.parse(source)
     except SyntaxError as exc:
         raise _malformed(notebook, exc.lineno or 1) from exc
-    comments = _comments(source)
-    lines = (node for node in tree.body if not _is_prelude(node))
-    return tuple(_parameter(node, comments, notebook) for node in lines)
+    comments, found = _comments(source), dict[str, Parameter]()
+    for node in (node for node in tree.body if not _is_prelude(node)):
+        read = _parameter(node, comments, notebook, found)
+        found[read.name] = read
+    return tuple(found.values())
 
 
 def check_parameters(
@@ -144,7 +147,11 @@ def _comments(source: str) -> dict[int, str]:
     }
 
 
-def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> Parameter:
+def _parameter(
+    node: ast.stmt, comments: Mapping[int, str], notebook: Path, before: Mapping[str, Parameter]
+) -> Parameter:
+    if isinstance(node, ast.Assign):
+        return _assigned(node, notebook, before)
     if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
         raise _malformed(notebook, node.lineno)
     declared = read_type(node.annotation)
@@ -161,6 +168,30 @@ def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> P
     if not declared.accepts(default):
         raise _wrong_type(parameter, default, notebook.name)
     return parameter
+
+
+def _assigned(node: ast.Assign, notebook: Path, before: Mapping[str, Parameter]) -> Parameter:
+    """Read a line `name = value` of a declared parameter, such as people paste."""
+    (target, *more) = node.targets
+    name = target.id if isinstance(target, ast.Name) else ""
+    known = before.get(name) or _of_package(notebook).get(name)
+    if more or known is None:
+        raise _malformed(notebook, node.lineno)
+    try:
+        value = ast.literal_eval(node.value)
+    except ValueError as exc:
+        raise _malformed(notebook, node.lineno) from exc
+    if not known.type.accepts(value):
+        raise _wrong_type(known, value, notebook.name)
+    return replace(known, default=value)
+
+
+def _of_package(notebook: Path) -> dict[str, Parameter]:
+    """Return the parameters of the package's notebook that this one is a copy of."""
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        if notebook.stem.startswith(path.stem) and notebook.resolve() != path.resolve():
+            return {parameter.name: parameter for parameter in read_parameters(path)}
+    return {}
 
 
 def _known(known: Mapping[str, Parameter], name: str, notebook: str) -> Parameter:

@@ -198,9 +198,7 @@ class ChangeOutcome:
 
         where = self.change.access.where
         if why := self.change.made_from.outdated:
-            which = (
-                f"run {self.run_id}: its plan" if self.run_id else "nothing was applied: this plan"
-            )
+            which = f"run {self.run_id}: its" if self.run_id else "nothing was applied: this"
             cards.show_notices([(f"{which} plan is out of date: {why}", "")])
         cards.show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
         cards.show_outcome(self.outcome)

@@ -90,7 +90,9 @@ class Decision:
             "reason": given.reason or "...",
             "overrides": given.overrides,
         }
-        call = self.change.call
+        call, asked = self.change.call, self.change.access.asked
+        if asked and asked.notebook == call.notebook:
+            call = replace(call, parameters={**asked.edited, **call.parameters})
         if self.plan_file and call.takes_plan_file:
             # A saved plan stays the same while the log goes on.
             call = NotebookCall(call.notebook, {"plan_file": str(self.plan_file)})
@@ -209,7 +211,11 @@ class Decision:
             cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
             refused = self.ending is ConclusionStatus.BLOCKED
-            cards.show_wanted(self.message, self.plan, self.command, is_refused=refused)
+            asked, call = self.change.access.asked, self.change.call
+            chosen = asked.chosen_below(call.parameters) if asked else {}
+            cards.show_wanted(
+                self.message, self.plan, self.command, is_refused=refused, chosen=chosen
+            )
         else:
             cards.show_nothing_to_do(self.message)
 

@@ -286,6 +286,12 @@ def test_a_group_is_chosen_where_none_is_named(
     notebook.screenshot("lag_of_one", of=chart)
     expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
     assert 0 == notebook.page.locator("img[onerror]").count()
+
+    # The next step is a copy of its notebook that has this group.
+    notebook.page.get_by_role("button", name="Open 61_delete_groups").click()
+    opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first
+    expect(opened).to_contain_text(f'groups: list[str] = ["{name}"]'.replace('"', "'"))
+    notebook.screenshot("next_step_opened")
     assert [] == alarms
 
 

@@ -126,6 +126,11 @@ def test_past_a_poison_record(
     eventually(lambda: all(at > before[p] for p, at in room.committed(group).items()))
     assert ["pause", "pause", "reset", "resume"] == room.requests
 
+    # The skip was made while the partition was paused, and is undone while the group is live.
+    undo = room.cells("70", run=moved.conclusion.undo)
+    assert (DONE, 1) == (undo.ended, undo.conclusion.counts["planned"]), undo
+    assert f"Move {group}" in undo.conclusion.summary or f"move {group}" in undo.conclusion.summary
+
 
 def test_a_replay_of_a_live_group(room: LiveRoom, eventually: Callable[..., Any]) -> None:
     """J2: a live group goes back to yesterday, 10:00, on one topic, and reads on from there."""

@@ -27,6 +27,7 @@ pytest_plugins = [
     "clusters",
     "desks",
     "rooms",
+    "shells",
     "secured",
     "live_groups",
     "holding",

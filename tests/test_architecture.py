@@ -44,8 +44,9 @@ MAY_IMPORT = {
     "toolkit.operate": READERS | {"toolkit.live"},
     "toolkit.spark": READERS,
     "toolkit.report": RECORDS | {"toolkit.planning", "toolkit.storage"},
-    # The card of a decision is a widget, which only JupyterLab asks for.
-    "toolkit.journeys": ENGINE | {"widgets"},
+    # The card of a decision is a widget, which only JupyterLab asks for; the next step is a
+    # notebook.
+    "toolkit.journeys": ENGINE | {"widgets", "toolkit.templates"},
     "toolkit.session": ENGINE | {"toolkit.journeys"},
     "toolkit.templates": {"toolkit.errors", "toolkit.storage"},
     "toolkit.runner": ENGINE | {"toolkit.templates"},

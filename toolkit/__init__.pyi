@@ -24,6 +24,7 @@ from .plan.approvals import Approval as Approval
 from .plan.approvals import Limits as Limits
 from .report.conclusion import conclude as conclude
 from .report.tables import show_table as show_table
+from .runner.notebook_parameters import parameters as parameters
 from .runner.run_notebook import run_notebook as run_notebook
 from .sandbox.require_sandbox import require_sandbox as require_sandbox
 from .session import Session as Session

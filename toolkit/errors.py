@@ -5,6 +5,7 @@ Exception hierarchy.
     ├── UsageError               exit 2: the request itself is wrong
     │   ├── FleetFileError       the fleet file cannot be used
     │   ├── RunbookError         a runbook cannot be used
+    │   ├── OutOfDate            a cell above has run again since the plan was made
     │   └── ParameterError       a notebook parameter is unknown or of the wrong type
     ├── ClusterUnreachable       no response, or not a Kafka broker
     ├── BrokerRefused            a broker returned an error
@@ -66,6 +67,14 @@ class RunbookError(UsageError):
 
 class ParameterError(UsageError):
     """A notebook parameter is unknown or of the wrong type."""
+
+
+class OutOfDate(UsageError):
+    """A plan in a notebook no longer belongs to the cells and parameters above it."""
+
+    def __init__(self, why: str) -> None:
+        """`why`: what changed since the plan was made."""
+        super().__init__(f"this plan is out of date: {why}", hint="run all cells from the top")
 
 
 class ClusterUnreachable(ToolkitError):

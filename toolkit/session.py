@@ -24,6 +24,7 @@ from toolkit.journeys.saved_change import saved_change
 from toolkit.journeys.troubleshoot import choices, sample, troubleshoot
 from toolkit.journeys.undo import undo
 from toolkit.journeys.unsubscribed import unsubscribed
+from toolkit.report.made_from import AskedParameters
 from toolkit.storage.state_folder import state_dir
 from toolkit.storage.undo_records import read_undo_record
 
@@ -85,21 +86,29 @@ def connect(
     fleet_file: Path | str | None = None,
     state: Path | str | None = None,
     *,
-    run: str = "",
+    run: str | None = None,
+    asked: AskedParameters | None = None,
 ) -> Session:
     """
     Open a cluster by its name in the fleet file, or by its address HOST:PORT.
 
-    Without a name it is the cluster of a `run` that was recorded, else the only one of the fleet
-    file. An address has the policy that the fleet file gives to its cluster. Nothing is sent before
-    the first question. Raises UsageError, FleetFileError, and NotFound for an unknown run.
+    Without a name it is the cluster of a `run` that was recorded, which "" is not, else the only
+    one of the fleet file. An address has the policy that the fleet file gives to its cluster.
+    Nothing is sent before the first question. `asked` are the parameters of the notebook, by which
+    its plans are known to be out of date. Raises UsageError, FleetFileError, and NotFound for an
+    unknown run.
     """
     names = [cluster] if isinstance(cluster, str) else [*cluster]
     if len(names) > 1:
         told = f"a change is on one cluster, and {len(names)} were chosen"
         raise UsageError(told, hint="name one cluster")
     name = names[0] if names else ""
+    if run == "":
+        hint = "select one above, or set the parameter run"
+        raise UsageError("no run selected", hint=hint)
     if run and not name:
         folder = Path(state) if state else state_dir(Path(fleet_file) if fleet_file else None)
         name = read_undo_record(folder, run).cluster
-    return Session.named(name, fleet_file, state)
+    session = Session.named(name, fleet_file, state)
+    session.asked = asked
+    return session

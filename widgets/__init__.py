@@ -1,5 +1,5 @@
 """
-Interactive widgets for JupyterLab: group picker, pause board and plan review.
+Interactive widgets for JupyterLab: pickers, pause board and plan review.
 
 A widget is handed data and callables and holds no logic about Kafka and no secret. Each is plain
 HTML as well, for reports and wherever nobody can click.
@@ -10,6 +10,7 @@ from widgets.charts import expiry_timeline, lag_chart
 from widgets.group_picker import group_picker
 from widgets.pause_board import BoardSelection, pause_board
 from widgets.plan_review import ReviewDefaults, plan_review
+from widgets.run_picker import run_picker
 
 __all__ = [
     "BackgroundRun",
@@ -20,4 +21,5 @@ __all__ = [
     "lag_chart",
     "pause_board",
     "plan_review",
+    "run_picker",
 ]

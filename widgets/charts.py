@@ -105,9 +105,9 @@ class Chart(LiveOrStatic):
             self.show(rows)
         return taken[0] if taken else None
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        # The report draws the figure itself.
-        return {**super()._repr_mimebundle_(**options), **(self.whole or {})}
+    def stored(self) -> dict[str, Any]:
+        """Return the figure of everything: whoever shows it draws it."""
+        return {**super().stored(), **(self.whole or {})}
 
     def static_html(self) -> str:
         """Return what the figure shows, for where it cannot be drawn."""

@@ -1,4 +1,10 @@
-"""Base class of the widgets: interactive in JupyterLab, static HTML in reports."""
+"""
+Base class of the widgets: interactive in JupyterLab, static HTML in reports.
+
+A saved notebook has no widget, only the number that it had in its kernel, and JupyterLab shows an
+error in its place. So the static form is put beside it, is kept up to date, and is seen where the
+kernel of the widget is gone.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +12,12 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
+from uuid import uuid4
 
 import ipywidgets
 from traitlets import HasTraits
 
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import ROLE_KEY, OutputRole, display_output, is_headless
 from toolkit.report.safe_names import visible_lines
 from widgets.fragments import error_notice, sheet
 
@@ -21,6 +28,11 @@ window.offsetbookOwnKeys ??= document.addEventListener("focusin", ({ target }) =
   if (target.closest?.(".ow-card")) target.setAttribute("data-lm-suppress-shortcuts", "true");
 }) ?? true;
 </script>"""
+
+
+# In metadata: what JupyterLab shows while the kernel lives, and no report.
+LIVE_ONLY = {ROLE_KEY: str(OutputRole.LIVE_ONLY)}
+NO_LONGER_LIVE = "Saved view: its kernel has ended. Run the cells again to use it."
 
 
 class LiveOrStatic(HasTraits):
@@ -74,9 +86,30 @@ class LiveOrStatic(HasTraits):
         self.error = error
         self.error_box.value = error_notice(error) if error else ""
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        static = {"text/html": self.static_html(), "text/plain": visible_lines(self.text_form())}
+    def stored(self) -> dict[str, Any]:
+        """Return the static form as an output of a notebook."""
+        return {"text/html": self.static_html(), "text/plain": visible_lines(self.text_form())}
+
+    @cached_property
+    def _stored_as(self) -> str:
+        """The name by which the output that is stored can be replaced."""
+        return uuid4().hex
+
+    def store(self) -> None:
+        """Replace the output that is stored by the static form of now, if there is one."""
+        if "_stored_as" in vars(self):
+            self._put_stored(is_update=True)
+
+    def _put_stored(self, *, is_update: bool = False) -> None:
+        data = self.stored()
+        if html := data.get("text/html"):
+            note = f'<p class="ow-stored-note">{NO_LONGER_LIVE}</p>'
+            data["text/html"] = f'<div class="ow-stored">{note}{html}</div>'
+        display_output(data, display_id=self._stored_as, is_update=is_update)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]:
         if is_headless():
-            return static
+            return self.stored()
+        self._put_stored()
         display_output({"text/html": OWN_KEYS, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
-        return {**(self.view._repr_mimebundle_() or {}), **static}
+        return {**(self.view._repr_mimebundle_() or {}), "text/plain": ""}, LIVE_ONLY

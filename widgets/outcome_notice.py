@@ -9,7 +9,7 @@ from toolkit.plan import ChangeStatus, Outcome
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
 from widgets.fragments import NoticeTone, notice, table
 
-NEXT = "Next: run the cells below for verification, audit record and undo."
+NEXT = "The cells below show verification, audit record and undo."
 MOST = 50
 
 

@@ -154,6 +154,7 @@ class PauseBoard(LiveOrStatic):
         if self.background.result is not None:
             self.frame = self.background.result
             self.render()
+            self.store()
             if self.selection and not self.scope(self.selection.action):
                 self.message.value = ""  # that is so by now
 

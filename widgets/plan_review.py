@@ -18,7 +18,7 @@ from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun, RunningJob
 from widgets.filter_table import FilterTable
-from widgets.fragments import notice
+from widgets.fragments import NoticeTone, notice
 from widgets.live_or_static import LiveOrStatic
 from widgets.outcome_notice import outcome_html
 from widgets.review_html import confirmation_html, findings_html, head_html, static_review
@@ -91,6 +91,8 @@ class PlanReview(LiveOrStatic):
         self.rows = FilterTable(_informative_columns(changes), caption="Every change")
         # One approval, one run: taken in Python, because a button that looks disabled still fires.
         self._token = threading.Semaphore(1)
+        self._at_status = threading.Lock()
+        self.outdated = ""  # why it cannot be applied any more
         self.background = BackgroundRun("Applying", cancellable=bool(apply and apply.cancellable))
 
     @property
@@ -160,6 +162,8 @@ class PlanReview(LiveOrStatic):
         """Return what keeps the plan from being applied now; "" where nothing does."""
         if not self.is_open:
             return "Nothing to approve."
+        if self.outdated:
+            return f"Out of date: {self.outdated}. Run all cells from the top."
         if self.defaults.reason_is == "required" and not is_reason(self.reason.value):
             return "Enter a reason."
         one = len(self.plan.group_ids) == 1
@@ -186,10 +190,27 @@ class PlanReview(LiveOrStatic):
             return
         if not self._token.acquire(blocking=False):
             return  # a second click of the same hand: what the first one began goes on
+        self._close()
+        self.background.start(self._work, then=self._show_outcome)
+        self._show_status()
+
+    def supersede(self, why: str) -> None:
+        """Show that the plan is out of date and why, and let nobody apply it any more."""
+        if not self.is_open or not self._token.acquire(blocking=False):
+            return  # it was applied
+        self.outdated = why
+        self._close()
+        self.message.value = notice(self.missing(), tone=NoticeTone.WARN)
+        self._show_status()
+
+    def _close(self) -> None:
         for control in (self.button, self.reason, self.confirmation_input):
             control.disabled = True
-        self.background.start(self._work, then=self._show_outcome)
-        self.head.value = head_html(self)
+
+    def _show_status(self) -> None:
+        with self._at_status:  # what is shown last is how it stands
+            self.head.value = head_html(self)
+            self.store()
 
     def _work(self, job: RunningJob) -> Outcome | None:
         """Apply it and count the steps."""
@@ -207,7 +228,7 @@ class PlanReview(LiveOrStatic):
         """Show what became of it."""
         self.error = self.background.error
         self.set_trait("outcome", self.background.result)
-        self.head.value = head_html(self)
+        self._show_status()
         if self.outcome is not None:
             self.message.value = outcome_html(self.outcome)
         else:

@@ -24,6 +24,7 @@ class ReviewedPlan(Protocol):
     rows: FilterTable
     background: BackgroundRun
     apply: Any  # None: the parameters have decided
+    outdated: str
 
     @property
     def outcome(self) -> Outcome | None:
@@ -95,6 +96,8 @@ def _status_badge(review: ReviewedPlan) -> tuple[str, str]:
         return ("good", "applied") if review.outcome.is_done else ("block", "partly applied")
     if review.background.state in AT_WORK:
         return AT_WORK[review.background.state]
+    if review.outdated:
+        return "block", "out of date"
     if review.blocked_by:
         return "block", "blocked"
     if not review.plan.steps:

@@ -118,9 +118,16 @@ def test_a_kernel_that_is_restarted_forgets_the_approval(desk: Desk) -> None:
     expect(notebook.apply).to_be_enabled()
 
     notebook.restart()
+    expect(notebook.review).to_be_hidden()
+    expect(notebook.stored.locator("summary")).to_contain_text("awaiting approval")
     notebook.force_click()
     notebook.screenshot("review_restarted")
+    notebook.reload()
+    expect(notebook.stored.locator("summary")).to_contain_text("awaiting approval")
+    expect(notebook.page.get_by_text("Error displaying widget")).to_be_hidden()
+    notebook.screenshot("review_reloaded", of=notebook.stored)
     notebook.run_all()
+    expect(notebook.stored).to_be_hidden()
     expect(notebook.apply).to_be_disabled()
     assert (before, []) == (desk.committed(group), desk.changes("reset"))
 
@@ -128,6 +135,32 @@ def test_a_kernel_that_is_restarted_forgets_the_approval(desk: Desk) -> None:
     notebook.applied("made")
     assert before != desk.committed(group)
     assert ["once more"] == desk.changes("reset")
+
+    notebook.restart()
+    expect(notebook.stored.locator("summary")).to_contain_text("applied")
+
+
+def test_a_card_ends_with_its_plan(desk: Desk) -> None:
+    """After Run All stops at a wrong value, the card of the plan before it applies nothing."""
+    group = "nightly-export"
+    before = desk.committed(group)
+    wanted = {"mode": "shift-by", "value": "1", "overrides": ["skips-unread-records"]}
+    notebook = desk.open(50, "outdated", groups=[group], **wanted)
+    notebook.run_all()
+    notebook.approve("the old reason", group)
+    expect(notebook.apply).to_be_enabled()
+
+    notebook.edit("value = '1'", 'value, reason = "many", "the new reason"')
+    notebook.menu("Run", "Run All Cells")
+    expect(notebook.failed.first).to_contain_text("many")
+    # JupyterLab goes on with the cells below, which have the names of before.
+    expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text("out of date")
+    expect(notebook.review.locator(".ow-badge")).to_have_text("out of date")
+    expect(notebook.apply).to_be_disabled()
+    notebook.screenshot("plan_out_of_date", of=notebook.review)
+    notebook.force_click()
+    expect(notebook.review).to_contain_text("Not applied. Out of date")
+    assert (before, []) == (desk.committed(group), desk.changes("reset"))
 
 
 def test_leftovers_are_deleted_while_the_group_lives(desk: Desk) -> None:
@@ -253,6 +286,12 @@ def test_a_group_is_chosen_where_none_is_named(
     notebook.screenshot("lag_of_one", of=chart)
     expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text(name)
     assert 0 == notebook.page.locator("img[onerror]").count()
+
+    # The next step is a copy of its notebook that has this group.
+    notebook.page.get_by_role("button", name="Open 61_delete_groups").click()
+    opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first
+    expect(opened).to_contain_text(f'groups: list[str] = ["{name}"]'.replace('"', "'"))
+    notebook.screenshot("next_step_opened")
     assert [] == alarms
 
 

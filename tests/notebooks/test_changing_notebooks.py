@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from desks import Held
+from IPython.core.interactiveshell import InteractiveShell
 from rooms import NOTEBOOKS, Room, report, shown_command
+from shells import open_in
 
+from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Intent, Plan, Position, Step
 from toolkit.runner.parameters import read_parameters
@@ -30,6 +33,11 @@ def at(held: Held, offset: int) -> Held:
     }
 
 
+STANDING = {
+    "dry_run": False,
+    "approve": "within limits",
+    "limits": ["max_groups=1", "max_partitions=2", "max_records_repeated=10"],
+}
 SAFE = {"dry_run": True, "approve": "", "overrides": [], "limits": []}
 
 
@@ -75,6 +83,43 @@ def test_a_reset_from_dry_run_to_undo(room: Room) -> None:
 
     assert (DONE, before) == (undone.ended, room.desk.held(group))
     assert undone.conclusion.undo not in {None, done["undo"]}
+
+
+def test_a_run_is_selected_and_undone_by_hand(shell: InteractiveShell, room: Room) -> None:
+    """Without a run the undo stops at one sentence, under all runs; one is selected and undone."""
+    group, other = room.group(), room.group("billing")
+    before = room.desk.held(group)
+    for name in (group, other):
+        room.cells(
+            "50_reset_offsets",
+            groups=[name],
+            mode="to-offset",
+            value="3",
+            reason=f"of {name}",
+            **STANDING,
+        )
+    told = room.cells("70_undo")
+    assert ("failed", 2) == told.ended
+    assert "no run selected. Try: select one above, or set the parameter run" == told.why
+    assert [group, other] == [name for name in (group, other) if name in told.shown]
+
+    notebook = open_in(shell, room, "70_undo", overrides=["keeps-committing"])
+    assert isinstance(notebook.run_all(), UsageError)
+    picker = notebook["picker"]
+    assert picker.view
+    picker.search.value = f"of {group}"
+    picker.listing.index = 0
+    for cell in [*notebook.cells][2:]:
+        assert notebook.run(cell) is None
+    card = notebook["decision"].review()
+    card.reason.value, card.confirmation_input.value = "a mistake", group
+    card.approve()
+    assert card.background.wait(60)
+
+    assert (before, {3}) == (
+        room.desk.held(group),
+        {at.offset for at in room.desk.held(other)[other].values()},
+    )
 
 
 def test_another_plans_fingerprint_approves_nothing(room: Room) -> None:

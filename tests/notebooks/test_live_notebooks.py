@@ -13,12 +13,13 @@ from typing import Any
 import psutil
 import pytest
 from applications import Applications
-from desks import Desk
+from desks import Desk, once_at_rest
 from rooms import NOTEBOOKS, Room, shown_command
 from runbook_places import Place
 
 from toolkit.model import Cluster, Group, GroupState, TopicPartition
 from toolkit.operate.reconcile_runs import reconcile_runs
+from toolkit.report.display import capture_outputs
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
@@ -71,7 +72,11 @@ def room(
         yield LiveRoom(Desk(cluster, folder / "state"), applications_until(cluster, ending), folder)
 
 
-def test_past_a_poison_record(room: LiveRoom, eventually: Callable[..., Any]) -> None:
+def test_past_a_poison_record(
+    room: LiveRoom,
+    eventually: Callable[..., Any],
+    in_a_thread: Callable[[Callable[[], Any]], Any],
+) -> None:
     """J1: pause the stuck partition, move its offset past the record, resume; the others flow."""
     group, scope = "fraud-check", f"{POISON.topic}:{POISON.partition}"
     assert POISON_OFFSET == room.committed(group)[POISON]
@@ -80,6 +85,20 @@ def test_past_a_poison_record(room: LiveRoom, eventually: Callable[..., Any]) ->
     assert (DONE, {}) == (dry.ended, room.seen(group).paused)
     for words in ("stops", "repeats", "disturbs", "survives", "alternatives"):
         assert words in dry.shown
+    # Cancelled while it begins, it has paused nothing, and nobody has refused it.
+    asked = iter([""])  # at the first question it goes on
+    pause = once_at_rest(lambda: room.desk.session.pause(group, [scope])).decide()
+    with capture_outputs() as shown:
+        cancelled = in_a_thread(
+            lambda: pause.apply_by_hand("x", stopped=lambda: next(asked, "cancelled by the user"))
+        )
+        cancelled._ipython_display_()
+        cancelled.conclude()
+    assert ({"not tried"}, {}) == ({*cancelled.results["status"]}, room.seen(group).paused)
+    said = [words in str(shown) for words in ("Partitions are paused", "Cancelled by the user")]
+    assert [False, True] == said
+
+    eventually(lambda: room.seen(group).state is GroupState.STABLE)
     paused = room.invoke(shown_command(dry.shown), "a poison record")
     assert ("done", {POISON}) == (paused["status"], {*room.seen(group).paused}), paused
 
@@ -105,7 +124,12 @@ def test_past_a_poison_record(room: LiveRoom, eventually: Callable[..., Any]) ->
     resumed = room.cells("40", action="resume", group=group, reason="it is past it", **standing)
     assert (DONE, {}) == (resumed.ended, room.seen(group).paused), resumed
     eventually(lambda: all(at > before[p] for p, at in room.committed(group).items()))
-    assert ["pause", "reset", "resume"] == room.requests
+    assert ["pause", "pause", "reset", "resume"] == room.requests
+
+    # The skip was made while the partition was paused, and is undone while the group is live.
+    undo = room.cells("70", run=moved.conclusion.undo)
+    assert (DONE, 1) == (undo.ended, undo.conclusion.counts["planned"]), undo
+    assert f"Move {group}" in undo.conclusion.summary or f"move {group}" in undo.conclusion.summary
 
 
 def test_a_replay_of_a_live_group(room: LiveRoom, eventually: Callable[..., Any]) -> None:

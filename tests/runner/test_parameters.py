@@ -65,6 +65,27 @@ def test_refuses_other_lines(make_notebook: MakeNotebook, line: str) -> None:
         read_parameters(make_notebook(parameters=line))
 
 
+PASTED = "groups = ['one', 'two']\nolder_than_days = 9"
+
+
+def test_pasted_lines_set_declared_parameters(make_notebook: MakeNotebook) -> None:
+    """A line `name = value` counts where the name is declared: above it, or by the package."""
+    values = {p.name: p.default for p in read_parameters(make_notebook(parameters=DECLARED))}
+    pasted = read_parameters(make_notebook(parameters=f"{DECLARED}\n{PASTED}"))
+    assert values | {"groups": ["one", "two"], "older_than_days": 9} == {
+        p.name: p.default for p in pasted
+    }
+    assert "int" == next(p.type.name for p in pasted if p.name == "older_than_days")
+
+    copy = make_notebook(parameters="group = 'x'", name="40_pause_partitions-mine")
+    assert [("group", "x", "name of one live group")] == [
+        (p.name, p.default, p.help) for p in read_parameters(copy)
+    ]
+    for wrong in ("groups = 'one'", "group = ['x']", "gruop = 'x'"):
+        with pytest.raises(ParameterError):
+            read_parameters(make_notebook(parameters=f"{DECLARED}\n{wrong}"))
+
+
 @pytest.mark.parametrize("name", ["password", "sasl_password", "api_key", "TOKEN", "client_secret"])
 def test_refuses_secrets(make_notebook: MakeNotebook, notebook: Path, name: str) -> None:
     """A parameter that looks like a secret is refused, declared or given, with the place for it."""
@@ -172,7 +193,7 @@ def test_value_of_wrong_type(notebook: Path, name: str, value: object) -> None:
 
 def test_not_a_notebook(tmp_path: Path) -> None:
     """A file that is missing or no notebook is one line to the person who named it."""
-    with pytest.raises(UsageError, match="no notebook"):
+    with pytest.raises(UsageError, match=r"missing.ipynb cannot be read: file not found"):
         read_parameters(tmp_path / "missing.ipynb")
     (tmp_path / "broken.ipynb").write_text("{")
     with pytest.raises(UsageError, match="is not a notebook"):

@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from IPython.display import display
+from IPython.utils.capture import capture_output
 from plans_for_review import outcome_of, plan_for
 
 from toolkit.errors import Blocked
 from toolkit.plan import Finding, Outcome, Plan, Severity
 from widgets.plan_review import PlanReview, ReviewDefaults, plan_review
 
+VIEW = "application/vnd.jupyter.widget-view+json"
 HOSTILE = "<img src=x onerror=alert(1)>"
 SKIPS = Finding("skips-unread-records", Severity.BLOCK, f"5 records of {HOSTILE}", "payments")
 
@@ -178,13 +181,33 @@ def test_names_are_text_in_both_forms() -> None:
 
 
 def test_a_report_gets_the_static_form_only(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Headless there is no widget at all; in JupyterLab there are both."""
+    """Headless there is no widget at all; in JupyterLab it stands beside what is stored of it."""
     review = plan_review(plan, ())
     monkeypatch.setenv("OFFSETBOOK_HEADLESS", "1")
     assert {"text/html", "text/plain"} == set(review._repr_mimebundle_())
     assert "view" not in vars(review)
 
-    monkeypatch.delenv("OFFSETBOOK_HEADLESS")
-    bundle = review._repr_mimebundle_()
-    assert review.view.model_id == bundle["application/vnd.jupyter.widget-view+json"]["model_id"]
-    assert "orders" in bundle["text/html"]
+
+@pytest.mark.usefixtures("shell")
+def test_what_is_stored_says_what_became_of_the_plan(plan: Plan) -> None:
+    """Beside the widget stands HTML that a saved notebook shows; it is replaced at every turn."""
+    review, hand = reviewed(plan)
+    with capture_output() as shown:
+        display(review)
+        fill(review, "why", "payments")
+        review.approve()
+        hand.go_on.set()
+        assert review.background.wait(10)
+
+    views = [output for output in shown.outputs if VIEW in output.data]
+    # No report and no other program shows a widget of which the kernel has ended.
+    told = [(view.data["text/plain"], view.metadata) for view in views]
+    assert [("", {"offsetbook_role": "live-only"})] == told
+    stored = [o for o in shown.outputs if "ow-stored" in o.data.get("text/html", "")]
+    assert [False, True, True] == [bool(output.update) for output in stored]
+    assert 1 == len({output.transient["display_id"] for output in stored})
+    for output, word in zip(
+        stored, ("awaiting approval", "applying", "applied</span>"), strict=True
+    ):
+        assert word in output.data["text/html"]
+        assert "orders" in output.data["text/plain"] + output.data["text/html"]

@@ -13,6 +13,7 @@ from toolkit.report.conclusion import conclude
 from toolkit.report.safe_names import visible_lines
 from toolkit.storage.audit import AuditEntry, has_log, is_harmless, read, unfinished, verify
 from toolkit.storage.state_folder import open_to_others, state_dir
+from toolkit.storage.undo_records import list_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,6 +78,11 @@ class AuditReport:
         from toolkit.report.audit_frames import runs_frame  # noqa: PLC0415 - loads pandas
 
         return runs_frame(self.entries)
+
+    @property
+    def undoable(self) -> pd.DataFrame:
+        """The runs that left an undo record; columns as in `runs_frame`."""
+        return self.runs[self.runs["run"].isin(list_runs(self.state))]
 
     @cached_property
     def changes(self) -> pd.DataFrame:

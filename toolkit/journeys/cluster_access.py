@@ -17,6 +17,7 @@ from toolkit.storage.state_folder import state_dir
 if TYPE_CHECKING:
     from toolkit.journeys.change.run_notices import RunNotice
     from toolkit.kafka_io.read_snapshot import Progress
+    from toolkit.report.made_from import AskedParameters
 
 
 Parameters = ParamSpec("Parameters")
@@ -55,6 +56,7 @@ class ClusterAccess:
             "fleet_file": str(fleet_file or ""),
             "state": str(state or ""),
         }
+        self.asked: AskedParameters | None = None  # of the notebook that opened it
         self.connections = SharedConnections()
         self._policed: dict[str, Cluster] = {}
 
@@ -79,7 +81,7 @@ class ClusterAccess:
         """Open another cluster of the same fleet file, with the same state directory."""
         state = self.where["state"] or None
         other = type(self).named(cluster, self.fleet_file, state, on_progress=self.on_progress)
-        other.connections = self.connections
+        other.connections, other.asked = self.connections, self.asked
         return other
 
     def under_policy(self, cluster_id: str) -> Cluster:

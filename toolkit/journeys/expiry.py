@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from toolkit.journeys.fleet import FleetReport
+from toolkit.journeys.fleet import fleet as read_fleet
 from toolkit.model.times import parse_duration
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast, expiry_by_group, select_expiring
 from toolkit.report.conclusion import conclude
@@ -52,6 +55,10 @@ class ExpiryReport:
         findings = len(found.rows) + len(found.at_risk)
         conclude(self.summary, findings=findings, problems=len(problems))
 
+    def show_problems(self) -> None:
+        """Show read errors."""
+        self.fleet.show_problems()
+
     def show_timeline(self, *, top_n: int = 30) -> None:
         """Show when the offsets of each group expire."""
         show_expiry_timeline(self.found, now=self.fleet.taken_at, top_n=top_n)
@@ -96,16 +103,29 @@ class ExpiryReport:
 
     def _ipython_display_(self) -> None:
         """Show what was not read, the timeline, and every part of the forecast."""
-        self.fleet.show_problems()
+        self.show_problems()
         self.show_timeline()
         self.show_expiring()
         self.show_at_risk()
         self.show_unknown()
 
 
-def expiry(fleet: FleetReport, *, within: str = "3d") -> ExpiryReport:
-    """Forecast from a fleet report which offsets expire within a time; raises UsageError."""
+def expiry(
+    fleet: FleetReport | Sequence[str],
+    *,
+    within: str = "3d",
+    fleet_file: Path | str | None = None,
+    spark_master: str = "",
+) -> ExpiryReport:
+    """
+    Forecast which committed offsets expire within a time.
+
+    Takes a fleet that was read, or names of clusters, which are read then as by `fleet`. Raises
+    UsageError, before anything is read, and what `fleet` raises.
+    """
     length_s = parse_duration(within).total_seconds()
+    if not isinstance(fleet, FleetReport):
+        fleet = read_fleet(fleet, fleet_file=fleet_file, spark_master=spark_master)
     partitions = fleet.frames.partitions
     return ExpiryReport(
         fleet, select_expiring(partitions, now=fleet.taken_at, within_s=length_s), within

@@ -49,7 +49,8 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     request = MoveRequest(where, name, tuple(topics), new_topics, terms.prefer)
     beside = sample_hold_facts(access.cluster, name, prefer=terms.prefer)
     facts = read_facts(access, [escape(name)], topics=topics, target=where)
-    call = reset_call([name], to, topics, new_topics=new_topics, live=terms.prefer)
+    asked = {"live": terms.prefer, "commit_missing": commit_missing}
+    call = reset_call([name], to, topics, new_topics=new_topics, **asked)
     if any(found.group_id == name and not found.is_live for found in facts.groups):
         plan = plan_reset(facts, where, groups=[name], topics=topics, new_topics=new_topics)
         return PlannedChange(access=access, plan=plan, facts=facts, call=call)

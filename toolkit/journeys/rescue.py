@@ -11,6 +11,8 @@ from toolkit.journeys.change.change_facts import read_topics
 from toolkit.journeys.change.group_choice import GroupChoice
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.model import Snapshot
 from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.rescue import plan_rescue
@@ -40,7 +42,9 @@ def rescue(
     facts = read_topics(access, choice.to_read)
     asked = {"clusters": [access.cluster.name], "rescue": True, "groups": choice.names}
     call = NotebookCall("30_expiry_forecast", asked)
-    plan = plan_rescue(facts, groups=choice.names)
+    with connected(access.cluster) as connection:
+        retention_s = read_expiry_settings(connection).retention_s
+    plan = plan_rescue(facts, groups=choice.names, retention_s=retention_s)
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
 
 

@@ -144,9 +144,9 @@ def reset_call(
     topics: Sequence[str],
     *,
     new_topics: bool = False,
-    live: str = "",
+    **live: str,
 ) -> NotebookCall:
-    """Return the notebook that asks for the same reset or, with `live`, move."""
+    """Return the notebook that asks for the same reset or, with the terms of `live`, move."""
     if not isinstance(to, RequestedTarget):
         return NotebookCall()
     past_end = "" if to.past_end == PastEnd.KEEP else to.past_end
@@ -157,7 +157,7 @@ def reset_call(
         "value": to.value,
         "past_end": past_end,
         "new_topics": new_topics or "",
-        "live": live,
+        **live,
     }
     return NotebookCall("50_reset_offsets", asked, takes_plan_file=not live)
 

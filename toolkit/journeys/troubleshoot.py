@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -31,10 +33,15 @@ from toolkit.planning.frames.snapshot_frames import (
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
+from toolkit.report.display import is_headless
 from toolkit.report.next_step_list import ShownStep, show_steps
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
+from toolkit.templates.filled_copies import write_filled_copy
+
+if TYPE_CHECKING:
+    from widgets.next_steps import NextSteps
 
 COLUMNS = ["topic", "partition", "verdict", "why", "lag", "committed_delta", "committed", "owner"]
 MAX_TOPICS_IN_SUMMARY = 3  # topics in a sentence
@@ -146,10 +153,25 @@ class GroupDiagnosis:
         found = read_around(self.access, group, places, topics, before=before, after=after)
         found._ipython_display_()
 
-    def show_next_steps(self) -> None:
-        """Show what to do next, most urgent first, each with its notebook and command."""
+    def show_next_steps(self) -> NextSteps | None:
+        """
+        Show what to do next, most urgent first, each with its notebook.
+
+        In JupyterLab a button creates a copy of it with the parameters filled in, and opens it.
+        """
         steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
-        show_steps([_shown(step, self.access.where) for step in steps])
+        shown = [_shown(step, self.access.where) for step in steps]
+        if is_headless():
+            show_steps(shown)
+            return None
+        from widgets.next_steps import NextSteps  # noqa: PLC0415 - only JupyterLab shows widgets
+
+        return NextSteps(shown, self._open)
+
+    def _open(self, step: ShownStep) -> Path:
+        where = {name: value for name, value in self.access.where.items() if value}
+        filled = {**where, **step.parameters}
+        return write_filled_copy(step.notebook, filled, Path(), about=self.group.group_id)
 
     def conclude(self) -> None:
         """End a notebook with the finding."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from toolkit.journeys.change.change_facts import read_plan_snapshot
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.plan import Intent
+from toolkit.model import Snapshot
+from toolkit.plan import Intent, Plan
 from toolkit.planning.changes.move import PlannedMove, move_back, plan_move
 from toolkit.planning.changes.undo import IfMoved, plan_undo
 from toolkit.report.run_command import NotebookCall
@@ -18,14 +19,15 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
     """
     Plan to put back every offset and group that a run changed, from its undo record.
 
-    Offsets of a live group that were moved are moved back while it is live, however far it has read
-    on since. `even_if_moved` also puts back what somebody else has moved. Raises NotFound for a run
-    without a record, and ClusterUnreachable.
+    Offsets of a group that is live now are moved back while it is live, however far it has read on
+    since; those of paused partitions are set back where they are. `even_if_moved` also puts back
+    what somebody else has moved. Raises NotFound for a run without a record, and
+    ClusterUnreachable.
     """
     done = read_undo_record(access.state, run)
     facts = read_plan_snapshot(done, access)
     call = NotebookCall("70_undo", {"run": run, "even_if_moved": even_if_moved or ""})
-    if done.intent is Intent.MOVE and any(group.is_live for group in facts.groups):
+    if _moves_live(done, facts):
         back, then = plan_move(facts, move_back(done, run)), done.topic_ids
         # A topic that was deleted and created again since has other records at these offsets.
         plan = replace(back.plan, topic_ids=then)
@@ -34,3 +36,14 @@ def undo(access: ClusterAccess, run: str, *, even_if_moved: bool = False) -> Pla
     moved = IfMoved.RESTORE if even_if_moved else IfMoved.LEAVE
     plan = plan_undo(done, facts, moved=moved, request=f"undo run {run}: {done.request}")
     return PlannedChange(access=access, plan=plan, facts=facts, call=call)
+
+
+def _moves_live(done: Plan, facts: Snapshot) -> bool:
+    """Return whether a live group would overwrite offsets that are put back."""
+    paused = {partition for group in facts.groups for partition in group.paused}
+    return (
+        done.intent in {Intent.MOVE, Intent.RESET}
+        and len(done.group_ids) == 1
+        and any(group.is_live for group in facts.groups)
+        and not {change.partition for _, change in done.changes} <= paused
+    )

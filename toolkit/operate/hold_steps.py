@@ -128,6 +128,12 @@ class HoldExecutor:
             )
             for partition in wanted
         }
+        if stopped := self.stopped():  # nobody has refused what is as it was
+            results |= {
+                partition: (ChangeStatus.NOT_TRIED, stopped)
+                for partition, (status, _) in results.items()
+                if status is ChangeStatus.REFUSED
+            }
         return _outcome(step, results, why)
 
     def hold(self, step: Step, wanted: frozenset[TopicPartition]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pandas as pd
 
@@ -18,7 +18,7 @@ from toolkit.report.safe_names import sentence, visible
 from toolkit.report.tables import show_table
 
 TO_APPROVE = (
-    "To apply exactly this, set dry_run = False, approve and reason among the parameters and run "
+    "To apply exactly this, set dry_run = False, approve and reason{} among the parameters and run "
     "all cells again"
 )
 OR_RUN = "; or run this command with a reason of your own:"
@@ -87,10 +87,14 @@ def show_approved(said: str, plan: Plan, reason: str) -> None:
     show_notice(sentence(said), lines, tone=NoticeTone.GOOD)
 
 
-def show_wanted(said: str, plan: Plan, command: str, *, is_refused: bool) -> None:
-    """Show that an approval is missing, and how to give it."""
+def show_wanted(
+    said: str, plan: Plan, command: str, *, is_refused: bool, chosen: Mapping[str, object]
+) -> None:
+    """Show that an approval is missing, and how to give it; `chosen` are no parameters yet."""
     tone = NoticeTone.WARN if is_refused else NoticeTone.NOTE
-    lines = [f"Fingerprint: {plan.fingerprint}", TO_APPROVE + (OR_RUN if command else ".")]
+    also = "".join(f", {name} = {value!r}" for name, value in chosen.items())
+    lines = [f"Fingerprint: {plan.fingerprint}"]
+    lines.append(TO_APPROVE.format(also) + (OR_RUN if command else "."))
     show_notice(sentence(said), lines, command=command, tone=tone)
 
 

@@ -42,8 +42,18 @@ def capture_outputs() -> Iterator[list[dict[str, Any]]]:
         _collected.reset(before)
 
 
-def display_output(data: dict[str, Any], *, role: OutputRole | None = None) -> None:
-    """Display one object, given in the formats that a frontend may choose from."""
+def display_output(
+    data: dict[str, Any],
+    *,
+    role: OutputRole | None = None,
+    display_id: str = "",
+    is_update: bool = False,
+) -> None:
+    """
+    Display one object, given in the formats that a frontend may choose from.
+
+    What has a `display_id` can be replaced where it stands, by a later call with `is_update`.
+    """
     if text := data.get("text/plain"):
         # A notebook in a terminal, or its log, would obey control characters in a name.
         data = {**data, "text/plain": visible_lines(text)}
@@ -53,5 +63,7 @@ def display_output(data: dict[str, Any], *, role: OutputRole | None = None) -> N
     # Slow to import, and only notebooks come here.
     from IPython.display import display  # noqa: PLC0415
 
-    metadata = {ROLE_KEY: str(role)} if role else {}
-    display(data, raw=True, metadata=metadata)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
+    options: dict[str, Any] = {"metadata": {ROLE_KEY: str(role)} if role else {}}
+    if display_id:
+        options |= {"display_id": display_id, "update": is_update}
+    display(data, raw=True, **options)  # type: ignore[no-untyped-call]  # IPython leaves it untyped

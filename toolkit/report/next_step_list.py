@@ -5,55 +5,57 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from toolkit.report.browser_libraries import style
-from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.display import display_output
 from toolkit.report.safe_names import in_html, visible
 
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """One step; `values` are the parameters of the notebook that are to be filled in."""
+    """One step; `parameters` are those of the notebook that are to be filled in."""
 
     title: str
     why: str
     notebook: str = ""
-    values: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
     command: str = ""
 
 
 def show_steps(steps: Sequence[ShownStep]) -> None:
-    """
-    Show steps in their order, everything in them as text.
-
-    In JupyterLab the notebook's name is a link that opens it; a report stands alone and has none.
-    """
-    items = "".join(f"<li>{_html(step)}</li>" for step in steps)
-    text = "\n\n".join(_text(number, step) for number, step in enumerate(steps, start=1))
-    display_output({"text/html": f'<ol class="ob-steps">{items}</ol>', "text/plain": text})
-    if not is_headless():
-        sheet = f"<style>{style('trouble.css')}</style>"
-        display_output({"text/html": sheet, "text/plain": ""}, role=OutputRole.LIVE_ONLY)
+    """Show steps in their order, everything in them as text."""
+    display_output({"text/html": steps_html(steps), "text/plain": steps_text(steps)})
 
 
-def _html(step: ShownStep) -> str:
-    said = f'<p class="ob-step-title">{in_html(step.title)}</p><p>{in_html(step.why)}</p>'
+def steps_html(steps: Sequence[ShownStep]) -> str:
+    """Return steps as a list, each with its parameters and its command."""
+    items = "".join(f"<li>{step_html(step)}{_command(step)}</li>" for step in steps)
+    return f'<ol class="ob-steps">{items}</ol>'
+
+
+def steps_text(steps: Sequence[ShownStep]) -> str:
+    """Return the same as text."""
+    return "\n\n".join(_text(number, step) for number, step in enumerate(steps, start=1))
+
+
+def step_html(step: ShownStep, *, number: int | None = None) -> str:
+    """Return what a step is, why, and which parameters of which notebook are filled in."""
+    title = in_html(step.title if number is None else f"{number}. {step.title}")
+    said = f'<p class="ob-step-title">{title}</p><p>{in_html(step.why)}</p>'
     if not step.notebook:
         return said
+    filled = _lines_in_html("\n".join(_assignments(step.parameters)))
     name = f"<code>{in_html(step.notebook)}</code>"
-    if not is_headless():
-        name = f'<a href="{in_html(step.notebook)}.ipynb">{name}</a>'
-    filled = "\n".join(_assignments(step.values))
-    return (
-        f"{said}<p>Open {name} with these parameters:</p>"
-        f"<pre><code>{_lines_in_html(filled)}</code></pre>"
-        f"<p>Or run in a terminal:</p><pre><code>{in_html(step.command)}</code></pre>"
-    )
+    return f"{said}<p>Notebook {name} with these parameters:</p><pre><code>{filled}</code></pre>"
+
+
+def _command(step: ShownStep) -> str:
+    command = f"<pre><code>{in_html(step.command)}</code></pre>"
+    return f"<p>Or run in a terminal:</p>{command}" if step.notebook else ""
 
 
 def _text(number: int, step: ShownStep) -> str:
     lines = [f"{number}. {visible(step.title)}", visible(step.why)]
     if step.notebook:
-        lines += [f"{step.notebook} with:", *map(visible, _assignments(step.values))]
+        lines += [f"{step.notebook} with:", *map(visible, _assignments(step.parameters))]
         lines += [visible(step.command)]
     return "\n   ".join(lines)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.planning.frames.cell_text import Kind, cell_texts, column_kind, heading, is_missing
+from toolkit.report.cell_text import Kind, cell_texts, column_kind, heading, is_missing
 from toolkit.report.browser_libraries import table_script, table_style
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.safe_names import in_html, visible

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from toolkit.errors import ParameterError, UsageError
-from toolkit.journeys.change.decision import WITHIN_LIMITS
+from toolkit.journeys.change.approval_parameters import WITHIN_LIMITS
 from toolkit.runbooks.runbook_page import Runbook
 from toolkit.runner.parameters import parse_parameters
 from toolkit.storage.fleet_file import choose_clusters, load_fleet

@@ -13,7 +13,7 @@ import difflib
 import io
 import tokenize
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from toolkit.model.secrets import SECRET_NAME, looks_secret
 from toolkit.runner.notebook_file import read_notebook
 from toolkit.runner.values import ValueType, read_type
 from toolkit.storage.formats.yaml_nodes import YamlFile
+from toolkit.templates import NOTEBOOKS
 
 # What Python raises for source that it cannot take: too deep, with NUL, with an unhashable key.
 UNPARSABLE = (
@@ -63,8 +64,11 @@ def read_parameters(notebook: Path) -> tuple[Parameter, ...]:
         tree, comments = ast.parse(source), _comments(source)
     except UNPARSABLE as exc:
         raise _malformed(notebook, getattr(exc, "lineno", None) or 1) from exc
-    lines = (node for node in tree.body if not _is_prelude(node))
-    return tuple(_parameter(node, comments, notebook) for node in lines)
+    found: dict[str, Parameter] = {}
+    for node in (node for node in tree.body if not _is_prelude(node)):
+        read = _parameter(node, comments, notebook, found)
+        found[read.name] = read
+    return tuple(found.values())
 
 
 def check_parameters(
@@ -139,7 +143,11 @@ def _comments(source: str) -> dict[int, str]:
     }
 
 
-def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> Parameter:
+def _parameter(
+    node: ast.stmt, comments: Mapping[int, str], notebook: Path, before: Mapping[str, Parameter]
+) -> Parameter:
+    if isinstance(node, ast.Assign):
+        return _assigned(node, notebook, before)
     if not isinstance(node, ast.AnnAssign) or not isinstance(node.target, ast.Name):
         raise _malformed(notebook, node.lineno)
     declared = read_type(node.annotation)
@@ -156,6 +164,30 @@ def _parameter(node: ast.stmt, comments: Mapping[int, str], notebook: Path) -> P
     if not declared.accepts(default):
         raise _wrong_type(parameter, default, notebook.name)
     return parameter
+
+
+def _assigned(node: ast.Assign, notebook: Path, before: Mapping[str, Parameter]) -> Parameter:
+    """Read a line `name = value` of a declared parameter, such as people paste."""
+    (target, *more) = node.targets
+    name = target.id if isinstance(target, ast.Name) else ""
+    known = before.get(name) or _of_package(notebook).get(name)
+    if more or known is None:
+        raise _malformed(notebook, node.lineno)
+    try:
+        value = ast.literal_eval(node.value)
+    except ValueError as exc:
+        raise _malformed(notebook, node.lineno) from exc
+    if not known.type.accepts(value):
+        raise _wrong_type(known, value, notebook.name)
+    return replace(known, default=value)
+
+
+def _of_package(notebook: Path) -> dict[str, Parameter]:
+    """Return the parameters of the package's notebook that this one is a copy of."""
+    for path in NOTEBOOKS.glob("*.ipynb"):
+        if notebook.stem.startswith(path.stem) and notebook.resolve() != path.resolve():
+            return {parameter.name: parameter for parameter in read_parameters(path)}
+    return {}
 
 
 def _known(known: Mapping[str, Parameter], name: str, notebook: str) -> Parameter:

@@ -122,6 +122,9 @@ def test_it_is_stopped_between_two_steps(
         lambda: decision.apply_by_hand("why", stopped=lambda: "stopped by a button")
     ).outcome
 
+    with capture_outputs() as shown:
+        decision.apply().conclude()  # nothing has failed
+    assert "Stopped by a button. " in str(shown)
     assert "stopped by a button" == outcome.interrupted
     assert {ChangeStatus.NOT_TRIED} == {step.status for step in outcome.steps}
     assert {7} == offsets(desk, change)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rooms import parameters_of
 
 from toolkit.errors import UsageError
+from toolkit.journeys.change.checked_plan import APPROVAL
 from toolkit.journeys.change.decision import Decision
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.cluster_access import ClusterAccess
@@ -25,6 +28,11 @@ from toolkit.plan import (
     Step,
 )
 from toolkit.plan.approvals import Approval, Limits
+from toolkit.report.display import capture_outputs
+from toolkit.report.made_from import AskedParameters
+from toolkit.report.run_command import NotebookCall
+from toolkit.runner.notebooks import find_notebook
+from toolkit.runner.parameters import read_parameters
 
 CHANGE = Change(TopicPartition("orders", 0), Position(7), Position(0))
 STEP = Step("payments", Action.COMMIT, (CHANGE,), GroupType.CLASSIC, GroupState.EMPTY)
@@ -129,3 +137,46 @@ def test_a_standing_approval_carries_its_limits() -> None:
 
     expected = Approval(PLAN.fingerprint, "nightly", (), limits=Limits(1, 5))
     assert expected == decision.approval
+
+
+CHANGING = ("30", "40", "50", "52", "60", "61", "70")
+OTHER: dict[type, Any] = {str: "other", bool: True, int: 3, list: ["one", "two"]}
+
+
+@pytest.mark.parametrize("number", CHANGING)
+def test_the_command_names_every_edited_parameter(number: str) -> None:
+    """What differs from the package's notebook is in the command, whatever is saved in a copy."""
+    path = find_notebook(number)
+    declared = read_parameters(path)
+    edited = {
+        p.name: p.type.choices[-1] if p.type.choices else OTHER[type(p.default)]
+        for p in declared
+        if p.name not in APPROVAL
+    }
+    edited |= {"pause_for": ""} if number == "40" else {}  # which does not mean the default
+    planned = change(PLAN)
+    kernel = edited | {"dry_run": True, "approve": "", "reason": "", "overrides": [], "limits": []}
+    planned.access.asked = AskedParameters(path.stem, {p.name: p.default for p in declared}, kernel)
+    vars(planned)["call"] = NotebookCall(path.stem)
+
+    notebook, given = parameters_of(planned.decide().command)
+
+    assert path.stem == notebook
+    where = {"cluster", "fleet_file", "state"}  # these are the session's
+    assert {n: v for n, v in edited.items() if n not in where} == {
+        n: v for n, v in given.items() if n not in where | APPROVAL
+    }
+
+
+def test_what_was_chosen_below_the_parameters_is_to_be_set() -> None:
+    """Groups of a forecast, or a choice on a board, may be others in the next run."""
+    planned = change(PLAN)
+    declared = {"groups": [], "topics": [], "rescue": True}
+    planned.access.asked = AskedParameters("30_expiry_forecast", declared, dict(declared))
+    asked = {"groups": ("payments",), "topics": ()}
+    vars(planned)["call"] = NotebookCall("30_expiry_forecast", asked)
+
+    with capture_outputs() as shown:
+        planned.decide()._ipython_display_()
+
+    assert "approve and reason, groups = ['payments'] among the parameters" in unescape(str(shown))

@@ -32,10 +32,10 @@ def rules(plan: Plan) -> list[tuple[str, Severity]]:
 def test_each_type_has_its_own_clock(group_type: GroupType, action: Action) -> None:
     """The same position is committed again, or a member of ours joins and leaves."""
     group = Group("g", group_type, GroupState.EMPTY)
-    plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["g"])
+    plan = plan_rescue(snapshot(group, commits=(COMMIT,)), groups=["g"], retention_s=604_800)
 
     (step,) = plan.steps
-    why = "re-committed unchanged to reset retention"
+    why = "re-committed unchanged to reset retention: expires 7 d after the rescue at the earliest"
     assert (action, (Change(TopicPartition("orders", 0), SAME, SAME, why),)) == (
         step.action,
         step.changes,

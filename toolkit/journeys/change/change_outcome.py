@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from toolkit.errors import BrokerRefused
+from toolkit.errors import BrokerRefused, Interrupted, OutOfDate
 from toolkit.journeys.change.checked_plan import CheckedPlan
-from toolkit.journeys.change.run_notices import RunNotice
+from toolkit.journeys.change.run_notices import RunNotice, notices_of
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.plan import Action, ChangeStatus, ConclusionStatus, Intent, Outcome
 from toolkit.planning.holds.hold_context import HoldTerms
@@ -19,10 +20,13 @@ from toolkit.storage.conclusion_file import Conclusion, run_folder, write_conclu
 if TYPE_CHECKING:
     import pandas as pd
 
+    from toolkit.operate.apply import AppliedPlan
+    from toolkit.report.live_output import LiveOutput
+
 WITHOUT_UNDO = frozenset({Action.REJOIN, Action.HOLD, Action.RELEASE})  # change no offset
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class ChangeOutcome:
     """
     What became of a planned change.
@@ -30,6 +34,7 @@ class ChangeOutcome:
     `decided` says whether it was to be applied. `outcome` is None if nothing was applied, which
     then ended as `ending_unapplied`, perhaps only because it `wants_approval`. `holds` are the
     keepers that were started. `notices` are earlier runs that were found interrupted meanwhile.
+    Once the plan is applied by hand, it is the outcome of that, and so is all that it has shown.
     """
 
     change: CheckedPlan
@@ -39,6 +44,14 @@ class ChangeOutcome:
     outcome: Outcome | None = None
     holds: tuple[KeeperHandle, ...] = ()
     notices: tuple[RunNotice, ...] = ()
+    _shown: list[LiveOutput] = field(default_factory=list, init=False)
+
+    def take(self, applied: AppliedPlan) -> None:
+        """Take what became of the plan, in place of "nothing was applied"."""
+        self.outcome, self.holds = applied.outcome, tuple(applied.ties)
+        self.notices = notices_of(applied.interrupted)
+        for output in self._shown:
+            output.replace()
 
     @property
     def run_id(self) -> str:
@@ -64,7 +77,9 @@ class ChangeOutcome:
     @property
     def is_held(self) -> bool:
         """Whether partitions stay paused after this."""
-        return self.changed_anything and self.change.plan.intent is Intent.PAUSE
+        steps = self.outcome.steps if self.outcome else ()
+        results = (r for step in steps if step.action is Action.HOLD for r in step.results)
+        return any(result.status is ChangeStatus.DONE for result in results)
 
     @property
     def ending(self) -> ConclusionStatus:
@@ -115,15 +130,35 @@ class ChangeOutcome:
         """
         Say in one sentence what was changed, and hand it to the runner.
 
-        The run ends as done, blocked or partly applied. Raises BrokerRefused, so that it fails, if
-        a plan was to be applied and nothing was changed.
+        The run ends as done, blocked or partly applied. If a plan was to be applied and nothing was
+        changed, raises BrokerRefused so that the run fails, or Interrupted if it was stopped; but
+        not for somebody who has just cancelled it by hand. Raises OutOfDate.
         """
+        if (why := self.change.made_from.outdated) and self.outcome is None:
+            raise OutOfDate(why)
+        self._put(self._show_conclusion)
+        if self.outcome is None or self.is_done or self.changed_anything:
+            return
+        if not self.outcome.interrupted:
+            why = f"nothing was changed: {self.outcome.summary}"
+            raise BrokerRefused(why, hint="make a new plan")
+        if run_folder():
+            raise Interrupted(f"nothing was changed: {self.outcome.interrupted}")
+
+    def _show_conclusion(self) -> None:
         from toolkit.report.conclusion import show_conclusion  # noqa: PLC0415 - loads IPython
 
         show_conclusion(self._conclusion)
-        if self.outcome and not self.is_done and not self.changed_anything:
-            why = f"nothing was changed: {self.outcome.summary}"
-            raise BrokerRefused(why, hint="make a new plan")
+
+    def _put(self, show: Callable[[], None]) -> None:
+        """Show something that is replaced once the plan is applied by hand."""
+        from toolkit.report.display import is_headless  # noqa: PLC0415 - only notebooks come here
+        from toolkit.report.live_output import LiveOutput  # noqa: PLC0415
+
+        if self.outcome is None and self.wants_approval and not is_headless():
+            self._shown.append(LiveOutput(show))
+        else:
+            show()
 
     @property
     def _conclusion(self) -> Conclusion:
@@ -139,9 +174,12 @@ class ChangeOutcome:
             return Conclusion(said, self.ending, counts)
         became = Counter(r.status for step in self.outcome.steps for r in step.results or (step,))
         done = became.pop(ChangeStatus.DONE, 0) + became.pop(ChangeStatus.NOT_CONFIRMED, 0)
+        became.pop(ChangeStatus.NOT_TRIED, 0)
         counts |= {"changed": done, "refused": sum(became.values())}
         undo = self.run_id if self.changed_anything else None
         said = f"{asked}. {self.outcome.summary}, read back from the cluster; run {self.run_id}"
+        if self.outcome.interrupted:
+            said = f"{sentence(self.outcome.interrupted)}. {said}"
         return Conclusion(said, self.ending, counts, undo)
 
     def __repr__(self) -> str:
@@ -152,11 +190,20 @@ class ChangeOutcome:
 
     def _ipython_display_(self) -> None:
         """Show what became of every change, the audit entry, and how to undo it."""
-        from toolkit.report import change_cards as cards  # noqa: PLC0415 - loads pandas
+        self._put(self._show)
+
+    def _show(self) -> None:
+        from toolkit.journeys.paused import paused  # noqa: PLC0415 - loads pandas
+        from toolkit.report import change_cards as cards  # noqa: PLC0415 - as above
 
         where = self.change.access.where
+        if why := self.change.made_from.outdated:
+            which = f"run {self.run_id}: its" if self.run_id else "nothing was applied: this"
+            cards.show_notices([(f"{which} plan is out of date: {why}", "")])
         cards.show_notices((notice.words, notice.undo_command(where)) for notice in self.notices)
         cards.show_outcome(self.outcome)
+        if self.outcome and self.change.plan.intent in {Intent.PAUSE, Intent.RESUME}:
+            paused(self.change.access, self.change.plan.group_ids[0])._ipython_display_()
         cards.show_record(self.audit_row)
         if self.is_held:
             cards.show_resume(HoldTerms.of(self.change.plan).words, self.resume_command)

@@ -15,10 +15,14 @@ from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
 from toolkit.planning.guardrails.registry import CheckContext, check
+from toolkit.report.made_from import MadeFrom
 from toolkit.report.run_command import NotebookCall
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# The parameters that no plan depends on.
+APPROVAL = frozenset({"dry_run", "approve", "reason", "overrides", "limits"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -38,6 +42,12 @@ class CheckedPlan:
     live: PlannedMove | None = None
     skipped: tuple[Group, ...] = ()
     call: NotebookCall = field(default_factory=NotebookCall)
+    made_from: MadeFrom = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note what this plan is made from."""
+        made_from = MadeFrom(self.access.asked, without=APPROVAL)
+        object.__setattr__(self, "made_from", made_from)  # it is frozen
 
     @property
     def fingerprint(self) -> str:

@@ -6,55 +6,32 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import ToolkitError, UsageError
+from toolkit.errors import OutOfDate, ToolkitError, UsageError
+from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.checked_plan import CheckedPlan
-from toolkit.journeys.change.run_notices import notices_of
-from toolkit.model import Policy
 from toolkit.operate.deferred_signals import stop_requested_by
-from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan, same_fingerprint
-from toolkit.plan.approvals import Approval, Limits, lacks_reason
+from toolkit.plan import ConclusionStatus, Finding, Outcome, Plan
+from toolkit.plan.approvals import Approval
 from toolkit.planning.guardrails.registry import (
     FINAL,
     blocking,
     check_overrides,
-    check_standing,
 )
+from toolkit.report.made_from import MadeFrom
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import run_folder
 from toolkit.storage.plan_files import write_plan
 
 if TYPE_CHECKING:
-    from toolkit.operate.apply import AppliedPlan
     from toolkit.operate.apply_steps import OnStep
 
 BY_HAND = "approved by hand"
-WITHIN_LIMITS = "within limits"  # instead of a fingerprint: a standing approval
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalParameters:
-    """
-    What a caller approves, as the parameters of a notebook say it; see `PlannedChange.decide`.
-
-    Raises UsageError for limits that cannot be read.
-    """
-
-    dry_run: bool = True
-    approve: str = ""
-    reason: str = ""
-    overrides: tuple[str, ...] = ()
-    limits: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        """Check the limits."""
-        if self.limits or self.approve == WITHIN_LIMITS:
-            Limits.parse(self.limits)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -74,10 +51,19 @@ class Decision:
     wants_approval: bool = False
     blocked_by: tuple[str, ...] = ()  # names of rules
     plan_file: Path | None = None  # the plan, saved in the folder of a headless run
-    _applied: AppliedPlan | None = field(default=None, init=False)
+    made_from: MadeFrom = field(init=False)
     _is_taken: bool = field(default=False, init=False)
     _failed: ToolkitError | None = field(default=None, init=False)
     _at_work: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        """Note what this is decided from."""
+        self.made_from = MadeFrom(self.change.access.asked)
+
+    @property
+    def outdated(self) -> str:
+        """Why this cannot be applied any more; "" if it can, or was applied."""
+        return "" if self._is_taken else self.change.made_from.outdated or self.made_from.outdated
 
     @property
     def plan(self) -> Plan:
@@ -104,7 +90,9 @@ class Decision:
             "reason": given.reason or "...",
             "overrides": given.overrides,
         }
-        call = self.change.call
+        call, asked = self.change.call, self.change.access.asked
+        if asked and asked.notebook == call.notebook:
+            call = replace(call, parameters={**asked.edited, **call.parameters})
         if self.plan_file and call.takes_plan_file:
             # A saved plan stays the same while the log goes on.
             call = NotebookCall(call.notebook, {"plan_file": str(self.plan_file)})
@@ -121,9 +109,10 @@ class Decision:
         with self._at_work, self.change.access.connections.in_use():
             if self._failed:
                 raise self._failed
+            self._check_current()
             if self.approval is not None and not self._is_taken:
                 self._carry_out(self.approval, on_step, tied=tied)
-            return self._outcome()
+            return self._outcome
 
     def apply_by_hand(
         self,
@@ -141,12 +130,13 @@ class Decision:
         with self._at_work:
             if self._is_taken or not self.wants_approval:
                 raise UsageError("this plan was already applied", hint="make a new plan")
+            self._check_current()
             approval = Approval(self.plan.fingerprint, reason, self.parameters.overrides)
             with nullcontext() if self.change.live else stop_requested_by(stopped):
                 self._carry_out(approval, on_step)
             self.message, self.ending, self.approval = BY_HAND, ConclusionStatus.DONE, approval
             self.wants_approval = False
-            return self._outcome()
+            return self._outcome
 
     def approved_by_hand(self, reason: str) -> Decision:
         """Return the decision with the approval of a person who saw this plan."""
@@ -164,13 +154,25 @@ class Decision:
         from widgets.plan_review import ReviewDefaults, plan_review  # noqa: PLC0415
 
         given, change = self.parameters, self.change
-        return plan_review(
+        review = plan_review(
             change.plan,
             change.findings,
             apply=ManualApproval(self) if self.wants_approval else None,
             defaults=ReviewDefaults(given.reason, given.overrides, change.cluster.policy.reason),
             changes=change.review,
         )
+        for made_from in (change.made_from, self.made_from):
+            made_from.on_outdated(review.supersede)
+        return review
+
+    def _check_current(self) -> None:
+        if self.outdated:
+            raise OutOfDate(self.outdated)
+
+    @cached_property
+    def _outcome(self) -> ChangeOutcome:
+        """What became of it; nothing, until it is applied."""
+        return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
 
     def _carry_out(self, approval: Approval, on_step: OnStep, *, tied: bool = False) -> None:
         # A plan that is only looked at needs nothing that writes.
@@ -183,28 +185,16 @@ class Decision:
             partial(move, change.live) if change.live else partial(apply_with_keepers, change.plan)
         )
         try:
-            self._applied = apply(
-                change.cluster, approval, state=change.access.state, on_step=on_step
-            )
+            applied = apply(change.cluster, approval, state=change.access.state, on_step=on_step)
         except ToolkitError as exc:
             self._failed = exc
             raise
         if not tied:
             # Only now: had this process been killed before, nothing would be held any more.
-            for tie in self._applied.ties:
+            for tie in applied.ties:
                 tie.let_go()
-        self._outcome().write_conclusion()
-
-    def _outcome(self) -> ChangeOutcome:
-        if self._applied is None:
-            return ChangeOutcome(self.change, self.message, self.ending, self.wants_approval)
-        return ChangeOutcome(
-            self.change,
-            self.message,
-            outcome=self._applied.outcome,
-            holds=tuple(self._applied.ties),
-            notices=notices_of(self._applied.interrupted),
-        )
+        self._outcome.take(applied)
+        self._outcome.write_conclusion()
 
     def __repr__(self) -> str:
         """Return in words whether the plan is applied, and its fingerprint."""
@@ -221,7 +211,11 @@ class Decision:
             cards.show_approved(self.message, self.plan, self.approval.reason)
         elif self.wants_approval:
             refused = self.ending is ConclusionStatus.BLOCKED
-            cards.show_wanted(self.message, self.plan, self.command, is_refused=refused)
+            asked, call = self.change.access.asked, self.change.call
+            chosen = asked.chosen_below(call.parameters) if asked else {}
+            cards.show_wanted(
+                self.message, self.plan, self.command, is_refused=refused, chosen=chosen
+            )
         else:
             cards.show_nothing_to_do(self.message)
 
@@ -249,9 +243,11 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
     Return whether a planned change is applied with these parameters.
 
     In this order: what blocks, nothing to do, a dry run, a missing approval or one of another plan,
-    a missing reason. Raises UsageError for an override that cannot have an effect on this plan.
+    a missing reason. Raises OutOfDate, and UsageError for an override that cannot have an effect.
     """
     plan = change.plan
+    if change.made_from.outdated:
+        raise OutOfDate(change.made_from.outdated)
     check_overrides(parameters.overrides, intent=plan.intent)
     decision = Decision(
         change=change, message="approved", parameters=parameters, plan_file=_leave(plan)
@@ -264,12 +260,12 @@ def decide(change: CheckedPlan, parameters: ApprovalParameters) -> Decision:
         return replace(decision, message="nothing to do")
     if parameters.dry_run:
         return replace(decision, message="dry run: nothing was changed", wants_approval=True)
-    if refusal := _refusal(parameters, plan, change.cluster.policy):
+    if refusal := parameters.refusal(plan, change.cluster.policy):
         message = f"{refusal}: nothing was changed"
         return replace(
             decision, message=message, ending=ConclusionStatus.BLOCKED, wants_approval=True
         )
-    return replace(decision, approval=_approval(parameters, plan))
+    return replace(decision, approval=parameters.approval(plan))
 
 
 def _leave(plan: Plan) -> Path | None:
@@ -279,22 +275,3 @@ def _leave(plan: Plan) -> Path | None:
         return None
     write_plan(folder / "plan.json", plan)
     return folder / "plan.json"
-
-
-def _refusal(parameters: ApprovalParameters, plan: Plan, policy: Policy) -> str:
-    """Return why this is no approval of a plan; "" where it is one."""
-    if not parameters.approve:
-        return "not approved"
-    is_named = same_fingerprint(parameters.approve, plan.fingerprint)
-    if not is_named and parameters.approve != WITHIN_LIMITS:
-        other = f"the approval is for plan {parameters.approve}, this plan is {plan.fingerprint}"
-        return f"not approved: {other}"
-    return "no reason given" if lacks_reason(parameters.reason, policy) else ""
-
-
-def _approval(parameters: ApprovalParameters, plan: Plan) -> Approval:
-    if parameters.approve == WITHIN_LIMITS:
-        check_standing(parameters.overrides)
-        limits = Limits.parse(parameters.limits)
-        return Approval(plan.fingerprint, parameters.reason, parameters.overrides, limits=limits)
-    return Approval(plan.fingerprint, parameters.reason, parameters.overrides)

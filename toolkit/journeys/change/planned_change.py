@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.journeys.change.approval_parameters import ApprovalParameters
 from toolkit.journeys.change.checked_plan import CheckedPlan
-from toolkit.journeys.change.decision import ApprovalParameters, Decision, decide
+from toolkit.journeys.change.decision import Decision, decide
 from toolkit.plan import Intent
 from toolkit.storage.plan_files import write_plan
 

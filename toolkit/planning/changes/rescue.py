@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from toolkit.model import Group, GroupType, Snapshot, TopicPartition
+from toolkit.model import Group, GroupType, Snapshot
+from toolkit.model.times import format_duration
 from toolkit.plan import Action, Change, Intent, Plan, Position
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE, choose_groups
 from toolkit.planning.selection.plan_parts import Facts, Part, block, list_names, note, plan_of
@@ -20,12 +21,15 @@ from toolkit.planning.unsubscribed.unsubscribed_offsets import uncheckable_reaso
 CLOCK_OF_EACH = frozenset({GroupType.SIMPLE, GroupType.CONSUMER, GroupType.STREAMS})
 
 
-def plan_rescue(snapshot: Snapshot, *, groups: Sequence[str]) -> Plan:
+def plan_rescue(
+    snapshot: Snapshot, *, groups: Sequence[str], retention_s: int | None = None
+) -> Plan:
     """
     Plan to reset the retention timers of empty groups, by name or shell pattern.
 
-    Every change has the same position before and after. An offset that cannot be rescued is a note,
-    not a block. Raises UsageError without a name.
+    `retention_s` is how long brokers keep offsets after that, if it is known. Every change has the
+    same position before and after. An offset that cannot be rescued is a note, not a block. Raises
+    UsageError without a name.
     """
     facts = Facts.of(snapshot)
 
@@ -36,13 +40,21 @@ def plan_rescue(snapshot: Snapshot, *, groups: Sequence[str]) -> Plan:
             if group.is_live:
                 yield from _live(facts, group)
             else:
-                yield from _idle(facts, group)
+                yield from _idle(facts, group, _why(retention_s))
 
     request = f"rescue {list_names(groups)} from expiry"
     return plan_of(snapshot, parts(), intent=Intent.RESCUE, request=request)
 
 
-def _idle(facts: Facts, group: Group) -> Iterator[Part]:
+def _why(retention_s: int | None) -> str:
+    why = "re-committed unchanged to reset retention"
+    if not retention_s:
+        return why
+    # Not a time of day: the same plan has the same fingerprint a minute later.
+    return f"{why}: expires {format_duration(retention_s)} after the rescue at the earliest"
+
+
+def _idle(facts: Facts, group: Group, why: str) -> Iterator[Part]:
     name = group.group_id
     yield from facts.unreadable(name)
     kept = []
@@ -54,7 +66,8 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
             )
             yield note("pending-transaction", why, name, partition)
         else:
-            kept.append(_same(partition, Position.of(commit)))
+            same = Position.of(commit)
+            kept.append(Change(partition, same, same, why))
     if group.type is GroupType.UNKNOWN:
         yield block("unreadable", UNKNOWN_TYPE, name)
     elif not kept:
@@ -63,10 +76,6 @@ def _idle(facts: Facts, group: Group) -> Iterator[Part]:
         yield facts.step(name, Action.COMMIT, kept)
     else:
         yield facts.step(name, Action.REJOIN, kept)
-
-
-def _same(partition: TopicPartition, position: Position) -> Change:
-    return Change(partition, position, position, "re-committed unchanged to reset retention")
 
 
 def _live(facts: Facts, group: Group) -> Iterator[Part]:

@@ -1,0 +1,117 @@
+"""A plan belongs to the cells and parameters above it: what changes there ends it, visibly."""
+
+from __future__ import annotations
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from rooms import Room
+from shells import OpenNotebook, open_in
+
+from toolkit.errors import OutOfDate, ParameterError, UsageError
+from widgets.plan_review import PlanReview
+
+PARAMETERS, CONNECT, PLAN, DECIDE, REVIEW, APPLY, VERIFY, RESULT = (
+    *("02-parameters", "cell-4", "cell-6", "cell-8"),
+    *("cell-10", "cell-12", "cell-14", "cell-16"),
+)
+
+
+@pytest.fixture
+def notebook(shell: InteractiveShell, room: Room) -> OpenNotebook:
+    """Return the reset notebook after Run All, with a plan that awaits approval."""
+    group = room.group()
+    wanted = {"mode": "shift-by", "value": "-2", "overrides": ["keeps-committing"]}
+    notebook = open_in(shell, room, "50_reset_offsets", groups=[group], **wanted)
+    assert notebook.run_all() is None
+    return notebook
+
+
+def card_of(notebook: OpenNotebook) -> PlanReview:
+    """Return the card that the review cell shows, as it is on the page."""
+    card: PlanReview = notebook["decision"].review()
+    assert card.view
+    assert "awaiting approval" in card.head.value
+    return card
+
+
+def cannot_be_applied(card: PlanReview, group: str) -> None:
+    """The card says that it is out of date; whatever is typed and clicked, nothing is applied."""
+    assert "out of date" in card.head.value
+    card.reason.value, card.confirmation_input.value = "a reason", group
+    card.approve()
+    assert card.button.disabled
+    assert "Not applied. Out of date" in card.message.value
+    assert card.outcome is None
+
+
+@pytest.mark.parametrize(
+    ("edited", "error"),
+    [
+        ('value = "many"', UsageError),  # refused by the plan's cell
+        ("value = 50", ParameterError),  # refused before anything is read
+        ("value = many", NameError),
+        ("value = -50 records", SyntaxError),  # no line of it has run
+    ],
+)
+def test_a_cell_that_fails_ends_the_plan_before_it(
+    notebook: OpenNotebook, room: Room, edited: str, error: type[Exception]
+) -> None:
+    """After Run All with a wrong value the earlier card and decision apply nothing."""
+    (group,) = notebook["groups"]
+    card, before = card_of(notebook), room.desk.held(group)
+
+    failed = notebook.run_all(f"{notebook.cells[PARAMETERS]}\n{edited}\nreason = 'a new one'")
+
+    assert isinstance(failed, error)
+    cannot_be_applied(card, group)
+    # The cells below, run one by one, apply nothing either.
+    for cell in (DECIDE, APPLY, RESULT):
+        assert isinstance(notebook.run(cell), OutOfDate)
+    with capture_output() as shown:
+        assert notebook.run(VERIFY) is None
+    assert "Nothing was applied: this plan is out of date" in str(shown.outputs[0].data)
+    assert (before, []) == (room.desk.held(group), room.desk.log)
+
+
+def test_what_runs_again_and_what_changes_ends_a_plan(notebook: OpenNotebook) -> None:
+    """A cell above that runs again ends it, and so does a parameter set anywhere; others do not."""
+    (group,) = notebook["groups"]
+    card = card_of(notebook)
+    for cell, source in ((REVIEW, None), (APPLY, None), ("new", "session.lag([])")):
+        assert notebook.run(cell, source) is None or cell == "new"
+        assert "awaiting approval" in card.head.value
+
+    assert notebook.run(PLAN) is None  # which makes a plan of its own
+    cannot_be_applied(card, group)
+    assert isinstance(notebook.run(APPLY), OutOfDate)
+
+    for change in ("topics.append('orders')", "topics = ['orders']", "globals().update(live='x')"):
+        assert notebook.run_all() is None
+        card = card_of(notebook)
+        assert notebook.run("new", change) is None
+        cannot_be_applied(card, group)
+
+
+def test_what_was_applied_stays_applied(notebook: OpenNotebook, room: Room) -> None:
+    """A cell above that runs again afterwards takes nothing back, and is shown no other way."""
+    (group,) = notebook["groups"]
+    card = card_of(notebook)
+    card.reason.value, card.confirmation_input.value = "a replay", group
+    with capture_output() as shown:
+        card.approve()
+        assert card.background.wait(60)
+    # What the cells below have shown says so by now.
+    told = [output.data["text/plain"] for output in shown.outputs if output.update]
+    verified, concluded = (text for text in told if notebook["outcome"].run_id in text)
+    assert "can be undone" in verified
+    assert "2 done, read back from the cluster" in concluded
+
+    assert notebook.run(CONNECT) is None
+
+    assert card.error is None
+    assert "applied</span>" in card.head.value
+    assert "out of date" not in card.head.value
+    assert notebook.run(APPLY) is None
+    assert notebook["outcome"].is_done
+    assert {5} == {at.offset for at in room.desk.held(group)[group].values()}

@@ -1,0 +1,33 @@
+"""An output of a notebook that is replaced where it stands, once there is more to show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from uuid import uuid4
+
+from toolkit.report.browser_libraries import style
+from toolkit.report.display import capture_outputs, display_output
+
+SORT = '<script type="module">window.offsetbookSortTables?.("");</script>'
+
+
+class LiveOutput:
+    """What `show` shows, as one output."""
+
+    def __init__(self, show: Callable[[], object]) -> None:
+        """Show it for the first time."""
+        self._show, self._name = show, uuid4().hex
+        self._put(is_update=False)
+
+    def replace(self) -> None:
+        """Show in the same place what `show` shows now."""
+        self._put(is_update=True)
+
+    def _put(self, *, is_update: bool) -> None:
+        with capture_outputs() as taken:
+            self._show()
+        html = "".join(str(data["text/html"]) for data in taken)
+        text = "\n".join(str(data["text/plain"]) for data in taken)
+        looks = f"<style>{style('tables.css')}{style('notices.css')}</style>{SORT}"
+        data = {"text/html": html + looks, "text/plain": text}
+        display_output(data, display_id=self._name, is_update=is_update)

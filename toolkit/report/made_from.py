@@ -1,0 +1,158 @@
+"""
+What a plan in a notebook was made from: the cells that had run, and the parameters.
+
+Once one of these cells runs again, or a parameter changes, the plan is out of date, and so is every
+card that shows it: else a cell that fails leaves the card of the plan before it, ready to be
+applied. In a script and in a headless run nothing runs twice, and nothing is out of date.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Collection, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary, WeakSet
+
+RAN_AGAIN = "a cell above was run again"
+
+
+@dataclass(frozen=True, eq=False)
+class AskedParameters:
+    """
+    The parameters of the notebook in this kernel.
+
+    `defaults` are those of the package's notebook, `kernel` is the namespace of the cells.
+    """
+
+    notebook: str
+    defaults: Mapping[str, object]
+    kernel: Mapping[str, Any]
+    given: Mapping[str, object] = field(init=False)  # what the parameters cell has set
+
+    def __post_init__(self) -> None:
+        """Note the values of now: cells below may choose others."""
+        object.__setattr__(self, "given", deepcopy(self.values))  # it is frozen
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The parameters as they are now."""
+        return {name: self.kernel[name] for name in self.defaults if name in self.kernel}
+
+    @property
+    def edited(self) -> dict[str, object]:
+        """The parameters that are not the package's defaults; None for a text that is empty."""
+        values = self.values.items()
+        return {name: value or None for name, value in values if value != self.defaults[name]}
+
+    def chosen_below(self, asked: Mapping[str, object]) -> dict[str, object]:
+        """Return what a plan was asked with other than the parameters cell has it."""
+        plain = {n: [*v] if isinstance(v, tuple) else v for n, v in asked.items() if v}
+        return {n: v for n, v in plain.items() if n in self.given and v != self.given[n]}
+
+
+class MadeFrom:
+    """The cells that ran until now, and the parameters now; `outdated` says what changed since."""
+
+    def __init__(self, asked: AskedParameters | None, *, without: Collection[str] = ()) -> None:
+        """Note the cells and the parameters, except those that the plan does not depend on."""
+        self._asked = asked
+        self._values = _copied(asked, without)
+        self._why = ""
+        self._told: list[Callable[[str], object]] = []
+        self.names = frozenset(asked.defaults if asked else ())
+        self.cells: frozenset[str] = frozenset()
+        if watch := _watch():
+            self.cells = frozenset(watch.ran)
+            watch.made.add(self)
+
+    @property
+    def outdated(self) -> str:
+        """Why this is out of date; "" if it is not."""
+        self.compare()
+        return self._why
+
+    def on_outdated(self, tell: Callable[[str], object]) -> None:
+        """Call `tell` with the reason once this is out of date, which it may be already."""
+        self._told.append(tell)
+        if self._why:
+            tell(self._why)
+
+    def compare(self) -> None:
+        """Compare the parameters with those of then."""
+        now = self._asked.values if self._asked else {}
+        changed = [name for name, then in self._values.items() if now.get(name) != then]
+        if changed:
+            self.end(f"{', '.join(changed)} changed")
+
+    def end(self, why: str) -> None:
+        """Declare this out of date; the first reason stays."""
+        if self._why:
+            return
+        self._why = why
+        for tell in self._told:
+            tell(why)
+
+
+class CellWatch:
+    """Follows which cells a kernel runs."""
+
+    def __init__(self, shell: Any) -> None:
+        """Register with IPython."""
+        self.ran: list[str] = []  # ids, in the order in which they ran last
+        self.made: WeakSet[MadeFrom] = WeakSet()
+        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._compare)
+
+    def start_again(self) -> None:
+        """Declare everything out of date: the parameters are read again."""
+        for made in list(self.made):
+            made.end(RAN_AGAIN)
+
+    def _begin(self, info: Any) -> None:
+        # Before the cell is compiled: one that cannot be has run as well.
+        cell, text = info.cell_id, info.raw_cell or ""
+        for made in list(self.made):
+            if cell in made.cells or _sets_any(made.names, text):
+                made.end(RAN_AGAIN)
+        if cell in self.ran:
+            del self.ran[self.ran.index(cell) :]
+        if cell:
+            self.ran.append(cell)
+
+    def _compare(self, _: Any) -> None:
+        for made in list(self.made):
+            made.compare()
+
+
+_watches: WeakKeyDictionary[Any, CellWatch] = WeakKeyDictionary()
+
+
+def start_again() -> None:
+    """Declare everything in this kernel out of date that was made from earlier parameters."""
+    if watch := _watch():
+        watch.start_again()
+
+
+def _watch() -> CellWatch | None:
+    # Who runs no notebook does not load IPython for this.
+    jupyter = sys.modules.get("IPython")
+    shell = jupyter.get_ipython() if jupyter else None
+    if shell is not None and shell not in _watches:
+        _watches[shell] = CellWatch(shell)
+    return _watches.get(shell) if shell is not None else None
+
+
+def _copied(asked: AskedParameters | None, without: Collection[str]) -> dict[str, object]:
+    values = asked.values if asked else {}
+    return {name: deepcopy(value) for name, value in values.items() if name not in without}
+
+
+def _sets_any(names: Collection[str], text: str) -> bool:
+    """Return whether a cell that need not be Python sets one of these names."""
+    if not names:
+        return False
+    either = "|".join(map(re.escape, names))
+    return bool(re.search(rf"^(?:{either})\s*(?::[^=\n]*)?=(?!=)", text, re.MULTILINE))

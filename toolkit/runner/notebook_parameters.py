@@ -1,0 +1,31 @@
+"""The parameters of the notebook in this kernel, checked before anything is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolkit.errors import ParameterError
+from toolkit.report.made_from import AskedParameters, start_again
+from toolkit.runner.notebooks import find_notebook
+from toolkit.runner.parameters import check_parameters, read_parameters
+
+
+def parameters(notebook: str, kernel: Mapping[str, Any]) -> AskedParameters:
+    """
+    Check the parameters of a notebook: `parameters("50_reset_offsets", vars())`.
+
+    What was planned before from other parameters is out of date from now on. Raises ParameterError
+    for one that is missing or of the wrong type.
+    """
+    start_again()
+    declared = read_parameters(find_notebook(notebook))
+    if missing := [p.name for p in declared if p.name not in kernel]:
+        raise ParameterError(
+            f"{notebook}: parameter {', '.join(missing)} is not set",
+            hint="run the parameters cell; if it has no such line, update this copy with "
+            "offsetbook init --update",
+        )
+    asked = AskedParameters(notebook, {p.name: p.default for p in declared}, kernel)
+    check_parameters(declared, asked.values, notebook=notebook)
+    return asked

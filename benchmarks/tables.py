@@ -27,7 +27,7 @@ from rich.text import Text
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
-from toolkit.planning.frames.cell_text import cell_texts, column_kind
+from toolkit.report.cell_text import cell_texts, column_kind
 
 
 def main() -> None:

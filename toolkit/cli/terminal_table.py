@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
-from toolkit.planning.frames.cell_text import MISSING, cell_texts, column_kind, heading
+from toolkit.report.cell_text import MISSING, cell_texts, column_kind, heading
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,13 +10,14 @@ from enum import StrEnum
 from typing import Any
 
 HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: nobody is looking, do not animate
-ROLE_KEY = "offsetbook_role"  # in an output's metadata
+ROLE_KEY, TONE_KEY = "offsetbook_role", "offsetbook_tone"  # in an output's metadata
 
 
 class OutputRole(StrEnum):
     """What an output is for, where the report treats it in its own way."""
 
     PROBLEMS = "problems"  # shown at the top of the report
+    HEADLINE = "headline"  # the worst findings: above everything else, and the report's colour
     LIVE_ONLY = "live-only"  # scripts that only JupyterLab needs; left out of the report
 
 
@@ -40,7 +41,7 @@ def capture_outputs() -> Iterator[list[dict[str, Any]]]:
         _collected.reset(before)
 
 
-def display_output(data: dict[str, Any], *, role: OutputRole | None = None) -> None:
+def display_output(data: dict[str, Any], *, role: OutputRole | None = None, tone: str = "") -> None:
     """Display one object, given in the formats that a frontend may choose from."""
     if (taken := _collected.get()) is not None:
         taken.append(data)
@@ -49,4 +50,5 @@ def display_output(data: dict[str, Any], *, role: OutputRole | None = None) -> N
     from IPython.display import display  # noqa: PLC0415
 
     metadata = {ROLE_KEY: str(role)} if role else {}
+    metadata |= {TONE_KEY: str(tone)} if tone else {}
     display(data, raw=True, metadata=metadata)  # type: ignore[no-untyped-call]  # IPython leaves it untyped

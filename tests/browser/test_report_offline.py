@@ -33,8 +33,9 @@ CHART = """\
 figure = go.Figure(go.Bar(x=frame["lag"].fillna(1), y=frame["group"], orientation="h"))
 link = "<a href='http://evil.invalid'>link</a>"
 figure.add_bar(x=[9000], y=[link], orientation="h", name=hostile)
-figure.update_layout(title="Lag of " + plain(hostile))
+figure.update_layout(title="Lag of " + plain(hostile), height=900)
 show_figure(figure)
+show_figure(go.Figure(go.Bar(x=[1, 2], y=[2, 1]), layout={"height": 400}))
 """
 CONCLUDE = """\
 from toolkit.report.conclusion import conclude
@@ -136,17 +137,48 @@ def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
     expect(code).to_be_visible()
 
 
-def test_print_shows_all_rows(watched: Watched, report: Path) -> None:
-    """On paper a table has all its rows, fits the width, and is as before afterwards."""
-    watched.page.set_viewport_size({"width": 600, "height": 900})
+NOT_WHOLE = """() => {
+    const cells = [...document.querySelectorAll("td.number, td.moment, td.whole, th")];
+    const lines = (cell, part) => {
+        const range = document.createRange();
+        range.setStart(cell, part.index);
+        range.setEnd(cell, part.index + part[0].length);
+        return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+    };
+    const text = (cell) => document.createTreeWalker(cell, NodeFilter.SHOW_TEXT).nextNode();
+    const broken = cells.map(text).filter(Boolean).filter((node) =>
+        [...node.data.matchAll(/[^\\s-]+/g)].some((part) => lines(node, part) > 1));
+    return broken.map((node) => node.data);
+}"""
+DRAWN = """() => [...document.querySelectorAll(".ob-chart")].map((chart) => {
+    const place = chart.getBoundingClientRect();
+    const inside = (box) => box.top >= place.top && box.bottom <= place.bottom;
+    const bars = [...chart.querySelectorAll(".bars path")];
+    return bars.length > 0 && bars.every((bar) => inside(bar.getBoundingClientRect()));
+})"""
+
+WIDTHS = """() => [...document.querySelectorAll(".ob-chart")]
+    .map((chart) => chart.querySelector(".main-svg").getAttribute("width"))"""
+
+
+def test_print_shows_all_rows_whole_numbers_and_every_chart(watched: Watched, report: Path) -> None:
+    """
+    On paper a table has all its rows and fits the width; the page is as before afterwards.
+
+    Numbers, times, names and headings are not broken, and no chart is lost or wider than the paper.
+    """
     watched.open(report)
     rows = watched.page.locator("main table.ob-data tbody tr")
     expect(rows).to_have_count(25)
 
     watched.page.emulate_media(media="print")
     watched.page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert ["700", "700"] == watched.page.evaluate(WIDTHS)
+    watched.page.set_viewport_size({"width": 720, "height": 1000})
     expect(rows).to_have_count(41)
-    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 600
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 720
+    assert [] == watched.page.evaluate(NOT_WHOLE)
+    assert [True, True] == watched.page.evaluate(DRAWN)
     watched.screenshot("report_print")
 
     watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")
@@ -206,7 +238,7 @@ def test_complete_without_scripts(browser: Browser, report: Path) -> None:
     page.goto(report.resolve().as_uri())
 
     expect(page.locator("main table.ob-data tbody tr")).to_have_count(41)
-    expect(page.locator(".ob-chart")).to_contain_text("Chart (bar)")
+    expect(page.locator(".ob-chart").first).to_contain_text("Chart (bar)")
     context.close()
 
 

@@ -12,6 +12,8 @@ import pandas as pd
 from pyspark.sql import SparkSession
 
 from toolkit.journeys.cluster_access import find_clusters
+from toolkit.planning.lag.group_summary import worst_first
+from toolkit.planning.lag.status_rules import ERR, WARN
 from toolkit.report.conclusion import conclude
 from toolkit.report.fleet_charts import (
     show_lag_heat_map,
@@ -19,7 +21,11 @@ from toolkit.report.fleet_charts import (
     show_status_chart,
     show_time_lag_chart,
 )
+from toolkit.report.headline import show_headline
 from toolkit.report.lag_charts import show_lag_chart
+from toolkit.report.next_step_list import ShownStep
+from toolkit.report.notices import NoticeTone
+from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, FleetOptions, fleet_lag
@@ -37,7 +43,8 @@ class FleetReport:
     """
     One reading of a fleet: `frames` as pandas, see `FleetLag`, taken at one instant.
 
-    `history_url` is where `spark` keeps it with those before, if it does.
+    `history_url` is where `spark` keeps it with those before, if it does; `fleet_file` as it was
+    given.
     """
 
     clusters: tuple[str, ...]
@@ -45,6 +52,7 @@ class FleetReport:
     frames: FleetFrames
     spark: SparkSession
     history_url: str | None = None
+    fleet_file: str = ""
 
     @cached_property
     def history(self) -> pd.DataFrame | None:
@@ -54,9 +62,10 @@ class FleetReport:
 
     @property
     def unhealthy(self) -> pd.DataFrame:
-        """The groups that are ERR or WARN, or have an unknown status."""
+        """The groups that are ERR or WARN, or have an unknown status, worst first."""
         groups = self.frames.groups
-        return groups[groups["status"].isin(["ERR", "WARN"]) | groups["status"].isna()]
+        is_bad = groups["status"].isin([ERR, WARN]) | groups["status"].isna()
+        return worst_first(groups[is_bad])
 
     @property
     def out_of_range(self) -> pd.DataFrame:
@@ -81,9 +90,36 @@ class FleetReport:
         show_problems(self.frames.problems)
 
     def conclude(self) -> None:
-        """End a notebook with the finding; the offsets and groups that need a look are counted."""
+        """
+        End a notebook with the finding, the worst groups and the next step.
+
+        The offsets and groups that need a look are counted.
+        """
         found = len(self.unhealthy) + len(self.out_of_range)
         conclude(self.summary, findings=found, problems=len(self.frames.problems))
+        self._show_worst()
+
+    def _show_worst(self) -> None:
+        worst = self.unhealthy
+        tone = NoticeTone.BAD if (worst["status"] == ERR).any() else NoticeTone.WARN
+        show_headline(
+            worst[[*NAMES, "worst_status", "status_why", "lag", "time_lag_s"]],
+            title="Worst groups",
+            tone=tone if len(worst) or len(self.out_of_range) else NoticeTone.GOOD,
+            steps=[self._diagnose(*worst.iloc[0][NAMES])] if len(worst) else (),
+        )
+
+    def _diagnose(self, cluster: str, group: str) -> ShownStep:
+        values = {"cluster": cluster, "group": group, "fleet_file": self.fleet_file}
+        values = {name: value for name, value in values.items() if value}
+        call = NotebookCall("90_troubleshoot_group", {"group": group})
+        return ShownStep(
+            title=f"Next: diagnose group {group}, then the others in this order",
+            why="It shows the stuck partitions, their records and what to do. It only reads.",
+            notebook=call.notebook,
+            values=values,
+            command=run_command(call, values),
+        )
 
     def show_health(self) -> None:
         """Show how many groups are OK, WARN and ERR, and the unhealthy ones."""
@@ -170,4 +206,5 @@ def fleet(
     spark = start_session(spark_master or None)
     with fleet_lag(spark, chosen, options, on_step=on_step) as result:
         frames = result.to_pandas()
-        return FleetReport(result.clusters, result.taken_at, frames, spark, options.history)
+        where = str(fleet_file or "")
+        return FleetReport(result.clusters, result.taken_at, frames, spark, options.history, where)

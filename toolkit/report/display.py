@@ -12,13 +12,14 @@ from typing import Any
 from toolkit.report.safe_names import visible_lines
 
 HEADLESS_VARIABLE = "OFFSETBOOK_HEADLESS"  # set by the runner: nobody is looking, do not animate
-ROLE_KEY = "offsetbook_role"  # in an output's metadata
+ROLE_KEY, TONE_KEY = "offsetbook_role", "offsetbook_tone"  # in an output's metadata
 
 
 class OutputRole(StrEnum):
     """What an output is for, where the report treats it in its own way."""
 
     PROBLEMS = "problems"  # shown at the top of the report
+    HEADLINE = "headline"  # the worst findings: above everything else, and the report's colour
     LIVE_ONLY = "live-only"  # scripts that only JupyterLab needs; left out of the report
 
 
@@ -46,6 +47,7 @@ def display_output(
     data: dict[str, Any],
     *,
     role: OutputRole | None = None,
+    tone: str = "",
     display_id: str = "",
     is_update: bool = False,
 ) -> None:
@@ -63,7 +65,9 @@ def display_output(
     # Slow to import, and only notebooks come here.
     from IPython.display import display  # noqa: PLC0415
 
-    options: dict[str, Any] = {"metadata": {ROLE_KEY: str(role)} if role else {}}
+    metadata = {ROLE_KEY: str(role)} if role else {}
+    metadata |= {TONE_KEY: str(tone)} if tone else {}
+    options: dict[str, Any] = {"metadata": metadata}
     if display_id:
         options |= {"display_id": display_id, "update": is_update}
     display(data, raw=True, **options)  # type: ignore[no-untyped-call]  # IPython leaves it untyped

@@ -11,7 +11,9 @@ import plotly.graph_objects as go
 from toolkit.model.plurals import counted
 from toolkit.planning.expiry.expiry_forecast import ExpiryForecast
 from toolkit.planning.expiry.expiry_rules import Confidence
-from toolkit.report.figures import COLOURS, show_figure
+from toolkit.report.colours import BAD, CAUTION, SERIES
+from toolkit.report.colours import UNKNOWN as GREY
+from toolkit.report.figures import show_figure
 from toolkit.report.safe_names import plain
 
 ROW_PX = 28
@@ -19,11 +21,10 @@ FRAME_PX = 190
 MOMENTS = 120  # as many can be told apart in a line; what is closer is one mark
 MARGIN = 0.03  # of the time that is shown, on both sides
 SMALLEST_PX, LARGEST_PX = 9, 24
-GREY = "#7b8794"
 VANISHES, BOUND, AT_RISK = (
-    ("expires", COLOURS[1], "diamond"),
-    ("expires (estimate, see confidence)", COLOURS[4], "diamond-open"),
-    ("expires if the group stops now", COLOURS[0], "triangle-left-open"),
+    ("expires", BAD, "diamond"),
+    ("expires (estimate, see confidence)", CAUTION, "diamond-open"),
+    ("expires if the group stops now", SERIES[0], "triangle-left-open"),
 )
 
 

@@ -8,16 +8,15 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolkit.report.browser_libraries import style
+from toolkit.report.colours import SEQUENTIAL, SERIES, UNKNOWN
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.safe_names import without_tags
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's colours, told apart with every common colour blindness, on light and on dark;
-# without their black and yellow, which vanish on one of the two.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-_GREY_ON_BOTH = "#7b8794"
+_GREY_ON_BOTH = UNKNOWN
+_AT_THE_BOTTOM = {"y": 0, "yref": "container", "yanchor": "bottom"}
 _GRID_ON_BOTH = "rgba(128,128,128,0.25)"
 
 # The mark-up that authors use in titles and hover templates; links are not among it.
@@ -53,23 +52,24 @@ def template() -> dict[str, Any]:
     }
     return {
         "layout": {
-            "colorway": list(COLOURS),
+            "colorway": list(SERIES),
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "font": {"color": _GREY_ON_BOTH, "family": "system-ui, sans-serif", "size": 13},
             "title": {"x": 0, "xref": "container", "xanchor": "left", "font": {"size": 16}},
             "margin": {"l": 8, "r": 8, "t": 48, "b": 8},
-            "legend": {"orientation": "h", "y": -0.2},
+            "legend": {"orientation": "h", "x": 0, **_AT_THE_BOTTOM},
             "hoverlabel": {"align": "left", "namelength": -1},
             "modebar": {
                 "bgcolor": "rgba(0,0,0,0)",
                 "color": _GREY_ON_BOTH,
-                "activecolor": COLOURS[0],
+                "activecolor": SERIES[0],
             },
-            "colorscale": {"sequential": "Cividis", "sequentialminus": "Cividis"},
             "xaxis": axis,
             "yaxis": axis,
-        }
+        },
+        # Without one, plotly takes its own from blue to red, in which small counts look cold.
+        "data": {"heatmap": [{"type": "heatmap", "colorscale": SEQUENTIAL}]},
     }
 
 

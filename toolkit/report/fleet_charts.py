@@ -7,13 +7,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from toolkit.planning.lag.status_rules import ERR, OK, UNSUBSCRIBED, WARN
-from toolkit.report.figures import COLOURS, show_figure
+from toolkit.report.colours import BAD, CAUTION, GOOD, SERIES, UNUSED, series_colours
+from toolkit.report.colours import UNKNOWN as GREY
+from toolkit.report.figures import show_figure
 from toolkit.report.safe_names import plain
 
 BAR_PX, FRAME_PX = 26, 150
 UNKNOWN = "unknown"
-GREY = "#7b8794"
-WORDS = {OK: COLOURS[2], UNSUBSCRIBED: COLOURS[5], WARN: COLOURS[4], ERR: COLOURS[1], UNKNOWN: GREY}
+WORDS = {OK: GOOD, UNSUBSCRIBED: UNUSED, WARN: CAUTION, ERR: BAD, UNKNOWN: GREY}
+DASHES = ("solid", "dash", "dot")  # where there are more lines than colours
 # Upper ends in seconds, and what is said of them; what is read to the end comes before.
 AGES = {
     1: "under 1 s",
@@ -113,8 +115,15 @@ def show_time_lag_chart(partitions: pd.DataFrame) -> None:
     words = np.where(known["time_lag_s"] == 0, ALL_READ, np.array(list(AGES.values()))[place])
     counts = pd.crosstab(known["cluster"], words)
     order = [word for word in (ALL_READ, *AGES.values()) if word in counts]
+    colours = series_colours(partitions["cluster"])
     bars = [
-        go.Bar(name=plain(cluster), x=order, y=row[order].tolist(), hovertemplate="%{y:,} offsets")
+        go.Bar(
+            name=plain(cluster),
+            x=order,
+            y=row[order].tolist(),
+            marker={"color": colours[str(cluster)]},
+            hovertemplate="%{y:,} offsets",
+        )
         for cluster, row in counts.iterrows()
     ]
     figure = go.Figure(bars)
@@ -138,7 +147,7 @@ def show_lag_history(history: pd.DataFrame, *, top_n: int = 8) -> None:
         return
     newest = history[history["taken_at"] == history["taken_at"].max()]
     worst = newest.dropna(subset=["lag"]).nlargest(top_n, "lag")
-    lines = [_line(history, cluster, group) for cluster, group in _pairs(worst)]
+    lines = [_line(history, *pair, place) for place, pair in enumerate(_pairs(worst))]
     figure = go.Figure(lines)
     figure.update_layout(
         title=f"Lag over time (top {len(lines)} groups)",
@@ -149,7 +158,7 @@ def show_lag_history(history: pd.DataFrame, *, top_n: int = 8) -> None:
     show_figure(figure)
 
 
-def _line(history: pd.DataFrame, cluster: str, group: str) -> go.Scatter:
+def _line(history: pd.DataFrame, cluster: str, group: str, place: int) -> go.Scatter:
     rows = history[(history["cluster"] == cluster) & (history["group"] == group)]
     rows = rows.sort_values("taken_at")
     return go.Scatter(
@@ -158,6 +167,7 @@ def _line(history: pd.DataFrame, cluster: str, group: str) -> go.Scatter:
         # Where a run has no lag the line is broken.
         y=[None if pd.isna(lag) else int(lag) for lag in rows["lag"]],
         mode="lines+markers",
+        line={"dash": DASHES[place // len(SERIES) % len(DASHES)]},
         hovertemplate="%{y:,} records",
     )
 

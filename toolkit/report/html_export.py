@@ -63,7 +63,8 @@ def report_html(
     notebook = nbformat.read(notebook_path, as_version=4)  # type: ignore[no-untyped-call]  # has no types
     page = arrange(notebook, title=title)
     nonce = secrets.token_urlsafe(16)
-    shown = asdict(page) | (run_facts(result) if result else {})
+    facts = run_facts(result) if result else {}
+    shown = asdict(page) | facts
     shown |= {
         "nonce": nonce,
         "styles": style("report.css")
@@ -71,7 +72,7 @@ def report_html(
         + style("notices.css")
         + style("trouble.css"),
         "placeholder": _SCRIPTS_HERE,
-        "facts_open": bool(result and result["parameters"]),
+        "tone": page.tone or facts.get("tone", ""),
     }
     html, _ = _exporter().from_notebook_node(notebook, {"page": shown})
     html = _without_navigation(html)

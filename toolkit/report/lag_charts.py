@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 import plotly.graph_objects as go
 
+from toolkit.report.colours import SERIES, UNUSED, series_colours
 from toolkit.report.figures import show_figure
 from toolkit.report.safe_names import plain
 
@@ -21,9 +22,15 @@ def show_lag_chart(groups: pd.DataFrame, *, top_n: int = 20) -> None:
     Takes cluster, group and lag; groups without a known lag are not drawn.
     """
     worst = groups.dropna(subset=["lag"]).nlargest(top_n, "lag")
+    colours = series_colours(groups["cluster"])
     bars = [
         go.Bar(
-            name=cluster, x=rows["lag"], y=_labels(rows), orientation="h", hovertemplate="%{x:,}"
+            name=plain(cluster),
+            x=rows["lag"],
+            y=_labels(rows),
+            orientation="h",
+            marker={"color": colours[str(cluster)]},
+            hovertemplate="%{x:,}",
         )
         for cluster, rows in worst.groupby("cluster")
     ]
@@ -82,12 +89,20 @@ def show_unsubscribed_lag_chart(by_group: pd.DataFrame, *, top_n: int = 20) -> N
     Takes cluster, group, subscribed_lag and unsubscribed_lag.
     """
     worst = by_group.nlargest(top_n, "unsubscribed_lag")
-    names = {"subscribed_lag": "subscribed topics", "unsubscribed_lag": "unsubscribed offsets"}
+    parts = {
+        "subscribed_lag": ("subscribed topics", SERIES[0]),
+        "unsubscribed_lag": ("unsubscribed offsets", UNUSED),
+    }
     bars = [
         go.Bar(
-            name=name, x=worst[column], y=_labels(worst), orientation="h", hovertemplate="%{x:,}"
+            name=name,
+            x=worst[column],
+            y=_labels(worst),
+            orientation="h",
+            marker={"color": colour},
+            hovertemplate="%{x:,}",
         )
-        for column, name in names.items()
+        for column, (name, colour) in parts.items()
     ]
     _show_bars(
         bars, title=("Lag by group: subscribed topics and unsubscribed offsets"), rows=len(worst)

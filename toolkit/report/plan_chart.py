@@ -9,20 +9,21 @@ import plotly.graph_objects as go
 
 from toolkit.model import Snapshot
 from toolkit.plan import Change, Plan, Step
-from toolkit.report.figures import COLOURS, show_figure
+from toolkit.report.colours import CAUTION, SERIES, UNUSED
+from toolkit.report.colours import UNKNOWN as GREY
+from toolkit.report.figures import show_figure
 from toolkit.report.safe_names import plain
 
 ROW_PX = 30
 FRAME_PX = 170
-GREY = "#7b8794"
 LOG_GREY = "rgba(128,128,128,0.28)"
 # How a change is called in the legend, and its colour.
 BACK, FORWARD, FIRST, REMOVED, SAME = (
-    ("moves back", COLOURS[0]),
-    ("moves forward", COLOURS[1]),
-    ("first commit", COLOURS[2]),
-    ("removed", COLOURS[3]),
-    ("unchanged", COLOURS[2]),
+    ("moves back", SERIES[0]),
+    ("moves forward", CAUTION),  # may skip unread records
+    ("first commit", SERIES[1]),
+    ("removed", UNUSED),
+    ("unchanged", GREY),
 )
 
 

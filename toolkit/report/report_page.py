@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
-from toolkit.report.display import ROLE_KEY, OutputRole
+from toolkit.report.display import ROLE_KEY, TONE_KEY, OutputRole
 from toolkit.report.figures import describe
 from toolkit.report.safe_names import visible
 
@@ -32,6 +33,7 @@ _STATUS_TEXT = {
     "unfinished": "Stopped before the last cell",
 }
 _COUNT_TONES = {"problems": "warn", "refused": "bad"}
+_PLACES = {OutputRole.PROBLEMS: "problems", OutputRole.HEADLINE: "headlines"}
 _MOVED = '<p class="ob-empty">Shown at the top of this page.</p>'
 _FIRST_HEADING = re.compile(r"\A\s*#[ \t]+(.+?)[ \t#]*(?:\n|\Z)")
 _SECTION = re.compile(r"^##[ \t]+(.+?)[ \t#]*$", re.MULTILINE)
@@ -43,6 +45,8 @@ class ReportPage:
 
     title: str
     contents: list[dict[str, str]] = field(default_factory=list)
+    headlines: list[str] = field(default_factory=list)  # our own HTML, already escaped
+    tone: str = ""  # how bad the findings are, as the notebook says
     problems: list[str] = field(default_factory=list)  # our own HTML, already escaped
     failed_anchor: str = ""
     has_code: bool = False
@@ -74,14 +78,19 @@ def run_facts(result: Mapping[str, Any]) -> dict[str, Any]:
     error = result.get("error")
     where = f"Failed at: {error['step']}" if error and error["step"] else "Why"
     facts = {
+        "Run": status_text(result),
         **_when(result),
         "By": result.get("who"),
         "Undo record": result.get("undo"),
         "Version": f"offsetbook {result['version']}",
     }
+    findings = result.get("counts", {}).get("findings", 0)
+    is_found = status == "done" and findings
     return {
         "status": status,
-        "status_text": status_text(result),
+        "tone": "warn" if is_found else "",
+        # What was found matters more than that looking for it went well.
+        "status_text": counted(findings, "finding") if is_found else status_text(result),
         "summary": visible(result.get("summary", "")),
         "error": error and {"where": visible(where), "reason": visible(error["reason"])},
         "counts": [_count(name, value) for name, value in result.get("counts", {}).items()],
@@ -124,9 +133,11 @@ def _arrange_code(cell: Any, page: ReportPage, *, after_failure: bool) -> None:
         if role == OutputRole.LIVE_ONLY or (_WIDGET in data and "text/html" not in data):
             continue
         page.has_tables = page.has_tables or "ob-data" in data.get("text/html", "")
-        if role == OutputRole.PROBLEMS:
-            page.problems.append(data["text/html"])
-            output.data = {"text/html": _MOVED}
+        if role in _PLACES:
+            moved = data["text/html"]
+            getattr(page, _PLACES[role]).append(moved)
+            page.tone = output.metadata.get(TONE_KEY, page.tone)
+            output.data = {"text/html": _MOVED if moved else ""}
         if PLOTLY in data:
             page.has_charts = True
             output.metadata["offsetbook_figure"] = _figure(data[PLOTLY])

@@ -15,13 +15,14 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.report.cell_text import Kind, cell_texts, column_kind, heading, is_missing
 from toolkit.report.browser_libraries import table_script, table_style
+from toolkit.report.cell_text import Kind, cell_texts, column_kind, heading, is_missing
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.safe_names import in_html, visible
 
 ROW_CAP = 2000
 _TEXT_ROWS = 20
+_WIDE = 8  # more columns are written smaller on paper
 _PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
 _HEADER_ATTRIBUTES: dict[Kind, str] = {
     "text": "",
@@ -119,8 +120,9 @@ def _table(frame: pd.DataFrame) -> str:
     )
     cells = (_cells(column, kind) for column, kind in zip(columns, kinds, strict=True))
     rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
+    looks = "ob-data ob-wide" if len(columns) > _WIDE else "ob-data"
     return (
-        f'<div class="ob-scroll"><table class="ob-data" data-rows="{len(frame)}">'
+        f'<div class="ob-scroll"><table class="{looks}" data-rows="{len(frame)}">'
         f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
 

@@ -87,6 +87,13 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def worst_first(groups: pd.DataFrame) -> pd.DataFrame:
+    """Return groups by severity of `worst_status`, then by lag; an unknown status comes last."""
+    severity = _rank(groups["worst_status"], WORDS)
+    lag = groups["lag"].astype("Float64").to_numpy(dtype="float64", na_value=-1)
+    return groups.iloc[np.lexsort((-lag, -severity))]
+
+
 def _rank(column: pd.Series[str], words: tuple[str, ...]) -> npt.NDArray[np.int64]:
     """Return the index of each word, -1 if missing."""
     places = {word: place for place, word in enumerate(words)}

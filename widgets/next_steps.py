@@ -19,7 +19,7 @@ OpenCopy = Callable[[ShownStep], Path]
 CLICK = """<script>(async () => {{
   for (let turn = 0; turn < 50 && Math.abs(Date.now() - {now}) < 60000; turn++) {{
     const link = document.getElementById("{name}");
-    if (link?.dataset.commandlinkerCommand) return link.click();
+    if (link?.href.includes("/files/")) return link.click();
     await new Promise((go) => setTimeout(go, 100));
   }}
 }})()</script>"""
@@ -44,7 +44,10 @@ class NextSteps(LiveOrStatic):
         return (*parts, self.opened)
 
     def _button(self, step: ShownStep) -> ipywidgets.Button:
-        button = ipywidgets.Button(description=f"Open {step.notebook} with these parameters")
+        button = ipywidgets.Button(
+            description=f"Open {step.notebook} with these parameters",
+            layout={"align_self": "flex-start"},
+        )
         button.on_click(self.guarded(lambda: self.open(step)))
         return button
 
@@ -52,7 +55,7 @@ class NextSteps(LiveOrStatic):
         """Write a copy with the parameters of a step, and have JupyterLab open it."""
         self.show_error(None)
         path, name = in_html(self.open_copy(step).name), f"ow-{uuid4().hex}"
-        link = f'<p>Created <a id="{name}" href="{path}">{path}</a>, and opened it in a tab.</p>'
+        link = f'<p>Created <a id="{name}" href="{path}">{path}</a> and opened it.</p>'
         html = link + CLICK.format(name=name, now=int(time.time() * 1000))
         data = {"text/html": html, "text/plain": path}
         self.opened.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)

@@ -290,7 +290,7 @@ def test_a_group_is_chosen_where_none_is_named(
     # The next step is a copy of its notebook that has this group.
     notebook.page.get_by_role("button", name="Open 61_delete_groups").click()
     opened = notebook.page.locator(".jp-Notebook:visible .jp-CodeCell").first
-    expect(opened).to_contain_text(f'groups: list[str] = ["{name}"]'.replace('"', "'"))
+    expect(opened).to_contain_text(f"groups: list[str] = [{name!r}]")
     notebook.screenshot("next_step_opened")
     assert [] == alarms
 

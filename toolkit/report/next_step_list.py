@@ -39,7 +39,7 @@ def steps_text(steps: Sequence[ShownStep]) -> str:
 def step_html(step: ShownStep, *, number: int | None = None) -> str:
     """Return what a step is, why, and which parameters of which notebook are filled in."""
     title = in_html(step.title if number is None else f"{number}. {step.title}")
-    said = f'<p class="ob-step-title">{title}</p><p>{in_html(step.why)}</p>'
+    said = f'<p class="ob-step-title"><b>{title}</b></p><p>{in_html(step.why)}</p>'
     if not step.notebook:
         return said
     filled = _lines_in_html("\n".join(_assignments(step.parameters)))

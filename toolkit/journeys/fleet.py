@@ -117,7 +117,7 @@ class FleetReport:
             title=f"Next: diagnose group {group}, then the others in this order",
             why="It shows the stuck partitions, their records and what to do. It only reads.",
             notebook=call.notebook,
-            values=values,
+            parameters=values,
             command=run_command(call, values),
         )
 

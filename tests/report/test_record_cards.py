@@ -97,13 +97,3 @@ def test_steps_can_be_copied(shown: Shown) -> None:
     assert f"group = '{HOSTILE}'\ntopics = ['orders:3']" in unescape(html)
     assert "<code>offsetbook x</code>" in html
     assert "<a " not in html  # a report has nowhere to lead
-
-
-def test_in_jupyterlab_the_notebook_is_a_link(
-    shown: Shown, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where the notebooks are beside each other, the name opens the next one."""
-    monkeypatch.delenv("OFFSETBOOK_HEADLESS")
-    show_steps([ShownStep("Pause", "It is stuck.", "40_pause_partitions", {}, "x")])
-
-    assert 'href="40_pause_partitions.ipynb"' in shown[0]["data"]["text/html"]

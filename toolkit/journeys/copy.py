@@ -91,13 +91,20 @@ def rename(access: ClusterAccess, group: str, *, to_group: str) -> PlannedChange
 
 
 def _read_pair(access: ClusterAccess, group: str, to_group: str) -> Snapshot:
-    return without_missing(read_topics(access, [escape(group), escape(to_group)]), {to_group})
+    return without_missing(_read_source(access, group, escape(to_group)), {to_group})
+
+
+def _read_source(access: ClusterAccess, group: str, *others: str) -> Snapshot:
+    """Read a group with all partitions of its topics: some may have no committed offset."""
+    first = read_topics(access, [escape(group)])
+    committed = {commit.topic for commit in first.commits}
+    return read_topics(access, [escape(group), *others], topics=committed)
 
 
 def _to_mirror(access: ClusterAccess, mirror: ClusterAccess, request: CopyRequest) -> PlannedChange:
     pair = MirrorPair(request.group, request.to_group or request.group, request.topic_prefix)
     # The source first: what it commits in between only makes the mirror's group start earlier.
-    here = read_topics(access, [escape(pair.source)])
+    here = _read_source(access, pair.source)
     mirrored = {pair.mirrored(partition).topic for partition in here.logs}
     there = read_topics(mirror, [escape(pair.target)], topics=mirrored)
     by_time = request.by == BY_TIME

@@ -20,6 +20,10 @@ LOGS: dict[tuple[str, int], tuple[int | None, int | None]] = {
     ("orders", 0): (0, 40),
     ("audit", 1): (0, 40),
 }
+MORE_LOGS: dict[tuple[str, int], tuple[int | None, int | None]] = {
+    ("orders", 1): (0, 40),
+    ("orders", 2): (0, 0),
+}
 AT_10 = Position(10, 3, "mine")
 
 
@@ -55,6 +59,17 @@ def test_a_copy_of_some_topics_leaves_the_targets_others() -> None:
     (step,) = plan.steps
     assert (Change(ORDERS, Position(5), AT_10, "committed offset of old"),) == step.changes
     assert ((), "copy old to new, orders") == (plan.findings, plan.request)
+
+
+def test_partitions_without_a_committed_offset_are_named() -> None:
+    """Nothing is copied for them, so their next consumer may skip what was produced."""
+    there = replace(facts(OLD), logs={**facts(OLD).logs, **snapshot(logs=MORE_LOGS).logs})
+    for plan in (
+        plan_copy(there, source="old", target="new"),
+        plan_rename(there, source="old", target="new"),
+    ):
+        (why,) = [finding.why for finding in plan.findings if finding.rule == "no-commit"]
+        assert why.startswith("no committed offset for orders:1-2: nothing is copied")
 
 
 def test_a_copy_of_the_same_changes_nothing() -> None:

@@ -11,9 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupType, Snapshot, TopicPartition
-from toolkit.plan import NEW_GROUP, Action, Change, Finding, Intent, Plan, Position, Step
+from toolkit.plan import (
+    NEW_GROUP,
+    Action,
+    Change,
+    Finding,
+    Intent,
+    Plan,
+    Position,
+    Severity,
+    Step,
+)
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_plannable, why_not_idle
-from toolkit.planning.selection.partition_selection import choose_partitions, parse_topics
+from toolkit.planning.selection.partition_selection import choose_partitions, parse_topics, ranges
 from toolkit.planning.selection.plan_parts import (
     Facts,
     Part,
@@ -44,6 +54,8 @@ def plan_copy(snapshot: Snapshot, *, source: str, target: str, topics: Sequence[
         chosen = choose_partitions(facts.index, source, scopes)
         yield from chosen.findings
         yield from about_source(facts, source, chosen.partitions)
+        if not scopes:
+            yield from uncommitted(facts, source, target)
         yield from is_new(facts, target)
         committed = facts.commits(source)
         why = f"committed offset of {source}"
@@ -88,6 +100,7 @@ def _renamed(facts: Facts, source: str, target: str) -> Iterator[Part]:
     wanted = {p: (Position.of(commit), why) for p, commit in committed.items()}
     made = tuple(commit_step(facts, target, wanted))
     yield from about_source(facts, source, committed)
+    yield from uncommitted(facts, source, target)
     yield from made
     if any(isinstance(part, Step) for part in made):
         gone = [Change(p, Position.of(c), None, f"kept as {target}") for p, c in committed.items()]
@@ -119,6 +132,21 @@ def about_source(
     for partition in partitions:
         if partition in committed and committed[partition].pending:
             yield pending(group_id, partition)
+
+
+def uncommitted(facts: Facts, group_id: str, target: str) -> Iterator[Finding]:
+    """Yield which partitions of the group's topics have no committed offset that is copied."""
+    known = {*facts.commits(group_id), *facts.index.unread.get(group_id, {})}
+    for topic in sorted({partition.topic for partition in known}):
+        numbers = facts.index.partitions.get(topic, frozenset())
+        others = {number for number in numbers if TopicPartition(topic, number) not in known}
+        if others:
+            why = (
+                f"no committed offset for {topic}:{ranges(others)}: nothing is copied, and a "
+                f"consumer of {target} starts according to auto.offset.reset; with `latest` it "
+                "skips what was produced before"
+            )
+            yield Finding("no-commit", Severity.NOTE, why, group_id, topic)
 
 
 def is_new(facts: Facts, group_id: str) -> Iterator[Finding]:

@@ -31,7 +31,7 @@ from toolkit.planning.changes.clamp import (
     land,
     leader_epoch_at,
 )
-from toolkit.planning.changes.copy import about_source, is_new, why_no_source
+from toolkit.planning.changes.copy import about_source, is_new, uncommitted, why_no_source
 from toolkit.planning.selection.partition_selection import (
     TopicScope,
     choose_partitions,
@@ -171,6 +171,8 @@ def _copied(
     chosen = choose_partitions(here.index, pair.source, scopes)
     yield from chosen.findings
     yield from about_source(here, pair.source, chosen.partitions)
+    if not scopes:
+        yield from uncommitted(here, pair.source, pair.target)
     committed = here.commits(pair.source)
     mirrored = {pair.mirrored(p): p for p in chosen.partitions if p in committed}
     if not mirrored:

@@ -107,8 +107,8 @@ def test_ended_transaction(
     assert eventually(agreed) == (offset, offset)
 
 
-def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
-    """While a transaction is open the reader says how many records it could not see."""
+def test_open_transaction_hides_only_its_own(apps: Any) -> None:
+    """While a transaction is open, commits outside it are read and what it commits is told."""
     topic = apps.create_topic(apps.name("hidden"), records=9)
     group, partition = apps.name("hidden-group"), TopicPartition(topic, 0)
     apps.commit(group, {partition: 1})
@@ -124,8 +124,9 @@ def test_open_transaction_hides_what_comes_after(apps: Any) -> None:
     finally:
         producer.abort_transaction()
 
-    assert [part.unstable_tail for part in found] == [2]  # the pending commit and the one after it
-    assert found[0].commits[group, *partition].offset == 1
+    # The newest commit counts, though the transaction began before it.
+    assert [{(group, *partition)}] == [part.pending for part in found]
+    assert found[0].commits[group, *partition].offset == 2
 
 
 def test_what_is_written_while_it_is_looked_at_is_not_held_back(apps: Any) -> None:
@@ -191,3 +192,30 @@ def test_reading_on_gives_the_same_as_reading_all(apps: Any) -> None:
     # What was removed is known only to who has read it; the group never had a record of its own.
     assert [row["committed"] for row in whole.removals.to_pylist() if row["group"] == group] == [7]
     assert [row["committed"] for row in since.removals.to_pylist()] == [None]
+
+
+def test_transactions_that_ended_behind_an_open_one(apps: Any) -> None:
+    """Their markers tell which commits count, though nobody who reads committed sees them yet."""
+    topic = apps.create_topic(apps.name("behind"), partitions=3, records=27)
+    group = apps.name("behind-group")
+    metadata = apps.consumer(group).consumer_group_metadata()
+    places = [TopicPartition(topic, number) for number in range(3)]
+    still_open, committed, aborted = (apps.transaction(apps.name("behind")) for _ in places)
+
+    def counting() -> Any:
+        with Connection(apps.cluster) as connection:
+            topic = offsets_partitions(connection)
+        number = partition_of(group, topic.partitions)
+        found = read_offsets_partition(apps.cluster, number, topic.logs[number])
+        ours = {key.partition: at.offset for key, at in found.commits.items() if key[0] == group}
+        return ours, {key.partition for key in found.pending if key.group_id == group}
+
+    for place, producer in zip(places, (still_open, committed, aborted), strict=True):
+        producer.send_offsets_to_transaction([apps.position(place, 8)], metadata)
+    try:
+        assert ({}, {0, 1, 2}) == counting()
+        committed.commit_transaction()
+        aborted.abort_transaction()
+        assert apps.eventually(lambda: ({1: 8}, {0}) == counting())
+    finally:
+        still_open.abort_transaction()

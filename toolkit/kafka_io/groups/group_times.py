@@ -15,7 +15,6 @@ from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_o
 from toolkit.kafka_io.offsets_topic.reader import (
     offsets_partitions,
     read_offsets_partition,
-    read_unstable_tail,
 )
 from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
 
@@ -25,7 +24,7 @@ class GroupTimes(NamedTuple):
 
     empty_since: datetime | None  # holds only while its coordinator calls it Empty
     commits: Mapping[TopicPartition, CommitValue]
-    # Where an open transaction hides a commit, which may be its own or one that counts already.
+    # What an open transaction is about to commit.
     hidden: Collection[TopicPartition] = ()
 
 
@@ -35,8 +34,8 @@ def read_group_times(
     """
     Return the times of each group, as far as the offsets topic may be read, and the problems.
 
-    Only the partitions that hold these groups are read, each once. While an open transaction hides
-    the end of a partition, nobody knows when its groups became Empty.
+    Only the partitions that hold these groups are read, each once. Behind an open transaction, what
+    counts is read as well; where that fails, nobody knows when its groups became Empty.
     """
     wanted = set(group_ids)
     try:
@@ -52,18 +51,16 @@ def read_group_times(
         place = (None, OFFSETS_TOPIC, number)
         try:
             found = read_offsets_partition(connection.cluster, number, topic.logs[number])
-            unstable_tail = read_unstable_tail(connection.cluster, number, topic.logs[number])
         except ToolkitError as exc:
             problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(exc), *place))
             continue
         for key, value in found.commits.items():
             if key.group_id in wanted:
                 commits[key.group_id][TopicPartition(key.topic, key.partition)] = value
-        for key in unstable_tail:
+        for key in found.pending:
             hidden[key.group_id].append(TopicPartition(key.topic, key.partition))
-        if found.unstable_tail:
-            why = f"an open transaction hides its last {found.unstable_tail} records"
-            problems.append(Problem("group clocks", why, *place))
+        if found.tail_problem:
+            problems.append(Problem("group clocks", found.tail_problem, *place))
         else:
             emptied |= found.emptied
     times = {

@@ -19,11 +19,11 @@ from toolkit.kafka_io.offsets_topic.chunk import Records
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster
 
-READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
 RECORDS_PER_CALL = 20_000
 
 # With librdkafka's own defaults for the two queue settings the same read takes eight times as long.
 BULK = {
+    "isolation.level": "read_committed",
     "group.id": "offsetbook-reader",  # required by the client; nothing joins or commits
     "enable.auto.commit": False,
     "enable.partition.eof": True,
@@ -36,9 +36,7 @@ BULK = {
 }
 
 
-def read_records(
-    cluster: Cluster, number: int, offsets: range, isolation: str
-) -> Iterator[Records]:
+def read_records(cluster: Cluster, number: int, offsets: range) -> Iterator[Records]:
     """
     Yield the records of a partition whose offsets lie in a range, some thousands at a time.
 
@@ -48,7 +46,7 @@ def read_records(
         return
     doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {cluster.name}"
     try:
-        consumer = bulk_consumer(cluster, {**BULK, "isolation.level": isolation})
+        consumer = bulk_consumer(cluster, BULK)
     except KafkaException as exc:
         raise BrokerRefused(f"{doing}: {exc.args[0].str()}") from exc
     try:

@@ -3,14 +3,13 @@ Read partitions of `__consumer_offsets` in bulk: what every group committed, and
 
 Records are read with read_committed and the newest of each raw key is kept, which is the rule by
 which the coordinator itself rebuilds its state. A transaction that stays open holds this view back;
-the reader says so.
+the reader says so, and `unstable_tail` tells what counts behind it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -21,18 +20,15 @@ from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic.activity import Activity
-from toolkit.kafka_io.offsets_topic.bulk_read import READ_COMMITTED, READ_UNCOMMITTED, read_records
+from toolkit.kafka_io.offsets_topic.bulk_read import read_records
 from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of, concat_records
-from toolkit.kafka_io.offsets_topic.commit_records import (
-    CommitKey,
-    CommitValue,
-    decode_commit_key,
-)
+from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.removals import Removals
+from toolkit.kafka_io.offsets_topic.unstable_tail import read_unstable_tail
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 RECORDS_AT_ONCE = 300_000
@@ -64,7 +60,8 @@ class OffsetsPartition(NamedTuple):
     commits: dict[CommitKey, CommitValue]
     emptied: dict[str, datetime]  # since when a group has no members, as its own records tell
     malformed: Counter[str]  # records that should be understood and cannot be, by why
-    unstable_tail: int  # records that an open transaction keeps out of sight
+    pending: frozenset[CommitKey]  # what open transactions are about to commit
+    tail_problem: str  # why it is not known what counts behind an open transaction
 
 
 def offsets_partitions(connection: Connection) -> OffsetsTopic:
@@ -113,7 +110,7 @@ def read_offsets_log(
     end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
     begin = max(log.log_start or 0, start or 0)
     condensed = _Condensed()
-    for records in read_records(cluster, number, range(begin, end), READ_COMMITTED):
+    for records in read_records(cluster, number, range(begin, end)):
         condensed.add(records)
     return condensed.found(max(begin, end), (log.log_end or 0) - end)
 
@@ -162,8 +159,17 @@ class _Condensed:
 
 
 def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> OffsetsPartition:
-    """Read one partition up to the end it had; raises BrokerRefused where it may not be read."""
-    read = read_offsets_log(cluster, number, log)
+    """
+    Read one partition up to the end it had, also behind an open transaction.
+
+    Raises BrokerRefused where it may not be read.
+    """
+    read, pending, problem = read_offsets_log(cluster, number, log), frozenset[CommitKey](), ""
+    if read.unstable_tail:
+        try:
+            read, pending = with_unstable_tail(cluster, number, log, read)
+        except BrokerRefused as exc:
+            problem = f"an open transaction hides its last {read.unstable_tail} records ({exc})"
     groups, malformed = decode_groups(read.latest)
     emptied = {
         row["group"]: row["empty_since"]
@@ -175,7 +181,23 @@ def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> Of
         CommitKey(group, topic, partition): CommitValue(*value)
         for group, topic, partition, *value in _values(table)
     }
-    return OffsetsPartition(commits, emptied, malformed + malformed_too, read.unstable_tail)
+    return OffsetsPartition(commits, emptied, malformed + malformed_too, pending, problem)
+
+
+def with_unstable_tail(
+    cluster: Cluster, number: int, log: LogOffsets, read: OffsetsRead
+) -> tuple[OffsetsRead, frozenset[CommitKey]]:
+    """
+    Add to what was read what counts behind the last stable offset; return what is pending as well.
+
+    The next read starts at the last stable offset all the same: a record that is read twice counts
+    once. Raises BrokerRefused where it may not be read, or there is too much of it.
+    """
+    tail = read_unstable_tail(cluster, number, log)
+    if len(tail.records.offsets):
+        latest = merge_latest(read.latest, latest_of(chunk_of(tail.records)))
+        read = read._replace(latest=latest)
+    return read, tail.pending
 
 
 def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
@@ -183,24 +205,3 @@ def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:
     whole = commits.select(fields).to_pydict()
     times = [commits[name].cast(pa.int64()).to_pylist() for name in ("committed_at", "expire_at")]
     return zip(*whole.values(), *times, commits["topic_id"].to_pylist(), strict=True)
-
-
-def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> set[CommitKey]:
-    """
-    Return what is committed in the part of a partition that an open transaction holds back.
-
-    That may be by a transaction, open or ended, or by none: only coordinators know which of it
-    counts. Raises BrokerRefused where it may not be read.
-    """
-    start = log.log_end if log.last_stable is None else log.last_stable
-    hidden = range(max(start or 0, log.log_start or 0), log.log_end or 0)
-    newest: dict[bytes, bytes | None] = {}
-    for records in read_records(cluster, number, hidden, READ_UNCOMMITTED):
-        newest |= zip(records.keys.to_pylist(), records.values.to_pylist(), strict=True)
-    found = set()
-    for key, value in newest.items():
-        # A key that cannot be decoded is of no group that is known.
-        with suppress(UnknownRecord):
-            if value is not None:
-                found.add(decode_commit_key(key))
-    return found

@@ -23,6 +23,7 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
 from toolkit.spark.history.fleet_history import open_history
+from toolkit.spark.source_rows import FROM_LOG, PAST_STABLE
 from toolkit.spark.tasks import AdminTask
 
 # Of a cluster that is down.
@@ -120,6 +121,29 @@ def test_admin_stands_in_where_the_topic_may_not_be_read(quiet: Quiet) -> None:
     assert {None} == {row["committed_at"] for row in commits}
     assert None not in {row["committed_at"] for row in by_log}
     assert {"admin"} == {row["source"] for row in commits}
+
+
+def test_commits_behind_an_open_transaction(quiet: Quiet, exclusive_apps: Applications) -> None:
+    """Those outside it are read with their time, and say from where; what it changes is pending."""
+    apps, group = exclusive_apps, min(quiet.groups)
+    topic = apps.create_topic(apps.name("spark-open"), partitions=3, records=9)
+    places = [TopicPartition(topic, number) for number in range(3)]
+    apps.commit(group, dict.fromkeys(places, 1))
+    producer = apps.transaction(apps.name("spark-transaction"))
+    metadata = apps.consumer(group).consumer_group_metadata()
+    producer.send_offsets_to_transaction([apps.position(places[0], 8)], metadata)
+    try:
+        apps.commit(group, {places[1]: 2})
+        found = rows_of(tasks_of(quiet.cluster))
+    finally:
+        producer.abort_transaction()
+
+    assert [] == [row for row in found if "problem" in row]
+    ours = sorted((row for row in found if row["topic"] == topic), key=lambda r: r["partition"])
+    assert [(1, True, FROM_LOG), (2, False, PAST_STABLE), (1, False, FROM_LOG)] == [
+        (row["committed"], row["pending"], row["source"]) for row in ours
+    ]
+    assert None not in {row["committed_at"] for row in ours}
 
 
 def positions(commits: Iterable[Mapping[str, Any]]) -> Iterable[tuple[Any, ...]]:

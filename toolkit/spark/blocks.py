@@ -40,11 +40,13 @@ from toolkit.spark.schemas import (
     PARTITIONS,
     POSITIONS,
     RESULTS,
+    TAIL,
     schema,
 )
-from toolkit.spark.source_rows import FROM_LOG
+from toolkit.spark.source_rows import FROM_LOG, PAST_STABLE
 
 COMMITS_AT_ONCE = 50_000
+SETTLED = {"pending": False, "counts": False}  # before the last stable offset all is settled
 GROUP_KEY = ["cluster", "group"]
 POSITION = [field.name for field in POSITIONS]
 OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
@@ -71,10 +73,13 @@ def decoded_block(block: Row) -> Row:
     """Decode a row of `schemas.SOURCE_BLOCKS`: return one of `schemas.DECODED`."""
     latest = unpack(block["latest"], LATEST)
     found, _ = decode_commits(latest)
-    # Read up to the last stable offset, where all of it counts.
-    settled = pa.repeat(pa.scalar(value=False), found.num_rows)
-    found = found.append_column("pending", settled)
-    found = found.append_column("source", pa.repeat(FROM_LOG, found.num_rows))
+    tail = unpack(block["tail"], TAIL).to_pylist()
+    by_key = {(row["group"], row["topic"], row["partition"]): row for row in tail}
+    keys = zip(*found.select(["group", "topic", "partition"]).to_pydict().values(), strict=True)
+    told = [by_key.get(key, SETTLED) for key in keys] if tail else [SETTLED] * found.num_rows
+    found = found.append_column("pending", pa.array([one["pending"] for one in told], pa.bool_()))
+    sources = [PAST_STABLE if one["counts"] else FROM_LOG for one in told]
+    found = found.append_column("source", pa.array(sources, pa.string()))
     by_log = as_columns(found, schema(*COMMITS))
     commits = pa.concat_tables([by_log, unpack(block["commits"], schema(*COMMITS))])
     groups = as_columns(decode_groups(latest)[0], schema(*GROUPS))

@@ -16,7 +16,10 @@ MEANING = {
     "max_committed": "highest offset ever committed, as far as known",
     "max_committed_at": "time of the first commit of `max_committed`",
     "pending": "an open transaction has a pending commit for this partition; null if unknown",
-    "source": "origin of the row: 'offsets topic' or 'admin'; for unused offsets, the evidence",
+    "source": (
+        "origin of the row: 'offsets topic', also 'past the last stable offset' (behind an open "
+        "transaction), or 'admin'; for unused offsets, the evidence"
+    ),
     # The group.
     "type": "classic, consumer (KIP-848), streams, share, simple (no members by design) or unknown",
     "state": "group state from the coordinator; Dead if no longer listed",

@@ -65,7 +65,7 @@ COMMITS = [
     *_text("cluster"),
     *_declared_fields(by=commit_rows.COMMITS, but={"topic_id", "record_offset"}),
     *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
-    *_text("source"),  # FROM_LOG or FROM_ADMIN
+    *_text("source"),  # FROM_LOG, PAST_STABLE or FROM_ADMIN
 ]
 # A group as its own records tell, or as its coordinator does.
 GROUPS = [*_text("cluster"), *_declared_fields(by=group_rows.GROUPS)]
@@ -168,6 +168,8 @@ BLOCK = [*_text("cluster"), pa.field("offsets_partition", pa.int32())]
 WHOLE = -1  # instead of a partition: the cluster was read as a whole
 # What is to be read, packed.
 TASKS = schema(pa.field("number", pa.int32()), *_packed("task"))
+# Commits behind an open transaction: whether it is about to change them, and whether one counts.
+TAIL = schema(*_text("group", "topic"), *_whole("partition"), *_flag("pending", "counts"))
 # A row has a block, or a problem.
 SOURCE_BLOCKS = schema(
     *BLOCK,
@@ -175,6 +177,7 @@ SOURCE_BLOCKS = schema(
     *_packed("activity"),  # kafka_io.offsets_topic.activity.ACTIVITY
     *_packed("removals"),  # kafka_io.offsets_topic.removals.REMOVALS
     *_packed("commits", "groups"),  # COMMITS and GROUPS, by Admin
+    *_packed("tail"),  # TAIL; null where no transaction is open
     pa.field("read_to", pa.struct(READ_TO)),
     *_text("problem"),
 )

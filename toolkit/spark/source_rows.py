@@ -7,11 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
 from toolkit.model import Cluster, Commit, Group
 from toolkit.spark.packed_tables import pack
-from toolkit.spark.schemas import COMMITS, GROUPS, SOURCE_BLOCKS, WHOLE
+from toolkit.spark.schemas import COMMITS, GROUPS, SOURCE_BLOCKS, TAIL, WHOLE
 
 FROM_LOG, FROM_ADMIN = "offsets topic", "admin"
+PAST_STABLE = "offsets topic, past the last stable offset"
 
 
 def block_batch(
@@ -32,6 +34,21 @@ def problem_batches(cluster: Cluster, problems: Sequence[str]) -> Iterator[pa.Re
     if problems:
         rows = [{"cluster": cluster.name, "problem": why} for why in problems]
         yield pa.RecordBatch.from_pylist(rows, schema=SOURCE_BLOCKS)
+
+
+def tail_table(commits: frozenset[CommitKey], pending: frozenset[CommitKey]) -> pa.Table:
+    """Return the keys of commits behind an open transaction: `schemas.TAIL`."""
+    rows = [
+        {
+            "group": key.group_id,
+            "topic": key.topic,
+            "partition": key.partition,
+            "pending": key in pending,
+            "counts": key in commits,
+        }
+        for key in sorted(commits | pending)
+    ]
+    return pa.Table.from_pylist(rows, schema=TAIL)
 
 
 def commits_by_admin(commits: Iterable[Commit]) -> pa.Table:

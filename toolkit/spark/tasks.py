@@ -23,7 +23,11 @@ from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import topic_names
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
-from toolkit.kafka_io.offsets_topic.reader import OffsetsRead, read_offsets_log
+from toolkit.kafka_io.offsets_topic.reader import (
+    OffsetsRead,
+    read_offsets_log,
+    with_unstable_tail,
+)
 from toolkit.model import Cluster, Group, LogOffsets, Problem
 from toolkit.spark.read_plan import ReadPlan
 from toolkit.spark.schemas import WHOLE
@@ -32,6 +36,7 @@ from toolkit.spark.source_rows import (
     commits_by_admin,
     groups_by_admin,
     problem_batches,
+    tail_table,
 )
 
 
@@ -102,22 +107,22 @@ class LogTask:
         """
         Yield what the partition holds, and a problem for each kind of record not understood.
 
-        Where the partition may not be read, or an open transaction hides its end, commits come
+        Where the partition may not be read, or too much is behind an open transaction, commits come
         through Admin instead: older values would look like lag, and new groups would be missing.
         """
+        tail: dict[str, pa.Table] = {}
         try:
             found = read_offsets_log(self.cluster, self.number, self.log, start=self.plan.start)
+            if found.unstable_tail:
+                found, behind = with_unstable_tail(self.cluster, self.number, self.log, found)
+                tail["tail"] = tail_table(behind.commits, behind.pending)
         except ToolkitError as exc:
             yield from self._by_admin(str(exc))
-            return
-        if found.unstable_tail:
-            yield from self._by_admin(
-                f"an open transaction hides its last {found.unstable_tail} records"
-            )
             return
         yield block_batch(
             self.cluster,
             self.number,
+            **tail,
             read_to=self._read_to(found),
             latest=found.latest,
             activity=found.activity,

@@ -28,7 +28,7 @@ from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.removals import Removals
-from toolkit.kafka_io.offsets_topic.unstable_tail import read_unstable_tail
+from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail, read_unstable_tail
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 RECORDS_AT_ONCE = 300_000
@@ -167,7 +167,8 @@ def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> Of
     read, pending, problem = read_offsets_log(cluster, number, log), frozenset[CommitKey](), ""
     if read.unstable_tail:
         try:
-            read, pending = with_unstable_tail(cluster, number, log, read)
+            read, tail = with_unstable_tail(cluster, number, log, read)
+            pending = tail.pending
         except BrokerRefused as exc:
             problem = f"an open transaction hides its last {read.unstable_tail} records ({exc})"
     groups, malformed = decode_groups(read.latest)
@@ -186,9 +187,9 @@ def read_offsets_partition(cluster: Cluster, number: int, log: LogOffsets) -> Of
 
 def with_unstable_tail(
     cluster: Cluster, number: int, log: LogOffsets, read: OffsetsRead
-) -> tuple[OffsetsRead, frozenset[CommitKey]]:
+) -> tuple[OffsetsRead, UnstableTail]:
     """
-    Add to what was read what counts behind the last stable offset; return what is pending as well.
+    Add to what was read what counts behind the last stable offset; return that as well.
 
     The next read starts at the last stable offset all the same: a record that is read twice counts
     once. Raises BrokerRefused where it may not be read, or there is too much of it.
@@ -197,7 +198,7 @@ def with_unstable_tail(
     if len(tail.records.offsets):
         latest = merge_latest(read.latest, latest_of(chunk_of(tail.records)))
         read = read._replace(latest=latest)
-    return read, tail.pending
+    return read, tail
 
 
 def _values(commits: pa.Table) -> Iterator[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ the rule of the coordinator itself.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -40,6 +40,11 @@ class UnstableTail(NamedTuple):
     records: Records
     pending: frozenset[CommitKey]
 
+    @property
+    def commits(self) -> frozenset[CommitKey]:
+        """The keys of the commits that count."""
+        return frozenset(_commit_keys(self.records.keys.to_pylist()))
+
 
 def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> UnstableTail:
     """
@@ -62,7 +67,8 @@ def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> Unstab
                     open_records[batch.producer_id] += records
                 else:
                     counting += records
-    pending = {key for records in open_records.values() for key in _commits(records)}
+    waiting = (record.key for records in open_records.values() for record in records)
+    pending = _commit_keys(key or b"" for key in waiting)
     return UnstableTail(_in_order(number, counting), frozenset(pending))
 
 
@@ -102,11 +108,11 @@ def _request(number: int, position: int) -> FetchRequest:
     )
 
 
-def _commits(records: list[Any]) -> Iterator[CommitKey]:
-    for record in records:
+def _commit_keys(keys: Iterable[bytes]) -> Iterator[CommitKey]:
+    for key in keys:
         # A key that cannot be decoded is of no group that is known.
         with suppress(UnknownRecord):
-            yield decode_commit_key(record.key or b"")
+            yield decode_commit_key(key)
 
 
 def _in_order(number: int, records: list[Any]) -> Records:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.model import GroupState
+from toolkit.model import GroupState, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.seed import GROUPS, SeededGroup
 
@@ -184,3 +184,23 @@ def test_empty_and_full_cluster_together(
 
 def _address(fleet: Path) -> str:
     return fleet.read_text(encoding="utf-8").split("bootstrap.servers: ")[1].split()[0]
+
+
+def test_lag_of_a_group_without_offsets(
+    offsetbook_here: Command, fleet_of: Callable[..., Path], apps: Any
+) -> None:
+    """A named group whose topic was re-created has no row, and the reasons for that are given."""
+    topic, group = apps.create_topic(apps.name("again"), records=3), apps.name("again-group")
+    apps.commit(group, {TopicPartition(topic, 0): 2})
+    apps.delete_topic(topic)
+    apps.create_topic(topic, records=3)
+    fleet = fleet_of(eu=apps.address)
+
+    def asked(*more: str) -> CompletedProcess[str]:
+        return offsetbook_here("lag", "--group", group, "--output", "json", *more, fleet=fleet)
+
+    apps.eventually(lambda: json.loads(asked().stdout) == [])
+    done = asked()
+    assert 0 == done.returncode
+    assert f"no committed offsets: {group} (none was committed, they expired" in done.stderr
+    assert "" == asked("--quiet").stderr

@@ -10,10 +10,12 @@ import pandas as pd
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Snapshot
+from toolkit.model import GroupType, Snapshot
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.report.safe_names import visible_lines
+
+SHARE = GroupType.SHARE  # has no committed offsets at all
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +38,13 @@ class LagReport:
     def by_group(self) -> pd.DataFrame:
         """One row for each group, largest lag first; see `lag_by_group`."""
         return lag_by_group(self.partitions)
+
+    @property
+    def without_offsets(self) -> tuple[str, ...]:
+        """The groups that have no row: nothing is committed, and no partition assigned."""
+        known = set(self.partitions["group"])
+        groups = (group.group_id for group in self.facts.groups if group.type is not SHARE)
+        return tuple(group_id for group_id in groups if group_id not in known)
 
     def __repr__(self) -> str:
         """Return the groups as text."""

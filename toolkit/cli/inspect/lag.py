@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from toolkit.cli.inspect.groups import FIRST_OF_PARTITIONS
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import write_frames, write_problems
+from toolkit.cli.output import printable, write_frames, write_problems
 from toolkit.cli.reading import read_clusters
 
+if TYPE_CHECKING:
+    from toolkit.journeys.lag import LagReport
+
+MOST_NAMED = 5
 # What gets room first on a narrow terminal.
 FIRST = (
     *("cluster", "group", "lag", "worst_topic", "worst_partition", "worst_lag", "lost"),
@@ -30,4 +35,19 @@ def command(scope: CommandScope, *, by: str) -> None:
     first = FIRST if by == "group" else FIRST_OF_PARTITIONS
     write_frames(frames, scope.output, most="lag", important=first)
     write_problems(reading.snapshots)
+    if scope.groups and not scope.quiet:
+        for report in reading.reports:
+            _tell_without_offsets(report)
     sys.exit(reading.exit_code())
+
+
+def _tell_without_offsets(report: LagReport) -> None:
+    """Say which groups have no row, and why that may be: brokers keep no reason."""
+    if found := report.without_offsets:
+        names = ", ".join(map(printable, found[:MOST_NAMED]))
+        more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
+        click.echo(
+            f"cluster {report.facts.cluster}: no committed offsets: {names}{more} (none was "
+            "committed, they expired, or they were deleted, also with a topic that was re-created)",
+            err=True,
+        )

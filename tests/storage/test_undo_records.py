@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from toolkit.errors import NotFound, StateFileError
+from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Intent, Plan
+from toolkit.storage.plan_files import _checksum, read_plan
 from toolkit.storage.undo_records import list_runs, new_run_id, read_undo_record, write_undo_record
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -90,4 +92,18 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"id"', '"other"'))
 
     with pytest.raises(StateFileError, match=r"undo record: plan file .*plan\.json was edited"):
+        read_undo_record(tmp_path, "run")
+
+
+def test_a_record_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """What a run wrote before fingerprints had 128 bits can be undone; an edited one is damaged."""
+    path = write_undo_record(tmp_path, "run", plan("first"))
+    document = json.loads(path.read_text()) | {"version": 1, "fingerprint": "5c1f0a9be2d34711"}
+    path.write_text(json.dumps(document | {"checksum": _checksum(document)}))
+
+    assert plan("first") == read_undo_record(tmp_path, "run")
+    with pytest.raises(UsageError, match="has version 1"):
+        read_plan(path)
+    path.write_text(path.read_text().replace("first", "other"))
+    with pytest.raises(StateFileError, match="was edited"):
         read_undo_record(tmp_path, "run")

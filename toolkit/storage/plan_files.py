@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from toolkit.errors import UsageError
@@ -30,6 +30,7 @@ from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 
 FORMAT = "offsetbook plan"
+EVERY_VERSION = (1, 2)
 VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 
 PLAN_FIELDS = frozenset(
@@ -67,20 +68,21 @@ def plan_text(plan: Plan) -> str:
     return readable({**head, "checksum": _checksum({**head, **content}), **content})
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path, *, versions: Collection[int] = (VERSION,)) -> Plan:
     """
-    Read a plan file.
+    Read a plan file of some versions; one of an earlier version can be undone, but not approved.
 
     Raises UsageError that names the file and the place of what is wrong, also where the file is
     not as it was written.
     """
     document = read_document(path, "plan file")
-    _check_format(document, path)
+    _check_format(document, path, versions)
     terms = {TERMS} & document.keys() if isinstance(document, dict) else set()
     fields = JsonFields.of(document, f"plan file {path}: plan", PLAN_FIELDS | terms)
     plan = _plan(fields)
-    stated = (fields.text("fingerprint"), fields.text("checksum"))
-    if stated != (plan.fingerprint, _checksum(fields.values)):
+    is_of_now = fields.values["version"] == VERSION
+    wanted = plan.fingerprint if is_of_now else fields.text("fingerprint")
+    if (fields.text("fingerprint"), fields.text("checksum")) != (wanted, _checksum(fields.values)):
         raise UsageError(
             f"plan file {path} was edited: it does not match its fingerprint or checksum",
             hint="make a new plan instead of changing one",
@@ -129,13 +131,13 @@ def read_topic_ids(parent: JsonFields) -> dict[str, str]:
     return topic_ids
 
 
-def _check_format(document: object, path: Path) -> None:
+def _check_format(document: object, path: Path, versions: Collection[int]) -> None:
     known = document if isinstance(document, dict) else {}
     if known.get("format") != FORMAT:
         raise UsageError(
             f"{path} is not a plan file", hint="create one with 'offsetbook plan ... --out FILE'"
         )
-    if known.get("version") != VERSION:
+    if known.get("version") not in versions:
         raise UsageError(
             f"plan file {path} has version {known.get('version')}; this offsetbook reads version "
             f"{VERSION}",

@@ -16,7 +16,7 @@ from toolkit.errors import NotFound, StateFileError, UsageError
 from toolkit.plan import Plan
 from toolkit.storage.formats.atomic_files import make_folder, not_written, sync_folder
 from toolkit.storage.formats.private_files import make_private
-from toolkit.storage.plan_files import read_plan, write_plan
+from toolkit.storage.plan_files import EVERY_VERSION, read_plan, write_plan
 
 FILE_NAME = "plan.json"
 
@@ -62,7 +62,7 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
             else ("pass another directory with --state"),
         )
     try:
-        return read_plan(state / "runs" / chosen[0] / FILE_NAME)
+        return read_plan(state / "runs" / chosen[0] / FILE_NAME, versions=EVERY_VERSION)
     except UsageError as exc:
         raise StateFileError(
             f"undo record: {exc.problem}", hint="restore it from a backup"

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 import platformdirs
@@ -20,6 +21,7 @@ from toolkit.storage.formats.json_codec import utc_text
 from toolkit.storage.formats.private_files import open_to_everybody
 
 VARIABLE = "OFFSETBOOK_STATE"
+MOST_COUNTED = 1000  # every plan looks; a state directory may have very many runs
 
 
 def state_dir(fleet_file: Path | None = None) -> Path:
@@ -41,10 +43,11 @@ def state_dir(fleet_file: Path | None = None) -> Path:
 
 def open_to_others(state: Path) -> str:
     """Return what every user of the machine can open in a state folder, in words; "" if nothing."""
-    found = list(open_to_everybody(state))
+    found = list(islice(open_to_everybody(state), MOST_COUNTED))
     if not found:
         return ""
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    at_least = "at least " if len(found) == MOST_COUNTED else ""
+    more = f" and {at_least}{len(found) - 1} more" if len(found) > 1 else ""
     return f"every user of this machine can open {found[0]}{more}: run 'chmod -R o= {state}'"
 
 

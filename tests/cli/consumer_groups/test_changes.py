@@ -24,7 +24,7 @@ def test_execute_is_recorded_and_can_be_undone(shell: Any, execute: tuple[str, .
     assert 1 == shell.runs
     approve = ("--approve", "0" * 16, "--reason", "a test")
     refused = shell.offsetbook("undo", outcome.run.run_id, *approve)
-    fingerprint = refused.stderr.split("this plan is ")[1].split(". ")[0]
+    fingerprint = refused.stderr.split("this plan is ")[1].partition(":")[0]
     flags = ("--approve", fingerprint, "--reason", "a slip", "--override", "keeps-committing")
     undone = shell.offsetbook("undo", outcome.run.run_id, *flags)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from applications import Applications
+from brokers import TwoBrokers
 from kafka.protocol.admin import ListGroupsRequest
 from secured import Secured, secured_at, start_secured
 
@@ -128,6 +129,25 @@ def test_stopped_while_records_are_read(
 
     assert isinstance(error, BrokerRefused)
     assert "no data for 2 s" in error.problem
+
+
+def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBrokers) -> None:
+    """Any broker that answers is asked; the stopped one is waited for once, not by each request."""
+    cluster, second = restarted_pair
+    request = ListGroupsRequest()
+    with Connection(replace(cluster, timeout_s=LIMIT_S)) as connection, stopped(second):
+        asks = {node: [TaggedRequest(node, request)] for node in connection.broker_ids}
+        answers = {answer.about: answer.response for answer in connection.send_each(asks)}
+        again = error_of(lambda: connection.send(request, to=2))
+        anywhere = [connection.send(request).error_code for _ in range(4)]
+
+    assert isinstance(answers[2], ClusterUnreachable)
+    assert "no answer within 2 s" in answers[2].problem
+    assert 0 == answers[1].error_code
+    assert "no answer within 2 s" in again.problem
+    assert again.__cause__
+    assert () == again.__cause__.args  # the client has nothing to tell: it was not asked
+    assert [0] * 4 == anywhere
 
 
 def test_a_command_says_so(stoppable: Secured) -> None:

@@ -134,12 +134,12 @@ class Sandbox:
         return ended
 
     def _write_fleet_files(self) -> None:
-        """Write how to connect: `fleet.yaml` as the operator, and a file for each other role."""
+        """Write how to connect: `fleet.yaml` as the operator, and a file for each role."""
         running = [broker for broker in self._brokers() if broker.pid]
         secured = any(is_secured(broker.directory) for broker in running)
-        for role in ROLES if secured else (OPERATOR,):
+        paths = {role: self.state_dir / f"{role}.yaml" for role in ROLES} if secured else {}
+        for role, path in [(OPERATOR, self.fleet_file), *paths.items()]:
             clusters = {broker.directory.name: _settings(broker, role) for broker in running}
-            path = self.fleet_file if role == OPERATOR else self.state_dir / f"{role}.yaml"
             unfinished = path.with_suffix(".new")
             unfinished.write_text(
                 yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"

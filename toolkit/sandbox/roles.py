@@ -33,20 +33,27 @@ class RoleRule(NamedTuple):
     operations: tuple[str, ...]
 
 
-VIEWER = (
-    RoleRule("CLUSTER", "kafka-cluster", ("DESCRIBE", "DESCRIBE_CONFIGS")),
-    RoleRule("GROUP", "*", ("DESCRIBE", "DESCRIBE_CONFIGS")),
-    RoleRule("TOPIC", "*", ("DESCRIBE", "DESCRIBE_CONFIGS")),
-)
+OFFSETS = RoleRule("TOPIC", "__consumer_offsets", ("READ",))
+CLUSTER = RoleRule("CLUSTER", "kafka-cluster", ("DESCRIBE", "DESCRIBE_CONFIGS"))
+# READ and DELETE imply DESCRIBE, and ALTER_CONFIGS implies DESCRIBE_CONFIGS.
 ROLES = {
-    "viewer": VIEWER,
+    "viewer": (
+        CLUSTER,
+        RoleRule("GROUP", "*", ("DESCRIBE", "DESCRIBE_CONFIGS")),
+        RoleRule("TOPIC", "*", ("DESCRIBE", "DESCRIBE_CONFIGS")),
+        OFFSETS,
+    ),
     OPERATOR: (
-        VIEWER[0],
-        RoleRule("GROUP", "*", ("READ", "DELETE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS")),
+        CLUSTER,
+        RoleRule("GROUP", "*", ("READ", "DELETE", "ALTER_CONFIGS")),
         RoleRule("TOPIC", "*", ("READ", "DESCRIBE_CONFIGS")),
         RoleRule("TRANSACTIONAL_ID", "offsetbook-move-*", ("WRITE",)),
     ),
-    "pipeline": (*VIEWER, RoleRule("TOPIC", "__consumer_offsets", ("READ",))),
+    "pipeline": (
+        CLUSTER,
+        RoleRule("GROUP", "*", ("DELETE", "DESCRIBE_CONFIGS")),
+        RoleRule("TOPIC", "*", ("READ", "DESCRIBE_CONFIGS")),
+    ),
 }
 
 

@@ -25,6 +25,7 @@ from toolkit.kafka_io.client.connection_diagnosis import (
     explain,
     why_not_connected,
 )
+from toolkit.kafka_io.client.timed_connections import NEXT_SERVER_AFTER_S
 from toolkit.model import Cluster
 
 # The client reports through logging; without a handler Python would print it over our own message.
@@ -71,6 +72,7 @@ class Connection:
         """
         self.cluster = cluster
         self.coordinators: dict[str, int] = {}  # of groups, as far as they were looked up
+        self._silent: dict[int | None, float] = {}  # brokers, and until when they are not asked
         try:
             settings = admin_settings(cluster)
             settings |= {} if client_id is None else {"client_id": client_id}
@@ -124,24 +126,21 @@ class Connection:
         """
         Send a request to broker `to`, or to any; raises ClusterUnreachable or BrokerRefused.
 
-        What any may answer is answered while any is there: where the client chose one that is
-        lost, and then perhaps the same again, each is asked. Brokers that are silent are not all
-        waited for.
+        What any may answer is answered while any is there: one that is silent leaves time to ask
+        another, and is the last to be asked the next time.
         """
-        brokers = self.broker_ids
-        # Twice whom the client likes: it drops one that was silent, but not one that refuses.
-        places = (to,) if to is not None or len(brokers) < 2 else (None, None, *brokers)
+        known = sorted(self.broker_ids, key=self._silent.__contains__)
+        # Without any broker, the client says itself what is wrong.
+        places: list[int | None] = [to] if to is not None else [*known] or [None]
         give_up_at = time.monotonic() + self.cluster.timeout_s
-        for number, place in enumerate(places, 1):
+        for left, place in zip(range(len(places), 0, -1), places, strict=True):
             left_s = give_up_at - time.monotonic()
-            # One that is silent leaves time to ask another.
-            timeout_s = left_s / 2 if number < len(places) else left_s
+            timeout_s = left_s if left == 1 else min(NEXT_SERVER_AFTER_S, left_s / left)
             try:
                 return self._admin._manager.run(self._answer, request, place, timeout_s)  # noqa: SLF001
             except (kafka.errors.KafkaError, OSError) as exc:
                 error = _request_error(self.cluster, request, exc)
-                is_last = number == len(places) or time.monotonic() > give_up_at
-                if is_last or not isinstance(error, ClusterUnreachable):
+                if left == 1 or not isinstance(error, ClusterUnreachable):
                     raise error from exc
         raise AssertionError
 
@@ -221,10 +220,22 @@ class Connection:
     async def _answer(
         self, request: Any, node_id: int | None, timeout_s: float | None = None
     ) -> Any:
-        timeout_s = self.cluster.timeout_s if timeout_s is None else timeout_s
-        return await self._admin._manager.send(  # noqa: SLF001
-            request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
-        )
+        limit_s = self.cluster.timeout_s
+        timeout_s = limit_s if timeout_s is None else timeout_s
+        # Else each of the many requests of a command would wait for the same broker.
+        if time.monotonic() < self._silent.get(node_id, 0):
+            raise kafka.errors.RequestTimedOutError
+        try:
+            answer = await self._admin._manager.send(  # noqa: SLF001
+                request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
+            )
+        except TIMEOUTS:
+            # One that was not waited for to the end may be asked again at once.
+            until = time.monotonic() + limit_s if timeout_s >= limit_s else 0
+            self._silent[node_id] = max(until, self._silent.get(node_id, 0))
+            raise
+        self._silent.pop(node_id, None)
+        return answer
 
 
 def _connect_error(cluster: Cluster, exc: NoServerAnswered) -> ToolkitError:

@@ -21,7 +21,9 @@ class ErrorCode(IntEnum):
     REBALANCE_IN_PROGRESS = 27
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
     CONCURRENT_TRANSACTIONS = 51
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
     GROUP_ID_NOT_FOUND = 69
     MEMBER_ID_REQUIRED = 79
     GROUP_MAX_SIZE_REACHED = 81
@@ -40,10 +42,19 @@ ASK_AGAIN = frozenset(
 )
 
 
+# Brokers say whom a code is for rather than what to do.
+WORDS: dict[int, str] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "an ACL on the topic is missing",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "an ACL on the group is missing",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "an ACL on the cluster is missing",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "an ACL on the transactional id is missing",
+}
+
+
 def reason(code: int, message: str | None = None) -> str:
     """What an error code means: the broker's own words where it sent any, and always the name."""
     error = kafka.errors.for_code(code)
-    words = message or error.description or "unknown error"
+    words = message or WORDS.get(code) or error.description or "unknown error"
     return f"{words.rstrip('.')} ({error.message}, code {int(code)})"
 
 

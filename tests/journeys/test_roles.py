@@ -1,0 +1,141 @@
+"""What the users of docs/acls.md may do, on a real broker that judges them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from applications import Applications
+from secured import Secured
+
+import toolkit as ob
+from toolkit.journeys.delete_offsets import OffsetChoice
+from toolkit.kafka_io.logs.records_around import read_records_around
+from toolkit.sandbox.roles import ROLES
+
+PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
+# The changes that each role may make; it is refused all others.
+MAY = {
+    "viewer": set[str](),
+    "pipeline": {"delete_offsets", "delete_groups"},
+    "operator": {"delete_offsets", "delete_groups", "reset", "rescue", "pause", "move"},
+}
+EMPTY_GROUP: dict[str, Callable[[ob.Session, str], Any]] = {
+    "delete_groups": lambda session, group: session.delete_groups([group]),
+    "delete_offsets": lambda session, group: session.delete_offsets(
+        [group], OffsetChoice(all_topics=True)
+    ),
+    "rescue": lambda session, group: session.rescue([group]),
+    "reset": lambda session, group: session.reset([group], to=ob.target("to-earliest")),
+}
+LIVE_GROUP: dict[str, Callable[[ob.Session, str, str], Any]] = {
+    "pause": lambda session, group, topic: session.pause(group, [f"{topic}:0"]),
+    "move": lambda session, group, topic: session.move(
+        [group], to=ob.target("to-earliest"), topics=[f"{topic}:0"]
+    ),
+}
+
+
+@pytest.fixture
+def as_role(secured: Secured, tmp_path: Path) -> Callable[[str], ob.Session]:
+    """Return a function that connects as a role."""
+
+    def connect(role: str) -> ob.Session:
+        cluster = secured.role(role)
+        settings = {"bootstrap.servers": cluster.bootstrap_servers, **cluster.settings}
+        fleet = tmp_path / f"{role}.yaml"
+        fleet.write_text(yaml.safe_dump({"clusters": {"secured": settings}}))
+        return ob.connect("secured", fleet, tmp_path / role)
+
+    return connect
+
+
+def applied(change: Any) -> tuple[str, str]:
+    """Apply a change; return how it ended, and why not where it was refused."""
+    overrides = [finding.rule for finding in change.findings if finding.blocks]
+    decision = change.decide(
+        dry_run=False, approve=change.fingerprint, reason="a test", overrides=overrides
+    )
+    outcome = decision.apply().outcome
+    (result,) = {(result.status, result.why) for step in outcome.steps for result in step.results}
+    return str(result[0]), result[1]
+
+
+def test_the_page_lists_the_acls_of_the_roles() -> None:
+    """The table of the page is what the users are given."""
+    rows = re.findall(
+        r"^\| (\w+) \| ([A-Z_]+) \| (\S+) \| (.+) \|$", PAGE.read_text("utf-8"), re.MULTILINE
+    )
+
+    assert rows == [
+        (role, rule.resource, rule.name, ", ".join(rule.operations))
+        for role, rules in ROLES.items()
+        for rule in rules
+    ]
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_role_reads_everything_but_the_viewer_no_records(
+    role: str,
+    as_role: Callable[[str], ob.Session],
+    secured: Secured,
+    applications: Callable[[ob.Cluster], Applications],
+) -> None:
+    """Lag with commit times has no read error; records are refused to the viewer."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("read"), records=3)
+    group = apps.name("read-group")
+    apps.commit(group, {ob.TopicPartition(topic, 0): 1})
+    session = as_role(role)
+
+    facts = session.lag([group], commit_times=True).facts
+    records = read_records_around(session.cluster, {ob.TopicPartition(topic, 0): 1})
+
+    assert () == facts.problems
+    assert [True] == [commit.committed_at is not None for commit in facts.commits]
+    assert {"viewer": 0}.get(role, 3) == len(records.records)
+    assert {"viewer": ["Topic authorization failed"]}.get(role, []) == [
+        problem.why.rpartition(": ")[2] for problem in records.problems
+    ]
+
+
+def test_what_each_role_may_change(
+    as_role: Callable[[str], ob.Session],
+    secured: Secured,
+    applications: Callable[[ob.Cluster], Applications],
+) -> None:
+    """A change is done by those who may, and refused to others, with the ACL that is missing."""
+    apps = applications(secured.plain)
+    topic = apps.create_topic(apps.name("changed"), records=3)
+    cases = [(role, verb, apps.name("changed-group")) for role in MAY for verb in EMPTY_GROUP]
+    for _, _, group in cases:
+        apps.commit(group, {ob.TopicPartition(topic, 0): 1})
+    sessions = {role: as_role(role) for role in MAY}
+    # All plans before the first is applied: each has to be some seconds old by then.
+    plans = [(role, verb, EMPTY_GROUP[verb](sessions[role], group)) for role, verb, group in cases]
+    for role, verb, plan in plans:
+        status, why = applied(plan)
+
+        assert ("done" if verb in MAY[role] else "refused") == status, (role, verb, why)
+        assert verb in MAY[role] or "an ACL on the group is missing" in why
+
+
+def test_who_may_pause_and_move_a_live_group(
+    as_role: Callable[[str], ob.Session], secured: Secured, live_group: Any
+) -> None:
+    """Partitions of a live group are the operator's alone."""
+    live = live_group(secured.plain, "librdkafka-range")
+    (topic,) = live.topics
+    for role, may in MAY.items():
+        for verb, plan in LIVE_GROUP.items():
+            session = as_role(role)
+            status, why = applied(plan(session, live.group, topic))
+            if status == "done" and verb == "pause":
+                applied(session.resume(live.group))
+
+            assert ("done" if verb in may else "refused") == status, (role, why)
+            assert verb in may or "an ACL on the group is missing" in why

@@ -39,6 +39,10 @@ show_figure(go.Figure(go.Bar(x=[1, 2], y=[2, 1]), layout={"height": 400}))
 """
 CONCLUDE = """\
 from toolkit.report.conclusion import conclude
+from toolkit.report.headline import show_headline
+from toolkit.report.next_step_list import ShownStep
+steps = [ShownStep("Next: diagnose " + hostile, "It only reads.", "90", {"group": hostile}, "run")]
+show_headline(frame[["group", "lag"]], title="Worst groups", tone="bad", steps=steps)
 conclude("41 groups, one of them " + hostile, findings=41, problems=1)
 """
 
@@ -82,7 +86,8 @@ def test_drawn_without_the_network_and_every_name_is_text(watched: Watched, repo
     """
     An opened report sends no request besides its own file, and nothing on it complains.
 
-    A name that is mark-up is shown as text in title, table, problems, chart and parameters. The
+    The worst findings and the next step are on the first screen; parameters are folded. A name that
+    is mark-up is shown as text in title, table, problems, chart and parameters. The
     chart is a picture with its bars.
     """
     watched.open(report)
@@ -94,6 +99,11 @@ def test_drawn_without_the_network_and_every_name_is_text(watched: Watched, repo
     assert outside == []
     assert sum(url.startswith("file:") for url in watched.requests) == 1
     watched.screenshot("report_done")
+    first_screen = page.viewport_size["height"]
+    for part in (".ob-worst table.ob-data", ".ob-worst .ob-steps"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] + box["height"] < first_screen
+    expect(page.locator(".ob-parameters")).to_be_hidden()
     expect(page.locator(".ob-kicker")).to_contain_text(HOSTILE)
     expect(page.locator(".ob-summary")).to_contain_text(HOSTILE)
     expect(page.locator(".ob-parameters")).to_contain_text(HOSTILE)

@@ -7,12 +7,14 @@ from typing import Any
 
 import pandas as pd
 
+from toolkit.report.colours import BAD, CAUTION, GOOD, SERIES, UNKNOWN, UNUSED, series_colours
 from toolkit.report.fleet_charts import (
     show_lag_heat_map,
     show_lag_history,
     show_status_chart,
     show_time_lag_chart,
 )
+from toolkit.report.lag_charts import show_lag_chart
 
 Shown = list[dict[str, Any]]
 
@@ -108,3 +110,32 @@ def test_nothing_is_drawn_of_nothing(shown: Shown) -> None:
         show(nothing)
 
     assert [] == shown
+
+
+def test_a_colour_means_one_thing_in_all_charts(shown: Shown) -> None:
+    """A cluster keeps its colour where others are not drawn, and has none that means a status."""
+    groups = pd.DataFrame({"cluster": ["eu", "us"], "group": "g", "lag": [pd.NA, 5]})
+    groups = groups.assign(status=["OK", "ERR"]).astype({"lag": "Int64"})
+    partitions = groups.assign(topic="t", time_lag_s=[None, 5.0])
+    show_status_chart(groups)
+    show_lag_chart(groups)
+    show_time_lag_chart(partitions)
+    status, lag, time_lag = (
+        {trace["name"]: trace["marker"]["color"] for trace in one["data"][MIME]["data"]}
+        for one in shown
+    )
+
+    assert ["us"] == list(lag) == list(time_lag)
+    assert lag == time_lag
+    assert lag["us"] != series_colours(["us"])["us"]  # which would be that of eu
+    assert set(SERIES).isdisjoint({*status.values(), BAD, CAUTION, GOOD, UNUSED, UNKNOWN})
+
+
+def test_counts_have_a_sequential_scale(shown: Shown) -> None:
+    """In the heat map, more is the same colour and stronger."""
+    rows = pd.DataFrame({"cluster": "eu", "group": "g", "topic": ["t", "u"], "lag": [5, 500]})
+    show_lag_heat_map(rows)
+
+    (heat_map,) = figure(shown)["layout"]["template"]["data"]["heatmap"]
+    assert {"rgba(0,114,178"} == {c.rpartition(",")[0] for _, c in heat_map["colorscale"]}
+    assert "colorscale" not in figure(shown)["data"][0]

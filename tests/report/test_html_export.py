@@ -184,3 +184,29 @@ def test_nothing_leaves_the_page_without_a_click(export: Export, hostile: str) -
 
     assert not {"meta", "link", "base", "form", "iframe"} & {*_Tags(html).found}
     assert "p" in _Tags(html).found
+
+
+@pytest.mark.parametrize(
+    ("findings", "tone", "looks", "says"),
+    [
+        (7, "bad", "ob-tone-bad", "7 findings"),
+        (7, "", "ob-tone-warn", "7 findings"),
+        (0, "good", "ob-tone-good", "Done"),
+    ],
+)
+def test_the_colour_is_that_of_the_findings(
+    export: Export, findings: int, tone: str, looks: str, says: str
+) -> None:
+    """A run that went well and found something is not green; the worst stands at the top."""
+    worst = "<p>billing is stuck</p>"
+    metadata = {"offsetbook_role": "headline"} | ({"offsetbook_tone": tone} if tone else {})
+    output = new_output("display_data", {"text/html": worst}, metadata=metadata)
+    cell = new_code_cell("report.conclude()", outputs=[output])
+    html = export(cell, result={**RESULT, "status": "done", "counts": {"findings": findings}})
+    top, _, rest = html.partition("<main>")
+
+    assert f'<header class="ob-top {looks} ob-done">' in top
+    assert f'<span class="ob-status">{says}</span>' in top
+    assert worst in top
+    assert worst not in rest
+    assert '<details class="ob-about">' in top

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from applications import Applications
@@ -12,9 +13,10 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 
 from toolkit.cli import cli
-from toolkit.errors import NotFound
+from toolkit.errors import NotFound, UsageError
 from toolkit.model import TopicPartition
 from toolkit.spark.columns import MEANING
+from toolkit.spark.fleet_lag import FleetOptions
 from toolkit.spark.schemas import RESULTS
 
 Invoke = Callable[..., Result]
@@ -81,6 +83,35 @@ def test_a_name_that_no_group_has_is_an_error(invoke: Invoke, group: str) -> Non
 
     assert isinstance(done.exception, NotFound)
     assert f"{group}x" in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--history", "FLEET"), "is not a folder"),
+        (("--history", "FLEET/below"), "is not a folder"),
+        (("--window", "3x"), "'3x' is not a duration"),
+        (("--master", "sparky"), "'sparky' is not a Spark master"),
+    ],
+)
+def test_what_cannot_be_is_said_before_spark_starts(
+    tmp_path: Path, words: tuple[str, str], says: str
+) -> None:
+    """A wrong option is a usage error at once: its cluster, which does not answer, is not asked."""
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text("clusters:\n  none:\n    bootstrap.servers: 127.0.0.1:1\n")
+    given = [word.replace("FLEET", str(fleet)) for word in words]
+    done = CliRunner().invoke(cli, ["fleet-lag", "--fleet", str(fleet), *given])
+
+    assert isinstance(done.exception, UsageError)
+    assert says in str(done.exception)
+
+
+@pytest.mark.parametrize("wrong", [{"within": "3x"}, {"unused_group_days": -1.0}])
+def test_options_of_a_notebook_are_checked_before_it_reads(wrong: dict[str, Any]) -> None:
+    """What only a later cell uses is checked with the rest."""
+    with pytest.raises(UsageError):
+        FleetOptions.parse(**wrong)
 
 
 def test_every_column_has_a_meaning() -> None:

@@ -1,23 +1,35 @@
-"""One line on a terminal that shows how far a reading or a change has come."""
+"""One line on a terminal that shows what is being done, and for how long already."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import time
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 
-import click
+from toolkit.model.times import format_duration
 
 if TYPE_CHECKING:
     from toolkit.kafka_io.read_snapshot import Progress
 
+TICK_S = 1.0
+
 
 class ProgressLine:
-    """One line on a terminal's stderr that is written over as a read goes on."""
+    """One line on a terminal's stderr that is written over as work goes on."""
 
-    def __init__(self, cluster: str, *, visible: bool) -> None:
-        """Prepare a line for a cluster; where there is no terminal nothing is written."""
-        self.cluster = cluster
+    def __init__(self, subject: str, *, visible: bool) -> None:
+        """Prepare a line about a cluster or a run; where there is no terminal nothing is shown."""
+        self.subject = subject
         self.visible = visible
-        self.shown = ""
+        self._began = time.monotonic()
+        self._doing = ""
+        self._shown = ""
+        self._writing = Lock()
+        self._ended: Event | None = None
+        self._ticking: Thread | None = None
+        self._stderr = -1
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the read is, in steps of a hundredth."""
@@ -25,13 +37,41 @@ class ProgressLine:
         self.show(f"{progress.step} {percent} %")
 
     def show(self, text: str) -> None:
-        """Show what is being done."""
-        line = f"{self.cluster}: {text}"
-        if self.visible and line != self.shown:
-            self.shown = line
-            click.echo(f"\r\033[K{line}", err=True, nl=False)
+        """Show what is being done; the time it takes is shown until `clear`."""
+        if not self.visible:
+            return
+        self._doing = text
+        with self._writing:
+            if self._ticking is None:
+                # While Spark starts, what is written to stderr itself goes to a file.
+                self._stderr = os.dup(2)
+                self._ended = Event()
+                self._ticking = Thread(target=self._tick, args=(self._ended,), daemon=True)
+                self._ticking.start()
+        self._draw()
 
     def clear(self) -> None:
         """Take the line away."""
-        if self.shown:
-            click.echo("\r\033[K", err=True, nl=False)
+        if self._ended is None or self._ticking is None:
+            return
+        self._ended.set()
+        self._ticking.join()
+        self._write("")
+        os.close(self._stderr)
+        self._ended = self._ticking = None
+
+    def _tick(self, ended: Event) -> None:
+        while not ended.wait(TICK_S):
+            self._draw()
+
+    def _draw(self) -> None:
+        took = int(time.monotonic() - self._began)
+        line = f"{self.subject}: {self._doing}" + (f", {format_duration(took)}" if took else "")
+        # A line that is longer than the terminal could not be written over.
+        self._write(line[: shutil.get_terminal_size().columns - 1])
+
+    def _write(self, line: str) -> None:
+        with self._writing:
+            if line != self._shown:
+                self._shown = line
+                os.write(self._stderr, f"\r\033[K{line}".encode())

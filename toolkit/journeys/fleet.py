@@ -44,7 +44,7 @@ class FleetReport:
     One reading of a fleet: `frames` as pandas, see `FleetLag`, taken at one instant.
 
     `history_url` is where `spark` keeps it with those before, if it does; `fleet_file` as it was
-    given.
+    given; `within` is how far a forecast looks ahead.
     """
 
     clusters: tuple[str, ...]
@@ -53,6 +53,7 @@ class FleetReport:
     spark: SparkSession
     history_url: str | None = None
     fleet_file: str = ""
+    within: str = OPTIONS.within
 
     @cached_property
     def history(self) -> pd.DataFrame | None:
@@ -207,4 +208,8 @@ def fleet(
     with fleet_lag(spark, chosen, options, on_step=on_step) as result:
         frames = result.to_pandas()
         where = str(fleet_file or "")
-        return FleetReport(result.clusters, result.taken_at, frames, spark, options.history, where)
+        return FleetReport(
+            *(result.clusters, result.taken_at, frames, spark, options.history),
+            fleet_file=where,
+            within=options.within,
+        )

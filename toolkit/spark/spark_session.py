@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -12,10 +13,11 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from toolkit.errors import PrerequisiteMissing
+from toolkit.errors import PrerequisiteMissing, UsageError
 from toolkit.spark.java import java_home
 
 EMBEDDED = "local[*]"
+MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://\S+")
 
 
 def start_session(master: str | None = None) -> SparkSession:
@@ -23,8 +25,14 @@ def start_session(master: str | None = None) -> SparkSession:
     Return the session to run the pipeline in.
 
     Under spark-submit its session is used. Without a master an embedded one is started, which
-    listens on loopback only. Raises PrerequisiteMissing where there is no Java or no start.
+    listens on loopback only. Raises UsageError for what is no master, and PrerequisiteMissing where
+    there is no Java or no start.
     """
+    if master and not MASTER.fullmatch(master):
+        raise UsageError(
+            f"{master!r} is not a Spark master",
+            hint="use local[*], spark://HOST:PORT, yarn or k8s://https://HOST:PORT",
+        )
     builder = SparkSession.builder.appName("offsetbook fleet")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     # Workers import nothing from the folder where the caller stands.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import click
 
 from toolkit.cli.options import OUTPUT
 from toolkit.cli.output import write_frame
+from toolkit.cli.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from toolkit.spark.history.store import History
@@ -55,6 +57,13 @@ def expire(root: str, keep_days: int) -> None:
 
 def _history(root: str) -> History:
     from toolkit.spark.history.fleet_history import open_history
+    from toolkit.spark.history.root import check_root
     from toolkit.spark.spark_session import start_session
 
-    return open_history(start_session(), root)
+    check_root(root)
+    line = ProgressLine("history", visible=sys.stderr.isatty())
+    line.show("starting Spark")
+    try:
+        return open_history(start_session(), root)
+    finally:
+        line.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import click
 
 from toolkit.cli.notebooks.run_request import RunRequest, print_parameters, refresh
 from toolkit.cli.output import printable
+from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -131,19 +133,23 @@ def _run_notebook(request: RunRequest, *, help_parameters: bool) -> int:
     if unused := saved_approval(declared, parameters):
         told = f"{path.name} has {', '.join(unused)} saved; not used: pass them with -p"
         click.echo(f"note: {told}", err=True)
-    result = run_notebook(
-        path,
-        parameters=parameters,
-        output_dir=request.output_dir,
-        on_step=_ignore if request.quiet else _print_step,
-    )
+    line = ProgressLine(path.stem, visible=not request.quiet and sys.stderr.isatty())
+
+    def on_step(step: CellStep) -> None:
+        if not request.quiet:
+            line.clear()
+            _print_step(step)
+            line.show("running")
+
+    try:
+        result = run_notebook(
+            path, parameters=parameters, output_dir=request.output_dir, on_step=on_step
+        )
+    finally:
+        line.clear()
     refresh(request.output_dir)
     _print_result(result, request.output)
     return result.exit_code
-
-
-def _ignore(_step: CellStep) -> None:
-    """Print nothing."""
 
 
 def _print_step(step: CellStep) -> None:

@@ -29,4 +29,4 @@ from .runner.run_notebook import run_notebook as run_notebook
 from .sandbox.require_sandbox import require_sandbox as require_sandbox
 from .session import Session as Session
 from .session import connect as connect
-from .spark.fleet_lag import FleetOptions as FleetOptions
+from .spark.fleet_options import FleetOptions as FleetOptions

@@ -16,7 +16,7 @@ from toolkit.cli import cli
 from toolkit.errors import NotFound, UsageError
 from toolkit.model import TopicPartition
 from toolkit.spark.columns import MEANING
-from toolkit.spark.fleet_lag import FleetOptions
+from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.schemas import RESULTS
 
 Invoke = Callable[..., Result]

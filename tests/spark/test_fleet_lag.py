@@ -22,6 +22,7 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.frames.snapshot_frames import offsets_frame
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.spark import fleet_lag as job
+from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import open_history
 from toolkit.spark.source_rows import FROM_LOG, PAST_STABLE
 from toolkit.spark.tasks import AdminTask
@@ -157,7 +158,7 @@ def test_a_second_run_reads_only_what_is_new_and_finds_the_same(
     """With a history a run goes on where the last ended; one of the same name is kept once."""
     frames = []
     for _ in range(2):
-        options = job.FleetOptions(history=str(tmp_path / "history"), run_id="nightly")
+        options = FleetOptions(history=str(tmp_path / "history"), run_id="nightly")
         with job.fleet_lag(session, [quiet.cluster], options) as result:
             frames.append(quiet.rows(result.to_pandas().partitions, [*KEY, *NUMBERS, "status"]))
             reads = result.read_to.toPandas()

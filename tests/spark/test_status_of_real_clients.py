@@ -34,7 +34,8 @@ from toolkit.planning.lag.trend import look_back_s
 from toolkit.planning.unsubscribed.group_facts import group_facts
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.arrow import as_frame
-from toolkit.spark.fleet_lag import FleetOptions, fleet_lag
+from toolkit.spark.fleet_lag import fleet_lag
+from toolkit.spark.fleet_options import FleetOptions
 
 pytestmark = pytest.mark.starts("a broker")
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GAP = "  "
 # Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a
 # longer name is wrapped after its separators.
-PHRASE, SENTENCE, NAME = 20, 24, 40
+PHRASE, SENTENCE, NAME = 20, 24, 32
 LINES_BELOW = 4  # for what is said after the table, and for the prompt
 AFTER_SEPARATORS = re.compile(r"[^._:/,;=-]*[._:/,;=-]+|[^._:/,;=-]+")
 
@@ -168,12 +168,25 @@ def _fit(columns: Sequence[_Column], width: int | None) -> None:
             column.width = column.narrow
             left -= needed
     shown = [column for column in columns if column.width]
-    # Unbroken cells come before unbroken headings.
-    for wanted in ("whole", "natural"):
-        for column in shown:
-            more = min(getattr(column, wanted) - column.width, max(left, 0))
-            column.width += more
-            left -= more
+    sentences = [column for column in shown if column.whole > NAME]
+    left = _widen([column for column in shown if column.whole <= NAME], left, "whole")
+    lacking = sum(column.whole - column.width for column in sentences)
+    if lacking > left > 0:  # each gets its share, so that rows take few lines
+        shares = [(column.whole - column.width) * left // lacking for column in sentences]
+        for column, share in zip(sentences, shares, strict=True):
+            column.width += share
+    else:
+        # Unbroken cells come before unbroken headings.
+        _widen(shown, _widen(sentences, left, "whole"), "natural")
+
+
+def _widen(columns: Sequence[_Column], left: int, wanted: str) -> int:
+    """Give columns in their order the width that is wanted, and return what is left."""
+    for column in columns:
+        more = min(getattr(column, wanted) - column.width, max(left, 0))
+        column.width += more
+        left -= more
+    return left
 
 
 def _rows(columns: Sequence[_Column]) -> Iterator[list[str]]:

@@ -28,7 +28,8 @@ from toolkit.report.notices import NoticeTone
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
-from toolkit.spark.fleet_lag import FleetFrames, FleetOptions, fleet_lag
+from toolkit.spark.fleet_lag import FleetFrames, fleet_lag
+from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import read_fleet_history
 from toolkit.spark.progress import OnStep
 from toolkit.spark.spark_session import start_session

@@ -11,26 +11,24 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple
 
 import pandas as pd
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from toolkit.errors import ClusterUnreachable, ToolkitError, UsageError
+from toolkit.errors import ClusterUnreachable, ToolkitError
 from toolkit.model import Cluster
-from toolkit.model.times import parse_duration
-from toolkit.planning.lag.status_rules import StatusRules
 from toolkit.planning.lag.trend import look_back_s
 from toolkit.spark.arrow import as_frame
 from toolkit.spark.blocks import EvaluationRules
 from toolkit.spark.cluster_facts import cluster_facts
+from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import TABLES, FleetHistory
-from toolkit.spark.history.root import check_root
 from toolkit.spark.log_facts import ask_brokers
 from toolkit.spark.packed_tables import collect_packed
 from toolkit.spark.progress import OnStep, following
@@ -48,47 +46,7 @@ from toolkit.spark.transforms import (
 from toolkit.storage.fleet_file import choose_clusters, load_fleet
 
 TASKS_A_CLUSTER = 4
-
-
-@dataclass(frozen=True)
-class FleetOptions:
-    """
-    How a fleet is looked at.
-
-    `rules` define the status words and the period for trends (`window_s`). Groups that are empty
-    for longer than `unused_group_days` are unused. Commit activity is counted over `activity_s`.
-    `within` is how far an expiry forecast looks ahead. `history` is a folder or URL for results,
-    from which the next run reads on; a run of the same `run_id` is stored once. `full` reads
-    everything, even if the history allows less.
-    """
-
-    rules: StatusRules = field(default_factory=StatusRules)
-    unused_group_days: float = 30
-    activity_s: float = 3600
-    within: str = "3d"
-    history: str | None = None
-    run_id: str = ""
-    full: bool = False
-
-    @classmethod
-    def parse(
-        cls, *, window: str = "10m", within: str = "3d", history: str = "", **options: Any
-    ) -> Self:
-        """
-        Return options as people write them; `window` is how far back trends look, as "10m".
-
-        Raises UsageError for what cannot be, before anything is started or read.
-        """
-        rules = StatusRules(window_s=parse_duration(window).total_seconds())
-        parse_duration(within)
-        if history:
-            check_root(history)
-        made = cls(rules, within=within, history=history or None, **options)
-        if not made.unused_group_days >= 0:  # NaN neither
-            raise UsageError(
-                f"unused_group_days is {made.unused_group_days}", hint="use 0 or more days"
-            )
-        return made
+OPTIONS = FleetOptions()
 
 
 class FleetFrames(NamedTuple):
@@ -171,7 +129,7 @@ class _CachedFrames:
 def fleet_lag(
     session: SparkSession,
     clusters: Sequence[Cluster],
-    options: FleetOptions = FleetOptions(),
+    options: FleetOptions = OPTIONS,
     *,
     on_step: OnStep = lambda _: None,
 ) -> Iterator[FleetLag]:

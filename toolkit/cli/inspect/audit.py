@@ -21,7 +21,7 @@ STATE = click.option(
 # What gets room first on a narrow terminal.
 FIRST = ("run", "cluster", "who", "request", "result", "reason", "at", "interrupted")
 FIRST_OF_CHANGES = (
-    *("run", "cluster", "group", "topic", "partition", "before", "after", "status", "who"),
+    *("group", "topic", "partition", "before", "after", "status", "cluster", "run", "who"),
     "why",
 )
 

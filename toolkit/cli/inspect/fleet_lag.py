@@ -23,6 +23,11 @@ SHOWN = {
         *("time_lag_s", "expires_at", "status_why"),
     ],
 }
+# What gets room first on a narrow terminal.
+FIRST = (
+    *("cluster", "group", "topic", "partition", "status", "lag", "time_lag_s", "trend"),
+    *("status_why", "lost"),
+)
 ALL = "activity", "groups", "leftovers", "partitions"
 
 
@@ -74,7 +79,7 @@ def command(  # noqa: PLR0913 - one a flag
         _show_columns(show, output)
         return
     from toolkit.journeys.fleet import fleet as read_fleet
-    from toolkit.spark.fleet_lag import FleetOptions
+    from toolkit.spark.fleet_options import FleetOptions
 
     options = FleetOptions.parse(window=window, history=history or "", full=full)
     line = ProgressLine("fleet", visible=not quiet and sys.stderr.isatty())
@@ -89,7 +94,8 @@ def command(  # noqa: PLR0913 - one a flag
     finally:
         line.clear()
     frame = _chosen(getattr(frames, show), groups)
-    write_frame(frame[SHOWN[show]] if output == "table" and show in SHOWN else frame, output)
+    shown = frame[SHOWN[show]] if output == "table" and show in SHOWN else frame
+    write_frame(shown, output, important=FIRST)
     for problem in frames.problems.to_dict("records"):
         click.echo(f"cluster {problem['cluster']}: {printable(problem['problem'])}", err=True)
     sys.exit(4 if len(frames.problems) else 0)

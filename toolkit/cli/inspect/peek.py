@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHARACTERS_IN_A_TABLE = 200
+# What gets room first on a narrow terminal.
+FIRST = ("topic", "partition", "offset", "place", "value", "key", "at")
 
 
 @click.command("peek")
@@ -54,7 +56,7 @@ def command(  # noqa: PLR0913 - click hands every option over by name
         click.echo(more, err=True)
     is_table = output == "table"
     frame = found.frame(most_characters=CHARACTERS_IN_A_TABLE) if is_table else found.frame()
-    write_frame(_for_people(frame) if is_table else frame, output)
+    write_frame(_for_people(frame) if is_table else frame, output, important=FIRST)
     for problem in found.around.problems:
         where = f"topic {printable(problem.topic)}, partition {problem.partition}"
         click.echo(f"could not read {problem.what} of {where}: {printable(problem.why)}", err=True)

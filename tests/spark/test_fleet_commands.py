@@ -107,7 +107,7 @@ def test_what_cannot_be_is_said_before_spark_starts(
     assert says in str(done.exception)
 
 
-@pytest.mark.parametrize("wrong", [{"within": "3x"}, {"unused_group_days": -1.0}])
+@pytest.mark.parametrize("wrong", [{"window": "3x"}, {"unused_group_days": -1.0}])
 def test_options_of_a_notebook_are_checked_before_it_reads(wrong: dict[str, Any]) -> None:
     """What only a later cell uses is checked with the rest."""
     with pytest.raises(UsageError):

@@ -45,7 +45,7 @@ class FleetReport:
     One reading of a fleet: `frames` as pandas, see `FleetLag`, taken at one instant.
 
     `history_url` is where `spark` keeps it with those before, if it does; `fleet_file` as it was
-    given; `within` is how far a forecast looks ahead.
+    given.
     """
 
     clusters: tuple[str, ...]
@@ -54,7 +54,6 @@ class FleetReport:
     spark: SparkSession
     history_url: str | None = None
     fleet_file: str = ""
-    within: str = OPTIONS.within
 
     @cached_property
     def history(self) -> pd.DataFrame | None:
@@ -212,5 +211,4 @@ def fleet(
         return FleetReport(
             *(result.clusters, result.taken_at, frames, spark, options.history),
             fleet_file=where,
-            within=options.within,
         )

@@ -18,33 +18,28 @@ class FleetOptions:
 
     `rules` define the status words and the period for trends (`window_s`). Groups that are empty
     for longer than `unused_group_days` are unused. Commit activity is counted over `activity_s`.
-    `within` is how far an expiry forecast looks ahead. `history` is a folder or URL for results,
-    from which the next run reads on; a run of the same `run_id` is stored once. `full` reads
-    everything, even if the history allows less.
+    `history` is a folder or URL for results, from which the next run reads on; a run of the same
+    `run_id` is stored once. `full` reads everything, even if the history allows less.
     """
 
     rules: StatusRules = field(default_factory=StatusRules)
     unused_group_days: float = 30
     activity_s: float = 3600
-    within: str = "3d"
     history: str | None = None
     run_id: str = ""
     full: bool = False
 
     @classmethod
-    def parse(
-        cls, *, window: str = "10m", within: str = "3d", history: str = "", **options: Any
-    ) -> Self:
+    def parse(cls, *, window: str = "10m", history: str = "", **options: Any) -> Self:
         """
         Return options as people write them; `window` is how far back trends look, as "10m".
 
         Raises UsageError for what cannot be, before anything is started or read.
         """
         rules = StatusRules(window_s=parse_duration(window).total_seconds())
-        parse_duration(within)
         if history:
             check_root(history)
-        made = cls(rules, within=within, history=history or None, **options)
+        made = cls(rules, history=history or None, **options)
         if not made.unused_group_days >= 0:  # NaN neither
             raise UsageError(
                 f"unused_group_days is {made.unused_group_days}", hint="use 0 or more days"

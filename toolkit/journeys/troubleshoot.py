@@ -35,6 +35,7 @@ from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
 from toolkit.report.display import is_headless
 from toolkit.report.next_step_list import ShownStep, show_steps
+from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
@@ -257,7 +258,8 @@ def troubleshoot(
     apart_s = parse_duration(sample_interval).total_seconds()
     stuck_after_s = parse_duration(stuck_after).total_seconds()
     first = first or sample(access, group)
-    time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
+    with progress_line(f"second sample of {group}, {sample_interval} after the first"):
+        time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second, found = read_one_group(access.cluster, group, commit_times=True)
     partitions = diagnose_partitions(
         first.facts,

@@ -8,6 +8,7 @@ from .journeys.copy import CopyRequest as CopyRequest
 from .journeys.delete_offsets import OffsetChoice as OffsetChoice
 from .journeys.expiry import expiry as expiry
 from .journeys.fleet import fleet as fleet
+from .journeys.fleet_unsubscribed import unsubscribed as unsubscribed
 from .journeys.reset import target as target
 from .model import Cluster as Cluster
 from .model import Commit as Commit

@@ -27,12 +27,34 @@ OWN_KEYS = """<script type="module">
 window.offsetbookOwnKeys ??= document.addEventListener("focusin", ({ target }) => {
   if (target.closest?.(".ow-card")) target.setAttribute("data-lm-suppress-shortcuts", "true");
 }) ?? true;
+// ipywidgets tells by a class alone which toggle buttons are pressed.
+window.offsetbookPressed ??= new MutationObserver((changes) => {
+  const all = ".widget-toggle-button";
+  for (const { target, addedNodes } of changes) {
+    for (const node of [target, ...addedNodes].filter((node) => node.matches)) {
+      const inside = addedNodes.length ? node.querySelectorAll(all) : [];
+      for (const button of node.matches(all) ? [node] : inside) {
+        button.setAttribute("aria-pressed", button.classList.contains("mod-active"));
+      }
+    }
+  }
+});
+window.offsetbookPressed.observe(document.body,
+  { subtree: true, childList: true, attributes: true, attributeFilter: ["class"] });
 </script>"""
 
 
 # In metadata: what JupyterLab shows while the kernel lives, and no report.
 LIVE_ONLY = {ROLE_KEY: str(OutputRole.LIVE_ONLY)}
 NO_LONGER_LIVE = "Saved view: its kernel has ended. Run the cells again to use it."
+
+
+def without_null_tooltips(widget: ipywidgets.Widget) -> None:
+    """Give a widget and its children the tooltip "": the browser shows None as "null"."""
+    if getattr(widget, "tooltip", "") is None:
+        widget.tooltip = ""
+    for child in getattr(widget, "children", ()):
+        without_null_tooltips(child)
 
 
 class LiveOrStatic(HasTraits):
@@ -68,6 +90,7 @@ class LiveOrStatic(HasTraits):
         style = ipywidgets.HTML(sheet(), layout={"display": "none"})
         card = ipywidgets.VBox([style, *self.live_form(), self.error_box])
         card.add_class("ow-card")
+        without_null_tooltips(card)
         return card
 
     def guarded(self, handler: Callable[[], object]) -> Callable[[Any], None]:

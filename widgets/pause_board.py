@@ -19,7 +19,7 @@ from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun
 from widgets.fragments import in_html, sheet
-from widgets.live_or_static import LiveOrStatic
+from widgets.live_or_static import LiveOrStatic, without_null_tooltips
 
 PAUSE, RESUME = "pause", "resume"
 MOST = 200
@@ -203,6 +203,7 @@ class PauseBoard(LiveOrStatic):
             parts += [name, box := ipywidgets.HBox(tiles)]
             box.add_class("ow-tiles")
         self.board.children = parts
+        without_null_tooltips(self.board)
 
     def _count(self) -> None:
         """Say on the buttons how many partitions they are about."""

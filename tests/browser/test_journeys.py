@@ -188,7 +188,10 @@ def test_past_a_poison_record_by_hand(desk: Desk, eventually: Callable[..., Any]
     expect(stuck).to_contain_text("lagging")
     # By keyboard alone.
     stuck.focus()
+    expect(stuck).to_have_attribute("aria-pressed", "false")
     pause.page.keyboard.press("Space")
+    expect(stuck).to_have_attribute("aria-pressed", "true")
+    expect(pause.page.locator('[title="null"]')).to_have_count(0)
     expect(pause.board.get_by_role("button", name="Plan pause (1 partition)")).to_be_enabled()
     pause.screenshot("board_chosen")
     pause.board.get_by_role("button", name="Plan pause").press("Enter")

@@ -9,6 +9,7 @@ from rooms import Room
 from shells import OpenNotebook, open_in
 
 from toolkit.errors import OutOfDate, ParameterError, UsageError
+from toolkit.model import TopicPartition
 from widgets.plan_review import PlanReview
 
 PARAMETERS, CONNECT, PLAN, DECIDE, REVIEW, APPLY, VERIFY, RESULT = (
@@ -91,6 +92,23 @@ def test_what_runs_again_and_what_changes_ends_a_plan(notebook: OpenNotebook) ->
         card = card_of(notebook)
         assert notebook.run("new", change) is None
         cannot_be_applied(card, group)
+
+
+def test_another_selection_on_the_board_ends_a_plan(
+    shell: InteractiveShell, room: Room, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is selected after the plan was made is not what its card applies."""
+    notebook = open_in(shell, room, "40_pause_partitions", group=room.group())
+    for cell in (PARAMETERS, CONNECT, PLAN):  # of that notebook: the board
+        assert notebook.run(cell) is None
+    assert notebook.run("cell-8") is None
+    change, board = notebook["change"], notebook["board"]
+    assert "" == change.made_from.outdated
+    monkeypatch.setattr(board, "scope", lambda _: [TopicPartition("orders", 0)])
+
+    board.plan("pause")
+
+    assert "partitions were selected on the board" == change.made_from.outdated
 
 
 def test_what_was_applied_stays_applied(notebook: OpenNotebook, room: Room) -> None:

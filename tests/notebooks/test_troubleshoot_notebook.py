@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from html import unescape
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from applications import Applications, eventually
 from desks import Desk
-from rooms import Room, parameters_of, report
+from rooms import Room, parameters_of, report, shown_command
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, TopicPartition
@@ -100,3 +101,24 @@ def test_no_group_is_named(room: Room, cluster: Cluster) -> None:
     groups = read_snapshot(cluster).groups
     assert f"{len(groups)} groups" in told.shown
     assert all(group.group_id in unescape(told.shown) for group in groups)
+
+
+def test_unsubscribed_offsets_of_all_clusters_and_the_next_step(room: Room) -> None:
+    """Without a cluster it reads all; one that is down is a row, and a command deletes the rest."""
+    both = replace(room, others={"down": Cluster("down", "127.0.0.1:1")})
+
+    told = both.cells("20_find_unsubscribed_offsets", cluster="", groups=["billing", "nobody"])
+
+    assert ("incomplete", 4) == told.ended
+    assert "invoices.draft" in told.shown
+    assert "down" in told.shown
+    notebook, given = parameters_of(shown_command(told.shown))
+    expected = {"cluster": "test", "groups": ["billing"], "unsubscribed": True}
+    assert ("60_delete_offsets", expected) == (
+        notebook,
+        {name: given[name] for name in expected},
+    )
+
+    one = both.cells("20_find_unsubscribed_offsets", groups=["fraud-check"])
+    assert ("done", 0) == one.ended
+    assert "Nothing to do" in one.shown

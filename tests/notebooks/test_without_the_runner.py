@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from lab import Lab
+from nbconvert import HTMLExporter
 from rooms import NOTEBOOKS, Room
 
 from toolkit.sandbox.fleet import Sandbox
@@ -25,6 +27,23 @@ READING: dict[int, tuple[dict[str, Any], str]] = {
     90: ({"group": "fraud-check", "sample_interval": "2s"}, str(POISON.topic)),
 }
 PAUSED = {"group": "fraud-check", "topics": [f"{POISON.topic}:{POISON.partition}"]}
+
+
+# The card that the cell above shows, approved as by hand.
+APPROVE = """\
+(card,) = (shown for shown in Out.values() if hasattr(shown, "approve"))
+card.reason.value, card.confirmation_input.value = "why", {group!r}
+card.approve()
+assert card.background.wait(300)"""
+BADGE = re.compile(r"<summary>Plan review.*?ow-badge[^>]*>([^<]*)<")
+
+
+def append_cell(path: Path, source: str) -> None:
+    """Add a code cell to a notebook."""
+    notebook = json.loads(path.read_text("utf-8"))
+    cell = {"cell_type": "code", "id": "last", "metadata": {}, "outputs": []}
+    notebook["cells"].append(cell | {"execution_count": None, "source": source})
+    path.write_text(json.dumps(notebook), "utf-8")
 
 
 def ran(*command: str, folder: Path) -> None:
@@ -69,10 +88,27 @@ def test_jupyter_execute(sandbox: Sandbox, room: Room, tmp_path: Path) -> None:
         folder.copy(50, "reset", **quiet, groups=[group], mode="to-earliest"),
         folder.copy(70, "undo", **quiet, run=run),
     ]
-    ran("jupyter", "execute", "--inplace", *names, folder=tmp_path)
+    applied = folder.copy(
+        *(50, "applied"),
+        **quiet,
+        groups=[group],
+        mode="to-earliest",
+        overrides=["keeps-committing"],
+    )
+    append_cell(tmp_path / applied, APPROVE.format(group=group))
+    ran("jupyter", "execute", "--inplace", *names, applied, folder=tmp_path)
     for name in names:
         shown = said(tmp_path / name)
         assert "Dry run: nothing was changed." in shown
         assert "No audit entry: nothing was applied." in shown
     assert [] == list(audit.read(tmp_path / "s"))
-    assert 1 == sum(entry.event is audit.Event.INTENT for entry in desk.log)
+    assert 2 == sum(entry.event is audit.Event.INTENT for entry in desk.log)
+
+    # What is saved says how the plan stands, to programs that know no widgets.
+    for name, word in ((names[1], "awaiting approval"), (applied, "applied")):
+        page, _ = HTMLExporter().from_filename(str(tmp_path / name))
+        assert 1 == page.count("<summary>Plan review"), name
+        (badge,) = BADGE.findall(page)
+        assert word == badge
+    assert "can be undone" in said(tmp_path / applied)
+    assert "Nothing was applied" not in said(tmp_path / applied)

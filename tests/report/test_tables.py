@@ -152,15 +152,19 @@ def test_no_rows(shown: Shown) -> None:
 
 
 def test_library_is_sent_once(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In JupyterLab the library comes with the first table, and never into a headless notebook."""
+    """The library comes with the first table, and again with the cell that has brought it."""
     monkeypatch.delenv("OFFSETBOOK_HEADLESS")
-    monkeypatch.setattr("toolkit.report.browser_libraries._unsent", [lambda: "L" * 1000])
-    for _ in range(2):
+    monkeypatch.setattr("toolkit.report.browser_libraries._carrier", [])
+    monkeypatch.setattr("toolkit.report.browser_libraries.datatables", lambda: "L" * 1000)
+    runs = [("one", "run-1"), ("one", "run-1"), ("two", "run-2"), ("one", "run-3"), ("two", "r")]
+    for run in runs:
+        monkeypatch.setattr("toolkit.report.browser_libraries.running_cell", lambda run=run: run)
         show_table(pd.DataFrame({"lag": [1]}))
 
     scripts = [output for output in shown if output["metadata"]]
-    assert [output["metadata"]["offsetbook_role"] for output in scripts] == ["live-only"] * 2
-    assert ["L" * 1000 in output["data"]["text/html"] for output in scripts] == [True, False]
+    assert [output["metadata"]["offsetbook_role"] for output in scripts] == ["live-only"] * 5
+    sent = ["L" * 1000 in output["data"]["text/html"] for output in scripts]
+    assert [True, False, False, True, False] == sent
 
 
 @pytest.mark.parametrize("rows", [0, 1])

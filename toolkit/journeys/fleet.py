@@ -12,6 +12,7 @@ import pandas as pd
 from pyspark.sql import SparkSession
 
 from toolkit.journeys.cluster_access import find_clusters
+from toolkit.model.plurals import counted
 from toolkit.planning.lag.group_summary import worst_first
 from toolkit.planning.lag.status_rules import ERR, WARN
 from toolkit.report.conclusion import conclude
@@ -25,6 +26,7 @@ from toolkit.report.headline import show_headline
 from toolkit.report.lag_charts import show_lag_chart
 from toolkit.report.next_step_list import ShownStep
 from toolkit.report.notices import NoticeTone
+from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
@@ -203,12 +205,15 @@ def fleet(
     UsageError, and ClusterUnreachable if no cluster could be read.
     """
     chosen = find_clusters(clusters, Path(fleet_file) if fleet_file else None)
-    on_step("starting Spark")
-    spark = start_session(spark_master or None)
-    with fleet_lag(spark, chosen, options, on_step=on_step) as result:
-        frames = result.to_pandas()
-        where = str(fleet_file or "")
-        return FleetReport(
-            *(result.clusters, result.taken_at, frames, spark, options.history),
-            fleet_file=where,
-        )
+    with progress_line(f"reading {counted(len(chosen), 'cluster')}") as show_step:
+
+        def step(words: str) -> None:
+            show_step(words)
+            on_step(words)
+
+        step("starting Spark")
+        spark = start_session(spark_master or None)
+        with fleet_lag(spark, chosen, options, on_step=step) as result:
+            frames, where = result.to_pandas(), str(fleet_file or "")
+            about = (result.clusters, result.taken_at, frames, spark, options.history, where)
+            return FleetReport(*about)

@@ -16,6 +16,7 @@ from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_fram
 from toolkit.planning.holds.board_tiles import tiles_frame
 from toolkit.planning.holds.paused_frame import paused_frame
 from toolkit.planning.lag.lag import with_lag
+from toolkit.report.made_from import end_plans
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
 from toolkit.storage.hold_files import has_live_keeper, hold_path
@@ -75,6 +76,9 @@ def board(access: ClusterAccess, group: str) -> PauseBoardSource:
     return PauseBoardSource(access, group)
 
 
+SELECTED = "partitions were selected on the board"
+
+
 @dataclass
 class PauseBoardSource:
     """Reads one group at each call, and remembers the reading before."""
@@ -82,6 +86,10 @@ class PauseBoardSource:
     access: ClusterAccess
     group: str
     _before: pd.DataFrame | None = field(default=None, init=False)
+
+    def selected(self, _selection: object) -> None:
+        """Declare out of date what was planned before other partitions were selected."""
+        end_plans(SELECTED)
 
     def __call__(self) -> pd.DataFrame:
         """Return the group's `tiles_frame`; raises what reading a cluster raises."""

@@ -100,11 +100,7 @@ def peek(
         after=after,
     )
     if not found.positions:
-        what = ", ".join(topics) if topics else "partitions with lag"
-        raise NotFound(
-            f"group {group!r} has no committed offset for {what}",
-            hint="use another --topic; see 'offsetbook groups describe'",
-        )
+        raise NotFound(f"group {group!r} has no committed offset for partitions with lag")
     return found
 
 
@@ -117,9 +113,20 @@ def read_around(  # noqa: PLR0913 - one of them is the cluster
     before: int,
     after: int,
 ) -> PeekReport:
-    """Read the records around those of the places in `topics`, or the first ones by default."""
-    scopes = parse_topics(topics)
+    """
+    Read the records around those of the places in `topics`, or the first ones by default.
+
+    Raises NotFound for topics without a committed offset.
+    """
+    scopes, places = parse_topics(topics), [*places]
     if scopes:
+        missing = [str(s) for s in scopes if not any(p in s for p, _, _ in places)]
+        if missing:
+            there = ", ".join(sorted({p.topic for p, _, _ in places})) or "no topic"
+            raise NotFound(
+                f"group {group!r} has no committed offset for {', '.join(missing)}",
+                hint=f"it has committed offsets for {there}",
+            )
         chosen = {p: at for p, at, _ in places if any(p in scope for scope in scopes)}
         shown = chosen
     else:

@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from toolkit.errors import UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
+from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.paused import find_paused, show_paused
 from toolkit.journeys.peek import PeekPlace, read_around
 from toolkit.kafka_io.client.shared_connections import connected
@@ -33,12 +33,11 @@ from toolkit.planning.frames.snapshot_frames import (
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
-from toolkit.report.display import is_headless
-from toolkit.report.next_step_list import ShownStep, show_steps
+from toolkit.report.next_step_list import ShownStep
+from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
 from toolkit.report.tables import show_problems, show_table
-from toolkit.templates.filled_copies import write_filled_copy
 
 if TYPE_CHECKING:
     from widgets.next_steps import NextSteps
@@ -154,24 +153,10 @@ class GroupDiagnosis:
         found._ipython_display_()
 
     def show_next_steps(self) -> NextSteps | None:
-        """
-        Show what to do next, most urgent first, each with its notebook.
-
-        In JupyterLab a button creates a copy of it with the parameters filled in, and opens it.
-        """
+        """Show what to do next, most urgent first; see `open_or_show`."""
         steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
         shown = [_shown(step, self.access.where) for step in steps]
-        if is_headless():
-            show_steps(shown)
-            return None
-        from widgets.next_steps import NextSteps  # noqa: PLC0415 - only JupyterLab shows widgets
-
-        return NextSteps(shown, self._open)
-
-    def _open(self, step: ShownStep) -> Path:
-        where = {name: value for name, value in self.access.where.items() if value}
-        filled = {**where, **step.parameters}
-        return write_filled_copy(step.notebook, filled, Path(), about=self.group.group_id)
+        return open_or_show(shown, about=self.group.group_id)
 
     def conclude(self) -> None:
         """End a notebook with the finding."""
@@ -257,7 +242,8 @@ def troubleshoot(
     apart_s = parse_duration(sample_interval).total_seconds()
     stuck_after_s = parse_duration(stuck_after).total_seconds()
     first = first or sample(access, group)
-    time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
+    with progress_line(f"second sample of {group}, {sample_interval} after the first"):
+        time.sleep(max(0.0, apart_s - (time.monotonic() - first.began_s)))
     second, found = read_one_group(access.cluster, group, commit_times=True)
     partitions = diagnose_partitions(
         first.facts,
@@ -284,6 +270,8 @@ def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, date
 def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:
     if not step.notebook:
         return ShownStep(step.title, step.why)
-    own = {} if "clusters" in step.parameters else {"cluster": where["cluster"]}
+    own = {name: value for name, value in where.items() if value}
+    if "clusters" in step.parameters:
+        del own["cluster"]
     command = run_command(NotebookCall(step.notebook, step.parameters), where)
     return ShownStep(step.title, step.why, step.notebook, {**own, **step.parameters}, command)

@@ -54,13 +54,19 @@ class UnsubscribedReport:
         return visible_lines(f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}")
 
     def _ipython_display_(self) -> None:
-        """Show read errors, the lag by group, every offset, and the skipped groups."""
+        """Show read errors, and what was found."""
+        from toolkit.report.tables import show_problems  # noqa: PLC0415 - only notebooks come here
+
+        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
+        self.show_found()
+
+    def show_found(self) -> None:
+        """Show the lag by group, every offset, and the skipped groups."""
         from toolkit.report.lag_charts import (  # noqa: PLC0415 - loads plotly
             show_unsubscribed_lag_chart,
         )
-        from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415
+        from toolkit.report.tables import show_table  # noqa: PLC0415 - only notebooks come here
 
-        show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_unsubscribed_lag_chart(self.found.by_group)
         show_table(
             self.rows.drop(columns="deletable_now"),

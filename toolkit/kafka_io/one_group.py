@@ -30,5 +30,5 @@ def read_one_group(cluster: Cluster, name: str, *, commit_times: bool = False) -
     why = f", whose group list is incomplete ({facts.listing_problem})"
     raise NotFound(
         f"no group named {name!r} in cluster {cluster.name}{why if facts.listing_problem else ''}",
-        hint=f"list the names with 'offsetbook groups list --cluster {cluster.name}'",
+        hint="'offsetbook groups list' lists the names",
     )

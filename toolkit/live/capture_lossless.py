@@ -137,7 +137,7 @@ def _no_interval(pool: MemberPool) -> RecipeGenerator[None]:
     if found.error:
         raise NotCaptured(f"{name} of the group cannot be read: {found.why}")
     if name not in found.values:
-        raise NotCaptured(f"this cluster has no {name}", hint="use another --prefer")
+        raise NotCaptured(f"this cluster has no {name}", hint="prefer quiet or fast")
     if found.values[name] == "0":
         return
     pool.owed.append(ChangeConfig(name, found.own.get(name)))

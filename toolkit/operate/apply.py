@@ -164,7 +164,7 @@ def check_approval(plan: Plan, approval: Approval, policy: Policy) -> None:
     if not plan.steps:
         raise UsageError("the plan is empty; nothing to apply")
     if lacks_reason(approval.reason, policy):
-        raise Blocked("no reason given: nothing was changed", hint="add --reason TEXT")
+        raise Blocked("no reason given: nothing was changed", hint="give a reason")
     if not same_fingerprint(approval.fingerprint, plan.fingerprint):
         raise Blocked(
             f"the approval is for plan {approval.fingerprint or 'none'}, this plan is "

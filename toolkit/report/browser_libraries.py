@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from toolkit.errors import PrerequisiteMissing
+from toolkit.report.display import running_cell
 
 _FOLDER = Path(__file__).parent / "template"
 
@@ -47,13 +48,17 @@ def style(name: str) -> str:
     return (_FOLDER / name).read_text(encoding="utf-8")
 
 
-# One kernel, one page: whoever takes the library out of here sends it there.
-_unsent = [datatables]
+# The cell of which the output has the library, and the run of it: one kernel, one page.
+_carrier: list[tuple[str, str]] = []
 
 
 def table_script() -> str:
     """What JupyterLab needs to make the tables of the page sortable; the library only once."""
-    library = _unsent.pop()() if _unsent else ""
+    here = running_cell()
+    was_replaced = bool(_carrier and here[0] == _carrier[0][0] and here != _carrier[0])
+    library = ""
+    if not _carrier or was_replaced:
+        library, _carrier[:] = datatables(), [here]
     call = f'window.offsetbookSortTables("{library}");'
     return f'{table_style()}<script type="module">{script("tables.js.j2")}{call}</script>'
 

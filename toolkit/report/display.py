@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -71,3 +72,12 @@ def display_output(
     if display_id:
         options |= {"display_id": display_id, "update": is_update}
     display(data, raw=True, **options)  # type: ignore[no-untyped-call]  # IPython leaves it untyped
+
+
+def running_cell() -> tuple[str, str]:
+    """Return the id of the cell that runs in this kernel, and that of its run; "" if unknown."""
+    jupyter = sys.modules.get("IPython")
+    shell = jupyter.get_ipython() if jupyter else None
+    request: dict[str, Any] = getattr(shell, "get_parent", dict)()
+    cell = request.get("metadata", {}).get("cellId", "")
+    return str(cell), str(request.get("header", {}).get("msg_id", ""))

@@ -106,10 +106,10 @@ class CellWatch:
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._compare)
 
-    def start_again(self) -> None:
-        """Declare everything out of date: the parameters are read again."""
+    def end_all(self, why: str) -> None:
+        """Declare everything out of date."""
         for made in list(self.made):
-            made.end(RAN_AGAIN)
+            made.end(why)
 
     def _begin(self, info: Any) -> None:
         # Before the cell is compiled: one that cannot be has run as well.
@@ -130,10 +130,10 @@ class CellWatch:
 _watches: WeakKeyDictionary[Any, CellWatch] = WeakKeyDictionary()
 
 
-def start_again() -> None:
+def end_plans(why: str = RAN_AGAIN) -> None:
     """Declare everything in this kernel out of date that was made from earlier parameters."""
     if watch := _watch():
-        watch.start_again()
+        watch.end_all(why)
 
 
 def _watch() -> CellWatch | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.errors import ParameterError
-from toolkit.report.made_from import AskedParameters, start_again
+from toolkit.report.made_from import AskedParameters, end_plans
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import check_parameters, read_parameters
 
@@ -18,7 +18,7 @@ def parameters(notebook: str, kernel: Mapping[str, Any]) -> AskedParameters:
     What was planned before from other parameters is out of date from now on. Raises ParameterError
     for one that is missing or of the wrong type.
     """
-    start_again()
+    end_plans()
     declared = read_parameters(find_notebook(notebook))
     if missing := [p.name for p in declared if p.name not in kernel]:
         raise ParameterError(

@@ -59,7 +59,7 @@ def read_undo_record(state: Path, run_id: str) -> Plan:
             f"run {run_id!r}: {'matches several runs' if matches else 'no undo record'} in {state}",
             hint=f"use one of: {', '.join(meant[:5])}"
             if meant
-            else ("pass another directory with --state"),
+            else ("name another state directory"),
         )
     try:
         return read_plan(state / "runs" / chosen[0] / FILE_NAME, versions=EVERY_VERSION)

@@ -53,7 +53,12 @@ def test_as_a_table_for_people(offsetbook_here: Command, fleet: Path) -> None:
 
 def test_what_is_not_there_is_said(offsetbook_main: Command, fleet: Path) -> None:
     """A group or topic that is not there is one line of error; a pattern is no name."""
-    for words in (("--group", "fraud-*"), ("--group", "fraud-check", "--topic", "orders.created")):
+    there = ("--topic", POISON.topic)
+    for words in (
+        ("--group", "fraud-*"),
+        ("--group", "fraud-check", "--topic", "orders.created"),
+        ("--group", "fraud-check", *there, "--topic", "orders.created"),
+    ):
         done = offsetbook_main("peek", *words, fleet=fleet)
 
         assert (1, 1) == (done.returncode, len(done.stderr.splitlines())), done.stderr

@@ -49,6 +49,9 @@ def test_it_says_what_the_hold_costs_and_what_forbids_it() -> None:
     plan = move(facts(FLOWING), ToOffset(5)).plan
     assert [] == blocks(plan)
     assert {"stops", "repeats", "disturbs", "survives", "alternatives"} <= set(notes(plan))
+    (repeats,) = (finding.why for finding in plan.findings if finding.rule == "repeats")
+    # A move that goes back repeats records, which is what it is for.
+    assert repeats.startswith("no redelivered records besides those that the move repeats")
     assert "custom-protocol" in blocks(move(facts(classic(assignor="ours")), ToOffset(5)).plan)
 
 

@@ -23,6 +23,7 @@ from toolkit.planning.guardrails.registry import (
     check_overrides,
 )
 from toolkit.report.made_from import MadeFrom
+from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import sentence
 from toolkit.storage.conclusion_file import run_folder
@@ -111,7 +112,8 @@ class Decision:
                 raise self._failed
             self._check_current()
             if self.approval is not None and not self._is_taken:
-                self._carry_out(self.approval, on_step, tied=tied)
+                with progress_line("applying the plan"):
+                    self._carry_out(self.approval, on_step, tied=tied)
             return self._outcome
 
     def apply_by_hand(

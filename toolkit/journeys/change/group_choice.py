@@ -57,7 +57,7 @@ class GroupChoice:
         ]
         idle = tuple(group.group_id for group in meant if not group.is_live)
         if not idle:
-            raise NotFound("no idle group has what is meant", hint="name groups with --group")
+            raise NotFound("no idle group has what is meant", hint="name the groups")
         live = tuple(group for group in meant if group.is_live)
         return ChosenGroups(_of(facts, lambda group: group.group_id in idle), idle, live)
 

@@ -124,9 +124,10 @@ def _stops(case: HoldContext, found: Costs) -> str:
 
 def _repeated(case: HoldContext, found: Costs) -> str:
     if found.repeats == 0:
+        besides = " besides those that the move repeats" if case.terms.for_move else ""
         return (
-            "no redelivered records, provided consumers commit on revoke, poll at least once a "
-            "second and use the default heartbeat interval"
+            f"no redelivered records{besides}, provided consumers commit on revoke, poll at least "
+            "once a second and use the default heartbeat interval"
         )
     where = in_short(list(case.at_risk))
     if found.repeats is None:

@@ -1,0 +1,135 @@
+"""Unsubscribed offsets of one cluster or of a whole fleet, and the plans that delete them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from glob import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from toolkit.errors import NotFound, ToolkitError
+from toolkit.journeys.cluster_access import ClusterAccess, find_clusters
+from toolkit.journeys.open_next_step import open_or_show
+from toolkit.journeys.unsubscribed import UnsubscribedReport
+from toolkit.journeys.unsubscribed import unsubscribed as of_cluster
+from toolkit.model import Cluster, Problem
+from toolkit.model.plurals import counted
+from toolkit.planning.frames.snapshot_frames import problems_frame
+from toolkit.report.conclusion import conclude
+from toolkit.report.next_step_list import ShownStep
+from toolkit.report.progress_line import progress_line
+from toolkit.report.run_command import NotebookCall, run_command
+
+if TYPE_CHECKING:
+    from widgets.next_steps import NextSteps
+
+AT_ONCE = 8  # clusters
+DELETE = "60_delete_offsets"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FleetUnsubscribed:
+    """The reports of the clusters that could be read, and in `problems` all that could not."""
+
+    reports: tuple[UnsubscribedReport, ...]
+    problems: pd.DataFrame
+    fleet_file: str
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """One row for each unsubscribed offset, by cluster, largest lag first."""
+        return pd.concat([report.rows for report in self.reports], ignore_index=True)
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        if len(self.reports) == 1:
+            return self.reports[0].summary
+        rows, skipped = self.rows, sum(len(report.found.left_out) for report in self.reports)
+        groups = len(rows[["cluster", "group"]].drop_duplicates())
+        return (
+            f"{counted(len(self.reports), 'cluster')}: {len(rows)} unsubscribed offsets in "
+            f"{groups} groups, {rows['lag'].sum():,} records of lag that the groups will not read; "
+            f"{skipped} groups skipped, {len(self.problems)} read errors."
+        )
+
+    def show_next_steps(self) -> NextSteps | None:
+        """Show for each cluster the notebook that deletes what was found there."""
+        steps = [self._step(report) for report in self.reports if len(report.rows)]
+        nothing = ShownStep("Nothing to do", "No live group has unsubscribed offsets.")
+        return open_or_show(steps or [nothing], about="unsubscribed")
+
+    def _step(self, report: UnsubscribedReport) -> ShownStep:
+        groups = sorted(map(escape, set(report.rows["group"])))  # a name may match others
+        where = {"cluster": report.facts.cluster, "fleet_file": self.fleet_file}
+        asked = {"groups": groups, "unsubscribed": True}
+        return ShownStep(
+            f"Delete the unsubscribed offsets on {report.facts.cluster}",
+            "If their groups do not read these topics again. The offsets are saved first, and the "
+            "groups stay live.",
+            DELETE,
+            {name: value for name, value in where.items() if value} | asked,
+            run_command(NotebookCall(DELETE, asked), where),
+        )
+
+    def conclude(self) -> None:
+        """End a notebook with the finding."""
+        conclude(self.summary, findings=len(self.rows), problems=len(self.problems))
+
+    def __repr__(self) -> str:
+        """Return the finding and the offsets of each cluster as text."""
+        return "\n".join([self.summary, *map(repr, self.reports)])
+
+    def _ipython_display_(self) -> None:
+        """Show read errors, and what was found on each cluster."""
+        from toolkit.report.tables import show_problems  # noqa: PLC0415 - only notebooks come here
+
+        show_problems(self.problems)
+        for report in self.reports:
+            report.show_found()
+
+
+def unsubscribed(
+    clusters: str | Sequence[str] = (),
+    groups: Sequence[str] = (),
+    *,
+    fleet_file: Path | str | None = None,
+) -> FleetUnsubscribed:
+    """
+    Find the unsubscribed offsets of clusters, by name or HOST:PORT, or of the whole fleet.
+
+    `groups` are names and shell patterns; none means all. A cluster that cannot be read is a row in
+    `problems`. Raises NotFound if no cluster has such a group, UsageError, and ClusterUnreachable
+    if no cluster could be read.
+    """
+    path = Path(fleet_file) if fleet_file else None
+    names = [name for name in ([clusters] if isinstance(clusters, str) else clusters) if name]
+    chosen = find_clusters(names, path)
+
+    def read(cluster: Cluster) -> UnsubscribedReport | ToolkitError:
+        try:
+            return of_cluster(ClusterAccess(cluster, fleet_file=path), groups)
+        except ToolkitError as exc:
+            return exc
+
+    with (
+        progress_line(f"reading {counted(len(chosen), 'cluster')}"),
+        ThreadPoolExecutor(AT_ONCE) as readers,
+    ):
+        found = dict(zip((c.name for c in chosen), readers.map(read, chosen), strict=True))
+    reports = tuple(one for one in found.values() if isinstance(one, UnsubscribedReport))
+    failed = {name: one for name, one in found.items() if isinstance(one, ToolkitError)}
+    # That a group is not on every cluster is no error.
+    unread = {name: exc for name, exc in failed.items() if not isinstance(exc, NotFound)}
+    if not reports:
+        raise next(iter((unread or failed).values()))
+    frames = [problems_frame(r.facts.problems, cluster=r.facts.cluster) for r in reports]
+    frames += [
+        problems_frame([Problem("cluster", str(exc))], cluster=name) for name, exc in unread.items()
+    ]
+    problems = pd.concat([frame for frame in frames if len(frame)] or frames[:1])
+    return FleetUnsubscribed(reports, problems, str(fleet_file or ""))

@@ -1,0 +1,32 @@
+"""The next steps of a report: to open in JupyterLab, or as commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolkit.report.display import is_headless
+from toolkit.report.next_step_list import ShownStep, show_steps
+from toolkit.templates.filled_copies import write_filled_copy
+
+if TYPE_CHECKING:
+    from widgets.next_steps import NextSteps
+
+
+def open_or_show(steps: Sequence[ShownStep], *, about: str) -> NextSteps | None:
+    """
+    Show steps, most urgent first, each with its notebook.
+
+    In JupyterLab a button creates a copy of the notebook with the parameters filled in, named after
+    what it is `about`, and opens it.
+    """
+    if is_headless():
+        show_steps(steps)
+        return None
+    from widgets.next_steps import NextSteps  # noqa: PLC0415 - only JupyterLab shows widgets
+
+    def open_copy(step: ShownStep) -> Path:
+        return write_filled_copy(step.notebook, step.parameters, Path(), about=about)
+
+    return NextSteps(steps, open_copy)

@@ -334,7 +334,7 @@ def test_a_capture_that_is_interrupted_holds_nothing(
         outcome = one.pause(1, 4)
         pressed.result()
 
-    assert (ChangeStatus.REFUSED, "stopped by SIGINT") == (
+    assert (ChangeStatus.NOT_TRIED, "stopped by SIGINT") == (
         outcome.steps[0].status,
         outcome.steps[0].why,
     )

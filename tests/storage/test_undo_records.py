@@ -72,7 +72,7 @@ def test_a_run_that_is_not_there_names_those_that_are(
 def test_without_any_run(tmp_path: Path) -> None:
     """Where nothing was recorded yet, the list is empty and a name leads to another folder."""
     assert [] == list_runs(tmp_path)
-    with pytest.raises(NotFound, match="pass another directory"):
+    with pytest.raises(NotFound, match="name another state directory"):
         read_undo_record(tmp_path, "20260301")
 
 

@@ -153,8 +153,7 @@ def test_a_card_ends_with_its_plan(desk: Desk) -> None:
     notebook.edit("value = '1'", 'value, reason = "many", "the new reason"')
     notebook.menu("Run", "Run All Cells")
     expect(notebook.failed.first).to_contain_text("many")
-    # JupyterLab goes on with the cells below, which have the names of before.
-    expect(notebook.page.locator(".jp-OutputArea-output").last).to_contain_text("out of date")
+    # JupyterLab stops there, or goes on with the cells below, which have the names of before.
     expect(notebook.review.locator(".ow-badge")).to_have_text("out of date")
     expect(notebook.apply).to_be_disabled()
     notebook.screenshot("plan_out_of_date", of=notebook.review)

@@ -21,7 +21,7 @@ from secured import Secured, secured_at, start_secured
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
-from toolkit.kafka_io.offsets_topic.bulk_read import READ_COMMITTED, read_records
+from toolkit.kafka_io.offsets_topic.bulk_read import read_records
 from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 
@@ -121,7 +121,7 @@ def test_stopped_while_records_are_read(
     with Connection(stoppable.plain) as connection:
         logs = offsets_partitions(connection).logs
     number, start = next((n, log.log_start) for n, log in logs.items() if log.log_end)
-    reading = read_records(cluster, number, range(start or 0, 1_000_000), READ_COMMITTED)
+    reading = read_records(cluster, number, range(start or 0, 1_000_000))
     if in_the_middle:
         next(reading)
     with stopped(stoppable.broker):

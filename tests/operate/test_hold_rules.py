@@ -78,7 +78,7 @@ def test_what_is_added_to_a_hold_is_meant_to_end_with_it(desk: Desk, live: LiveG
     with paused(desk, live, 1):
         refusal = refusal_at_rest(desk, plan)
         assert "other-end" in refusal.problem
-        assert "--override other-end" in str(refusal.hint)
+        assert "override other-end" in str(refusal.hint)
         assert once_at_rest(lambda: desk.apply(plan, "other-end")).is_done
 
 

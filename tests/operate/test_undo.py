@@ -117,7 +117,7 @@ def test_the_topic_was_made_anew(
     undo = desk.undo(read_undo_record(desk.state, done.run_id))
 
     assert {"topic-recreated": topic} == {f.rule: f.topic for f in undo.findings if f.topic}
-    assert "--override topic-recreated" in str(desk.refusal(undo).hint)
+    assert "override topic-recreated" in str(desk.refusal(undo).hint)
     assert desk.apply(undo, "topic-recreated").is_done
     assert {group: {orders[0]: Position(7), orders[1]: Position(9)}} == desk.held(group)
 

@@ -281,5 +281,5 @@ def test_a_file_of_others_is_not_taken(
     if why:
         with pytest.raises(FleetFileError, match=f"was found, but not used: {why}") as caught:
             find_fleet_file()
-        assert f"--fleet {path}" in str(caught.value)
+        assert "name it as the fleet file" in str(caught.value)
     assert path == (find_fleet_file(path) if why else find_fleet_file())

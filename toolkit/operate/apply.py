@@ -277,5 +277,5 @@ def _blocked(findings: Sequence[Finding]) -> Blocked:
     if len(known) == len(rules) and all(rule.only_standing for rule in known):
         hint = "change the limits in the runbook or the `limits` parameter"
     if FINAL.isdisjoint(rules):
-        hint = f"if this is intended, add {' '.join(f'--override {rule}' for rule in rules)}"
+        hint = f"if this is intended, override {', '.join(rules)}"
     return Blocked(f"nothing was changed: {'; '.join(shown)}{more}", hint=hint)

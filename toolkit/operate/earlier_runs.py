@@ -68,5 +68,5 @@ def refuse_after_a_cut_off_run(
                 f"interrupted run {name} ({run.request}) has already changed groups of this plan; "
                 "nothing was changed",
                 hint=f"undo it with 'offsetbook undo {name}', {finish}or continue from the current "
-                f"state with --override {CUT_OFF_RUN}",
+                f"state by overriding {CUT_OFF_RUN}",
             )

@@ -67,12 +67,12 @@ def find_fleet_file(given: Path | None = None) -> Path:
             if why := distrust(place):
                 raise FleetFileError(
                     f"fleet file {place} was found, but not used: {why}",
-                    hint=f"if you trust it, name it: --fleet {place}",
+                    hint="if you trust it, name it as the fleet file",
                 )
             return place
     raise FleetFileError(
         f"no fleet file found in {', '.join(map(str, places))}",
-        hint="run 'offsetbook sandbox up' to create one, or write one and pass it with --fleet",
+        hint="run 'offsetbook sandbox up' to create one, or write one and name it as the fleet file",
     )
 
 
@@ -119,7 +119,7 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
 
 
 def _file(path: Path) -> YamlFile:
-    hint = "pass another with --fleet, or run 'offsetbook sandbox up' to create one"
+    hint = "name another fleet file, or run 'offsetbook sandbox up' to create one"
     return YamlFile(path, "fleet file", FleetFileError, hint)
 
 
@@ -128,7 +128,7 @@ def _entries(file: YamlFile) -> dict[str, yaml.Node]:
     if root is None:
         raise FleetFileError(
             f"fleet file {file.path} is empty",
-            hint="list clusters in it, or pass another with --fleet",
+            hint="list clusters in it, or name another fleet file",
         )
     known = ["clusters", "state", TIMEOUT, *FOR_ALL]
     entries = {}

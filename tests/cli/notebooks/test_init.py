@@ -50,9 +50,10 @@ def test_the_fleet_file_becomes_valid(tmp_path: Path) -> None:
     lines = path.read_text("utf-8").splitlines()
     start, end = lines.index("# clusters:"), lines.index("#", lines.index("# clusters:"))
 
+    path.with_name("us-client.properties").write_text("bootstrap.servers=broker:9092")
     path.write_text("\n".join(line[2:] for line in lines[start:end]), "utf-8")
 
-    assert ["eu"] == list(load_fleet(path))
+    assert ["eu", "us"] == list(load_fleet(path))
 
 
 def test_an_edited_file_is_never_replaced(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def find_fleet_file(given: Path | None = None) -> Path:
             return place
     raise FleetFileError(
         f"no fleet file found in {', '.join(map(str, places))}",
-        hint="run 'offsetbook sandbox up' to create one, or write one and name it as the fleet file",
+        hint="run 'offsetbook sandbox up' to create one, or write one and name it",
     )
 
 

@@ -13,29 +13,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from toolkit.errors import UsageError
+from toolkit.model.connection_settings import OURS, SECRET_SETTINGS, SETTINGS
 from toolkit.model.input_files import read_input
 
 Pairs = Iterator[tuple[str, str]]
 
 MOST_BYTES = 2**20
 
-SECRETS = frozenset({"sasl.oauthbearer.client.secret", "sasl.password", "ssl.key.password"})
 # The same in both kinds of files and here.
-SAME = SECRETS | {
-    "bootstrap.servers",
-    "client.id",
-    "https.ca.location",
-    "sasl.kerberos.service.name",
-    "sasl.mechanism",
-    "sasl.oauthbearer.client.id",
-    "sasl.oauthbearer.scope",
-    "sasl.oauthbearer.token.endpoint.url",
-    "sasl.username",
-    "security.protocol",
-    "ssl.ca.location",
-    "ssl.certificate.location",
-    "ssl.key.location",
-}
+SAME = SETTINGS - OURS | {"bootstrap.servers"}
 OTHER_NAMES = {"metadata.broker.list": "bootstrap.servers", "sasl.mechanisms": "sasl.mechanism"}
 # Java's; a PEM key store has both in one file.
 STORES = {
@@ -80,7 +66,7 @@ def read_client_properties(path: Path) -> dict[str, str]:
         raise _wrong(path, "its path has a }", "rename it")
     settings = _settings(path)
     for name, value in settings.items():
-        if name in SECRETS:
+        if name in SECRET_SETTINGS:
             settings[name] = f"${{property:{path.absolute()}:{name}}}"
         elif name.endswith(".location"):
             settings[name] = str(path.absolute().parent / value)

@@ -13,7 +13,6 @@ from pathlib import Path
 from toolkit.errors import UsageError
 from toolkit.model import client_properties
 
-SECRET_SETTINGS = frozenset({"sasl.oauthbearer.client.secret", "sasl.password", "ssl.key.password"})
 REFERENCE = re.compile(r"\$\{(env|file|property):([^}]+)\}")
 LONGEST = 65_536  # characters of a secret in a file
 _NAME = r"pass|passwd|passphrase|password|secret|token|credentials?|(api|private|access)[_-]?key"

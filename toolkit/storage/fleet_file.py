@@ -38,8 +38,8 @@ from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster, Policy
 from toolkit.model.client_properties import read_client_properties
 from toolkit.model.cluster import DEFAULT_TIMEOUT_S
-from toolkit.model.connection_settings import CHOICES, SETTINGS
-from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
+from toolkit.model.connection_settings import CHOICES, SECRET_SETTINGS, SETTINGS
+from toolkit.model.secrets import REFERENCE
 from toolkit.model.times import parse_duration
 from toolkit.storage.formats.trusted_files import distrust
 from toolkit.storage.formats.yaml_nodes import YamlFile, meant

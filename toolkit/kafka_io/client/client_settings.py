@@ -15,8 +15,8 @@ from toolkit.errors import FleetFileError
 from toolkit.kafka_io.client.login_settings import admin_login, bulk_login, check_login
 from toolkit.kafka_io.client.tls_settings import tls_context
 from toolkit.model import Cluster, secrets
-from toolkit.model.connection_settings import PROTOCOLS, SETTINGS
-from toolkit.model.secrets import REFERENCE, SECRET_SETTINGS
+from toolkit.model.connection_settings import PROTOCOLS, SECRET_SETTINGS, SETTINGS
+from toolkit.model.secrets import REFERENCE
 
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[^\s:\[\]/]+):([0-9]{1,5})")
 LAST_PORT = 65_535

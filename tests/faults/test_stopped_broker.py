@@ -141,7 +141,7 @@ def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBroker
         again = error_of(lambda: connection.send(request, to=2))
         anywhere = [connection.send(request).error_code for _ in range(4)]
 
-    assert isinstance(answers[2], ClusterUnreachable)
+    assert isinstance(answers[2], ClusterUnreachable), answers[2]
     assert "no answer within 2 s" in answers[2].problem
     assert 0 == answers[1].error_code
     assert "no answer within 2 s" in again.problem

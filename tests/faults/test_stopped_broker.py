@@ -17,6 +17,7 @@ import pytest
 from applications import Applications
 from brokers import TwoBrokers
 from kafka.protocol.admin import ListGroupsRequest
+from processes import suspend
 from secured import Secured, secured_at, start_secured
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
@@ -56,7 +57,7 @@ def cluster(request: pytest.FixtureRequest, stoppable: Secured) -> Cluster:
 @contextmanager
 def stopped(broker: Any) -> Iterator[None]:
     """Stop the broker's process for a while."""
-    os.kill(broker.pid, signal.SIGSTOP)
+    suspend(broker.pid)
     try:
         yield
     finally:

@@ -183,6 +183,7 @@ class Connection:
         """
         Send a broker several requests at once and return its answers in their order.
 
+        They are sent also if the broker was silent before: a member must not miss a heartbeat.
         `meanwhile` is called now and then while they are waited for; what it raises ends the wait.
         Raises ClusterUnreachable or BrokerRefused for the first that was not answered.
         """
@@ -190,7 +191,7 @@ class Connection:
 
         async def ask(place: int, request: Any) -> None:
             try:
-                answers.put((place, await self._answer(request, to, timeout_s)))
+                answers.put((place, await self._ask(request, to, timeout_s)))
             except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                 answers.put((place, _request_error(self.cluster, request, exc)))
 
@@ -213,7 +214,7 @@ class Connection:
 
         async def ask() -> None:
             with suppress(Exception):
-                await self._answer(request, to)
+                await self._ask(request, to)
 
         self._admin._manager.call_soon(ask)  # noqa: SLF001
 
@@ -226,9 +227,7 @@ class Connection:
         if time.monotonic() < self._silent.get(node_id, 0):
             raise kafka.errors.RequestTimedOutError
         try:
-            answer = await self._admin._manager.send(  # noqa: SLF001
-                request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
-            )
+            answer = await self._ask(request, node_id, timeout_s)
         except TIMEOUTS:
             # One that was not waited for to the end may be asked again at once.
             until = time.monotonic() + limit_s if timeout_s >= limit_s else 0
@@ -236,6 +235,12 @@ class Connection:
             raise
         self._silent.pop(node_id, None)
         return answer
+
+    async def _ask(self, request: Any, node_id: int | None, timeout_s: float | None = None) -> Any:
+        timeout_s = self.cluster.timeout_s if timeout_s is None else timeout_s
+        return await self._admin._manager.send(  # noqa: SLF001
+            request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
+        )
 
 
 def _connect_error(cluster: Cluster, exc: NoServerAnswered) -> ToolkitError:

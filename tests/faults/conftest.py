@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 import pytest
 from applications import Applications, eventually
 from brokers import kill, until_ready
 from desks import Desk
+from processes import suspend
 
 import toolkit
 from toolkit.model import Cluster, TopicPartition
@@ -50,7 +50,7 @@ class Breakable:
         """Have the broker answer nobody."""
         pid = self.broker.pid
         assert pid, "the broker does not run"
-        os.kill(pid, signal.SIGSTOP)
+        suspend(pid)
         try:
             yield
         finally:
@@ -157,9 +157,7 @@ class Operator:
 
     def stop(self) -> None:
         """Stop the process with SIGSTOP; it does not continue, but can be killed."""
-        self.signal(signal.SIGSTOP)
-        process = psutil.Process(self.process.pid)
-        eventually(lambda: process.status() == psutil.STATUS_STOPPED)
+        suspend(self.process.pid)
 
     def kill(self) -> None:
         """End the process as a power cut would."""

@@ -20,6 +20,7 @@ from deliveries.analysis import delivered_during, first_after, repeats
 from deliveries.log import Delivery
 from desks import Desk, once_at_rest
 from live_groups import LiveGroup
+from processes import suspend
 
 from toolkit.errors import Blocked, HoldLost
 from toolkit.journeys.change.change_outcome import ChangeOutcome
@@ -355,7 +356,7 @@ def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) ->
 
     eventually(has_joined)
     keeper = one.record.pid
-    os.kill(keeper, signal.SIGSTOP)
+    suspend(keeper)
     try:
         # So the operator waits for it, and holds signals back: this one does not end the tests.
         assert HoldStatus.STARTING is one.record.status

@@ -51,11 +51,13 @@ def test_a_stuck_partition_and_its_record(room: Room, cluster: Cluster) -> None:
     # At once what is there, then the picture, and only then what the second look says.
     places = [page.index(w) for w in ("Group</figcaption>", DRAWN, f"(stuck: {SCOPE})</fig")]
     assert sorted(places) == places
+    # Above it all, what is worst and what to do about it.
+    assert page.index("Partitions without progress</figcaption>") < places[0]
     assert f"Offset {POISON_OFFSET:,}" in page
     assert "00 ff fe" in page
     shown = [line for line in page.split("<pre><code>") if line.startswith("offsetbook run")]
     commands = [parameters_of(line.split("</code>")[0]) for line in shown]
-    assert ["40", "50", "40"] == [notebook[:2] for notebook, _ in commands]
+    assert ["40", "40", "50", "40"] == [notebook[:2] for notebook, _ in commands]
     for _, given in commands:
         assert "fraud-check" in {given.get("group"), *given.get("groups", [])}
         assert [SCOPE] == given["topics"]
@@ -111,6 +113,7 @@ def test_unsubscribed_offsets_of_all_clusters_and_the_next_step(room: Room) -> N
 
     assert ("incomplete", 4) == told.ended
     assert "invoices.draft" in told.shown
+    assert "Unsubscribed offsets with the largest lag" in told.shown
     assert "down" in told.shown
     notebook, given = parameters_of(shown_command(told.shown))
     expected = {"cluster": "test", "groups": ["billing"], "unsubscribed": True}

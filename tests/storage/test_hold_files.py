@@ -25,7 +25,7 @@ from toolkit.storage.hold_files import (
 
 RECORD = HoldRecord(
     run_id="20261121T101500Z-1a2b",
-    cluster=Cluster("eu", "kafka:9092", {"sasl.password": "${env:EU_PASSWORD}"}),
+    cluster=Cluster("eu", "kafka:9092", {"sasl.password": "${env:EU_PASSWORD}"}, timeout_s=40),
     cluster_id="abc",
     group_id="orders/../billing",
     type=GroupType.CONSUMER,

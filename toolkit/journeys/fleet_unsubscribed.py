@@ -20,7 +20,9 @@ from toolkit.model import Cluster, Problem
 from toolkit.model.plurals import counted
 from toolkit.planning.frames.snapshot_frames import problems_frame
 from toolkit.report.conclusion import conclude
+from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
+from toolkit.report.notices import NoticeTone
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 
@@ -57,11 +59,17 @@ class FleetUnsubscribed:
             f"{skipped} groups skipped, {len(self.problems)} read errors."
         )
 
+    @property
+    def steps(self) -> list[ShownStep]:
+        """The deletion of what was found, one step for each cluster, largest lag first."""
+        found = [report for report in self.reports if len(report.rows)]
+        found.sort(key=lambda report: -report.rows["lag"].sum())
+        return [self._step(report) for report in found]
+
     def show_next_steps(self) -> NextSteps | None:
         """Show for each cluster the notebook that deletes what was found there."""
-        steps = [self._step(report) for report in self.reports if len(report.rows)]
         nothing = ShownStep("Nothing to do", "No live group has unsubscribed offsets.")
-        return open_or_show(steps or [nothing], about="unsubscribed")
+        return open_or_show(self.steps or [nothing], about="unsubscribed")
 
     def _step(self, report: UnsubscribedReport) -> ShownStep:
         groups = sorted(map(escape, set(report.rows["group"])))  # a name may match others
@@ -77,8 +85,16 @@ class FleetUnsubscribed:
         )
 
     def conclude(self) -> None:
-        """End a notebook with the finding."""
-        conclude(self.summary, findings=len(self.rows), problems=len(self.problems))
+        """End a notebook with the finding, the offsets with the largest lag and the next step."""
+        rows = self.rows
+        conclude(self.summary, findings=len(rows), problems=len(self.problems))
+        largest = rows.sort_values("lag", ascending=False, kind="stable")
+        show_headline(
+            largest[["cluster", "group", "topic", "partition", "lag", "committed_at"]],
+            title="Unsubscribed offsets with the largest lag",
+            tone=NoticeTone.WARN if len(rows) else NoticeTone.GOOD,
+            steps=self.steps[:1],
+        )
 
     def __repr__(self) -> str:
         """Return the finding and the offsets of each cluster as text."""

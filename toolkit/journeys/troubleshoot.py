@@ -33,7 +33,9 @@ from toolkit.planning.frames.snapshot_frames import (
 from toolkit.planning.lag.lag import lag_by_group, with_lag
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.report.conclusion import conclude
+from toolkit.report.headline import show_headline
 from toolkit.report.next_step_list import ShownStep
+from toolkit.report.notices import NoticeTone
 from toolkit.report.progress_line import progress_line
 from toolkit.report.run_command import NotebookCall, run_command
 from toolkit.report.safe_names import visible_lines
@@ -152,15 +154,27 @@ class GroupDiagnosis:
         found = read_around(self.access, group, places, topics, before=before, after=after)
         found._ipython_display_()
 
+    @property
+    def steps(self) -> list[ShownStep]:
+        """What to do next, most urgent first."""
+        steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
+        return [_shown(step, self.access.where) for step in steps]
+
     def show_next_steps(self) -> NextSteps | None:
         """Show what to do next, most urgent first; see `open_or_show`."""
-        steps = next_steps(self.partitions, self.group, cluster=self.access.cluster.name)
-        shown = [_shown(step, self.access.where) for step in steps]
-        return open_or_show(shown, about=self.group.group_id)
+        return open_or_show(self.steps, about=self.group.group_id)
 
     def conclude(self) -> None:
-        """End a notebook with the finding."""
+        """End a notebook with the finding, the partitions without progress and the next step."""
         conclude(self.summary, findings=len(self.stuck), problems=len(self.facts.problems))
+        worst = self.partitions[self.partitions["verdict"].isin(VERDICTS_IN_SUMMARY)]
+        tone = NoticeTone.WARN if len(worst) else NoticeTone.GOOD
+        show_headline(
+            worst[["topic", "partition", "verdict", "why", "lag"]],
+            title="Partitions without progress",
+            tone=NoticeTone.BAD if self.stuck else tone,
+            steps=self.steps[:1],
+        )
 
     def __repr__(self) -> str:
         """Return the finding and the partitions as text."""

@@ -43,12 +43,6 @@ class UnsubscribedReport:
             f"{len(left_out)} groups skipped, {len(self.facts.problems)} read errors."
         )
 
-    def conclude(self) -> None:
-        """End a notebook with the finding."""
-        from toolkit.report.conclusion import conclude  # noqa: PLC0415 - loads IPython
-
-        conclude(self.summary, findings=len(self.rows), problems=len(self.facts.problems))
-
     def __repr__(self) -> str:
         """Return the finding and the offsets as text."""
         return visible_lines(f"{self.summary}\n{self.rows.to_string(index=False, max_rows=20)}")

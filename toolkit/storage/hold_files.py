@@ -122,6 +122,7 @@ def _content(record: HoldRecord) -> dict[str, Any]:
             "name": record.cluster.name,
             "bootstrap_servers": record.cluster.bootstrap_servers,
             "settings": dict(record.cluster.settings),  # secrets are references here
+            "timeout_s": record.cluster.timeout_s,
         },
         "note": {
             "who": note.who,

@@ -56,7 +56,18 @@ def test_nothing_is_left_of_a_run() -> None:
                 yield f"output of {source(cell)}"
             if cell.get("execution_count") is not None:
                 yield f"execution count of {source(cell)}"
-            if not set(cell["metadata"]) <= {"tags"}:
+
+    assert [] == offenders(problems)
+
+
+def test_code_is_collapsed_except_the_parameters() -> None:
+    """Who opens a notebook sees text, parameters and results; JupyterLab shows code at a click."""
+
+    def problems(path: Path) -> Iterator[str]:
+        for cell in cells(path):
+            is_hidden = cell["cell_type"] == "code" and "tags" not in cell["metadata"]
+            expected = {"jupyter": {"source_hidden": True}} if is_hidden else {}
+            if cell["metadata"] not in (expected, {"tags": ["parameters"]}):
                 yield f"metadata of {source(cell)}"
 
     assert [] == offenders(problems)

@@ -6,14 +6,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
+from weakref import WeakSet
 
 import pytest
 from deliveries.analysis import delivered_during, first_after, last_before, repeats, two_at_once
 from deliveries.log import Delivery
 from desks import once_at_rest
+from kafka.protocol.consumer import LeaveGroupRequest
 from live_groups import LiveGroup
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes, user_data_from_bytes
 from toolkit.kafka_io.membership.channel import GroupChannel
@@ -25,11 +29,13 @@ from toolkit.kafka_io.membership.classic import (
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_hold import ClassicHold
+from toolkit.live.classic_member import CAPTURE_SESSION_MS
 from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import HOLDER_CLIENT_ID, Cluster, GroupState, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "librdkafka-range", "librdkafka-cooperative-sticky"
 MORE = 20  # records: two seconds
+LATE_S = 0.2
 
 
 class Held:
@@ -275,6 +281,31 @@ def test_what_somebody_else_resumed_is_not_captured_again(
 
     group.live.applications.until_delivered(group.live.places)
     assert [] == group.holders()
+
+
+@pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])
+def test_a_capture_whose_join_arrives_late(
+    shared_hold: Callable[[str], Held], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """It waits for the join that the coordinator answers, also where others overtake that join."""
+    used, left, ask = WeakSet[Connection](), [], Connection._ask
+
+    async def ask_late(self: Connection, request: Any, *where: Any) -> Any:
+        sleep, before = self._admin._manager._net.sleep, len(left)
+        is_join = getattr(request, "session_timeout_ms", 0) > CAPTURE_SESSION_MS
+        while is_join and self not in used and len(left) == before:
+            await sleep(LATE_S)  # as for TLS and a login on a busy machine
+        used.add(self)
+        left.extend([request] * isinstance(request, LeaveGroupRequest))
+        return await ask(self, request, *where)
+
+    monkeypatch.setattr(Connection, "_ask", ask_late)
+    group = shared_hold(kind)
+    wanted = group.live.places_of(1, 4)
+    group.capture(*wanted)
+
+    assert wanted == group.hold.held
+    group.release(*wanted)
 
 
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE])

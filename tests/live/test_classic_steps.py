@@ -48,7 +48,7 @@ from toolkit.kafka_io.membership.topics_and_commits import (
 )
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
+from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
@@ -100,10 +100,12 @@ class Coordinator:
                 return self.clock
             case SendBatch(requests):
                 return tuple(self.take(request) for request in requests)
-            case SendWithoutReply(request):
+            case SendAhead(request):
                 self.state = "PreparingRebalance"
                 self.joined.add(request.member_id)
-                return None
+                return request
+            case WaitFor(sent):
+                return self.take(sent)
         self.asked.append(step)
         return self.answer(step)
 
@@ -346,7 +348,7 @@ def test_nobody_is_removed_while_the_group_does_not_wait() -> None:
         """A coordinator that does not get what is sent aside."""
 
         def take(self, step: Any) -> Any:
-            return None if isinstance(step, SendWithoutReply) else super().take(step)
+            return None if isinstance(step, SendAhead) else super().take(step)
 
     for protocol in (EAGER, COOPERATIVE):
         answers = Deaf(protocol)

@@ -14,9 +14,10 @@ from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.recipe_steps import (
     RecipeGenerator,
+    SendAhead,
     SendBatch,
-    SendWithoutReply,
     Sleep,
+    WaitFor,
     run_recipe,
 )
 
@@ -26,7 +27,7 @@ class Broker:
     """Answers each request with its place in the order of all, and remembers them."""
 
     heard: list[MemberRequest] = field(default_factory=list)
-    started: list[MemberRequest] = field(default_factory=list)
+    ahead: list[MemberRequest] = field(default_factory=list)
     silent_after: int = 1000
 
     def ask_together(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
@@ -37,9 +38,14 @@ class Broker:
         self.heard += requests
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
-    def start(self, request: MemberRequest) -> None:
+    def send_ahead(self, request: MemberRequest) -> str:
         """Take one that waits."""
-        self.started.append(request)
+        self.ahead.append(request)
+        return "sent"
+
+    def wait_for(self, pending: str) -> str:
+        """Answer it."""
+        return f"answer to what was {pending}"
 
 
 BEAT, LEAVE = ClassicHeartbeat("m", 1), Leave(("m",))
@@ -53,7 +59,7 @@ def recipe() -> RecipeGenerator[list[Any]]:
         answers.append((yield Sleep(0.5)) > 0)
         answers.append((yield SendBatch((BEAT, FetchCommits()))))
         answers.append((yield SendBatch(())))
-        answers.append((yield SendWithoutReply(BEAT)))
+        answers.append((yield WaitFor((yield SendAhead(BEAT)))))
     except Interrupted:
         yield LEAVE
         yield LEAVE
@@ -67,9 +73,9 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
 
     answers = run_recipe(recipe(), broker, sleep=slept.append)
 
-    assert [0, True, (1, 2), (), None] == answers
+    assert [0, True, (1, 2), (), "answer to what was sent"] == answers
     assert [BEAT, BEAT, FetchCommits()] == broker.heard
-    assert [BEAT] == broker.started
+    assert [BEAT] == broker.ahead
     assert [0.5] == slept
 
 

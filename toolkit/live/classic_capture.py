@@ -14,7 +14,7 @@ it has committed. What it reads in between is read again.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
@@ -22,7 +22,7 @@ from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, J
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
+from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
 from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 
 REBALANCING = "PreparingRebalance"
@@ -47,13 +47,13 @@ def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinR
     blocker = SentinelMember(member.protocol)
     member.member_id, blocker.member_id = yield from draw_ids(blocker, ours, 2)
     # While an id is out with which nobody has joined, the rebalance does not end.
-    yield SendWithoutReply(member.join_quietly())
+    yield SendAhead(member.join_quietly())
     yield Sleep(HEARTBEAT_S + LATE_S)
     listed = yield from _waiting(member, ours)
     yield Leave(tuple(sorted(set(listed) - set(ours))))
-    yield SendWithoutReply(member.join())
+    joining = yield SendAhead(member.join())
     yield from _until_back(len(listed), BACK_AFTER_S)
-    return (yield from _let_it_end(member, blocker))
+    return (yield from _let_it_end(joining, blocker))
 
 
 def lead_cooperative(
@@ -70,16 +70,16 @@ def lead_cooperative(
     blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
     leader = yield from _await_commit(blocker, owned)
     member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
-    yield SendWithoutReply(member.join_quietly())
+    yield SendAhead(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
     listed = yield from _waiting(member, ours)
     # Members are listed in the order in which the coordinator looks for a new leader.
     first = listed[: listed.index(member.member_id)]
     yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
-    yield SendWithoutReply(member.join())
+    joining = yield SendAhead(member.join())
     # Until it is back it may not have heard of it, and read on.
     yield from _until_back(len(listed), LET_GO_AFTER_S, (blocker,))
-    return (yield from _let_it_end(member, blocker))
+    return (yield from _let_it_end(joining, blocker))
 
 
 def _waiting(member: SentinelMember, ours: Collection[str]) -> RecipeGenerator[list[str]]:
@@ -100,9 +100,10 @@ def _waiting(member: SentinelMember, ours: Collection[str]) -> RecipeGenerator[l
     return ids
 
 
-def _let_it_end(member: SentinelMember, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
-    """End the rebalance that `member` waits in; ask for the answer that it got, unheard."""
-    _, joined = yield SendBatch((Leave((blocker.member_id,)), member.join()))
+def _let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
+    """End the rebalance; return the answer to the join that was sent ahead."""
+    yield Leave((blocker.member_id,))
+    joined = yield WaitFor(joining)
     if joined.error:
         raise NotCaptured(
             f"the coordinator rejected the join: {reason(joined.error)}",

@@ -24,10 +24,17 @@ class SendBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class SendWithoutReply:
-    """A request sent on a separate connection whose response is not read."""
+class SendAhead:
+    """A request sent on a separate connection; the answer is what `WaitFor` takes."""
 
     request: MemberRequest
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Wait for the answer to a request that was sent ahead."""
+
+    sent: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,7 @@ class Sleep:
 
 
 T = TypeVar("T")
-Yielded: TypeAlias = MemberRequest | SendBatch | SendWithoutReply | Sleep
+Yielded: TypeAlias = MemberRequest | SendBatch | SendAhead | WaitFor | Sleep
 RecipeGenerator: TypeAlias = Generator[Yielded, Any, T]
 
 
@@ -48,8 +55,11 @@ class RequestChannel(Protocol):
     def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
         """Return the answers to some requests, in their order."""
 
-    def start(self, request: MemberRequest) -> None:
-        """Send a request whose answer nobody reads."""
+    def send_ahead(self, request: MemberRequest) -> Any:
+        """Send a request, and return what `wait_for` takes."""
+
+    def wait_for(self, pending: Any) -> Any:
+        """Return the answer to a request that was sent."""
 
 
 def run_recipe(
@@ -88,9 +98,10 @@ def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]
         case Sleep(seconds):
             sleep(seconds)
             return time.monotonic()
-        case SendWithoutReply(request):
-            channel.start(request)
-            return None
+        case SendAhead(request):
+            return channel.send_ahead(request)
+        case WaitFor(sent):
+            return channel.wait_for(sent)
         case SendBatch(requests):
             return channel.ask_together(requests) if requests else ()
         case request:

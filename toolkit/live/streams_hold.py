@@ -27,7 +27,7 @@ from toolkit.kafka_io.membership.classic import (
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_S, LeaderHold
-from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, SendWithoutReply, Sleep
+from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
@@ -128,7 +128,7 @@ class StreamsHold(LeaderHold):
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second of ours joins, or is gone.
-        yield SendWithoutReply(self._join(CAPTURE_SESSION_S))
+        yield SendAhead(self._join(CAPTURE_SESSION_S))
         yield from self._until_listed(1, LISTED_WITHIN_S)
         self._comes_back = True
         left: LeaveResult = yield Leave(tuple(one.member_id for one in group.members))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -187,36 +187,22 @@ class Connection:
         `meanwhile` is called now and then while they are waited for; what it raises ends the wait.
         Raises ClusterUnreachable or BrokerRefused for the first that was not answered.
         """
-        answers: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        answers = [self.send_ahead(request, to=to, timeout_s=timeout_s) for request in requests]
+        wait_for(answers, meanwhile)
+        return [answer.result() for answer in answers]
 
-        async def ask(place: int, request: Any) -> None:
-            try:
-                answers.put((place, await self._ask(request, to, timeout_s)))
-            except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
-                answers.put((place, _request_error(self.cluster, request, exc)))
-
-        for place, request in enumerate(requests):
-            self._admin._manager.call_soon(ask, place, request)  # noqa: SLF001
-        found: dict[int, Any] = {}
-        while len(found) < len(requests):
-            try:
-                place, answer = answers.get(timeout=LOOK_UP_EVERY_S)
-            except queue.Empty:
-                meanwhile()
-                continue
-            if isinstance(answer, ToolkitError):
-                raise answer
-            found[place] = answer
-        return [answer for _, answer in sorted(found.items(), key=lambda pair: pair[0])]
-
-    def start(self, request: Any, *, to: int) -> None:
-        """Send a broker a request whose answer nobody will read."""
+    def send_ahead(self, request: Any, *, to: int, timeout_s: float | None = None) -> Future[Any]:
+        """Send a broker a request, and do not wait; its result is as of `send_together`."""
+        answer: Future[Any] = Future()
 
         async def ask() -> None:
-            with suppress(Exception):
-                await self._ask(request, to)
+            try:
+                answer.set_result(await self._ask(request, to, timeout_s))
+            except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
+                answer.set_exception(_request_error(self.cluster, request, exc))
 
         self._admin._manager.call_soon(ask)  # noqa: SLF001
+        return answer
 
     async def _answer(
         self, request: Any, node_id: int | None, timeout_s: float | None = None
@@ -241,6 +227,17 @@ class Connection:
         return await self._admin._manager.send(  # noqa: SLF001
             request, node_id=node_id, request_timeout_ms=round(timeout_s * 1000)
         )
+
+
+def wait_for(answers: Collection[Future[Any]], meanwhile: Callable[[], None]) -> None:
+    """Wait for answers; raises the first error among them, and what `meanwhile` raises."""
+    left = set(answers)
+    while left:
+        come, left = wait(left, LOOK_UP_EVERY_S, FIRST_EXCEPTION)
+        for answer in come:
+            answer.result()
+        if left:
+            meanwhile()
 
 
 def _connect_error(cluster: Cluster, exc: NoServerAnswered) -> ToolkitError:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.connection import Connection, wait_for
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.membership.request import MemberRequest
@@ -24,6 +26,15 @@ GIVE_UP_AFTER_S = 30.0
 PAUSE_S = 0.2
 # Members may take as long as their rebalance timeout to join, 5 minutes by default in Java.
 LONGEST_WAIT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAnswer:
+    """A request that was sent, what will be its response, and the connections it went over."""
+
+    request: MemberRequest
+    response: Future[Any]
+    connections: ExitStack
 
 
 class GroupChannel:
@@ -63,6 +74,7 @@ class GroupChannel:
     def disconnect(self) -> None:
         """Close every connection; the next request opens new ones."""
         self._open.close()
+        self._open = ExitStack()
         self._talk = self._join = self._coordinator = None
 
     def ask(self, request: MemberRequest) -> Any:
@@ -93,10 +105,29 @@ class GroupChannel:
             self.check()
             time.sleep(PAUSE_S)
 
-    def start(self, request: MemberRequest) -> None:
-        """Send a request on a connection of its own and leave it waiting, unheard."""
+    def send_ahead(self, request: MemberRequest) -> PendingAnswer:
+        """Send a request on a connection of its own, and do not wait for its answer yet."""
         connection = self._connect()
-        connection.start(request.build(self.group_id), to=self._find(connection))
+        message, to = request.build(self.group_id), self._find(connection)
+        response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
+        return PendingAnswer(request, response, self._open)
+
+    def wait_for(self, pending: PendingAnswer) -> Any:
+        """
+        Return the answer to a request that was sent ahead.
+
+        It is sent again only if its connection is lost or the coordinator has moved: of two joins
+        of one member, a coordinator answers the one that arrives last, which may be either. Raises
+        what `ask_together` raises.
+        """
+        if pending.connections is not self._open:  # they were closed: nothing more comes
+            return self.ask(pending.request)
+        try:
+            wait_for([pending.response], self.check)
+        except ClusterUnreachable:
+            return self.ask(pending.request)
+        answer = pending.request.read(pending.response.result())
+        return self.ask(pending.request) if answer.error in ASK_AGAIN else answer
 
     def _ask_once(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
         waits = any(request.waits for request in requests)

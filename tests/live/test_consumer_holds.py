@@ -274,7 +274,7 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
     class SlowEviction:
         """Sends an eviction, and the rest of a batch when a reader has the partition."""
 
-        start = group.channel.start
+        send_ahead, wait_for = group.channel.send_ahead, group.channel.wait_for
 
         def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
             """Return the answers to requests."""

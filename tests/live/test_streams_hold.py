@@ -387,7 +387,7 @@ def test_paused_and_moved_as_any_other_group(
     outcome = move(planned, bare_cluster, approval, state=desk.state).outcome
     app.until_delivered(app.places)
 
-    assert outcome.is_done, outcome
+    assert outcome.is_done, [step.results for step in outcome.steps]
     log = [one for one in app.deliveries() if one.at > began]
     for place in places:
         offsets = [one.offset for one in log if one.place == place]

@@ -130,6 +130,12 @@ def test_past_a_poison_record(
     undo = room.cells("70", run=moved.conclusion.undo)
     assert (DONE, 1) == (undo.ended, undo.conclusion.counts["planned"]), undo
     assert f"Move {group}" in undo.conclusion.summary or f"move {group}" in undo.conclusion.summary
+    undone = room.approve(shown_command(undo.shown), "it can be processed after all")
+    # The application is at the record again, and commits nothing that would confirm it.
+    assert ("partly-applied", 4) == undone.ended
+    assert "1 not confirmed" in undone.conclusion.summary
+    assert POISON_OFFSET == room.committed(group)[POISON]
+    assert ["pause", "move", "resume"] == room.requests[-3:]
 
 
 def test_a_replay_of_a_live_group(room: LiveRoom, eventually: Callable[..., Any]) -> None:

@@ -61,19 +61,22 @@ def find_fleet_file(given: Path | None = None) -> Path:
     named = given or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if named:
         return named
-    places = _places()
-    for place in places:
-        if place.is_file():
-            if why := distrust(place):
-                raise FleetFileError(
-                    f"fleet file {place} was found, but not used: {why}",
-                    hint="if you trust it, name it as the fleet file",
-                )
-            return place
+    if place := found_fleet_file():
+        if why := distrust(place):
+            raise FleetFileError(
+                f"fleet file {place} was found, but not used: {why}",
+                hint="if you trust it, name it as the fleet file",
+            )
+        return place
     raise FleetFileError(
-        f"no fleet file found in {', '.join(map(str, places))}",
-        hint="run 'offsetbook sandbox up' to create one, or write one and name it",
+        f"no fleet file found in {', '.join(map(str, _places()))}",
+        hint="run 'offsetbook sandbox up' or 'offsetbook fleet add' to create one",
     )
+
+
+def found_fleet_file() -> Path | None:
+    """Return the first fleet file that exists where one is looked for; it may be distrusted."""
+    return next((place for place in _places() if place.is_file()), None)
 
 
 def _places() -> list[Path]:

@@ -26,6 +26,7 @@ COMMANDS = {
         "inspect.doctor",
         "Check this machine, the fleet file and each cluster, for a bug report.",
     ),
+    "fleet": ("inspect.fleet", "Add clusters to the fleet file, list them, and check them."),
     "clusters": (
         "inspect.clusters",
         "List the clusters in the fleet file and check that they are reachable.",

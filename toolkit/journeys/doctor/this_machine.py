@@ -1,4 +1,4 @@
-"""Check the installation: Python, Java, packages, and whose `toolkit` and `widgets` are imported."""
+"""Check the installation: Python, Java, packages, whose `toolkit` and `widgets` are imported."""
 
 from __future__ import annotations
 

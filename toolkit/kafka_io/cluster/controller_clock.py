@@ -1,8 +1,8 @@
 """
 The clock of a cluster, compared with the clock of this machine.
 
-The leader of the metadata quorum reports the current time as the time at which it had caught up with
-itself (DescribeQuorum version 1, KIP-836). It does so between the request and the response, so the
+The leader of the metadata quorum reports the current time as its own `LastCaughtUpTimestamp`
+(DescribeQuorum version 1, KIP-836). It does so between the request and the response, so the
 difference is known to within the round trip. Other brokers do not report their time.
 """
 

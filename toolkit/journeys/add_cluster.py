@@ -30,7 +30,7 @@ class NewCluster:
     settings: Mapping[str, str] = field(default_factory=dict)
 
     def entries(self, fleet_file: Path) -> dict[str, str]:
-        """Return what the fleet file is to have; raises UsageError for an unknown setting."""
+        """Return what the fleet file is to have; raises UsageError for what cannot be there."""
         for setting in self.settings:
             if setting not in KNOWN:
                 hint = f"known settings: {', '.join(KNOWN)}"
@@ -38,6 +38,11 @@ class NewCluster:
         found = {BOOTSTRAP: self.bootstrap_servers} if self.bootstrap_servers else {}
         if self.properties:
             found[PROPERTIES] = _beside(self.properties, fleet_file)
+        if not found and BOOTSTRAP not in self.settings:
+            raise UsageError(
+                f"cluster {self.name!r} has no {BOOTSTRAP}",
+                hint="name its servers, or a client properties file that has them",
+            )
         return {**found, **self.settings}
 
 

@@ -8,7 +8,6 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 from pathlib import Path
 
-import toolkit
 from toolkit.journeys.doctor.check_row import CheckRow, error, ok, warn
 from toolkit.spark.java import OLDEST_USABLE, JavaFound, list_javas
 
@@ -65,7 +64,7 @@ def _import_row(name: str) -> CheckRow:
     others = sorted(set(packages_distributions().get(name, ())) - {OURS})
     hint = "use an environment of its own for offsetbook"
     spec = find_spec(name)
-    root = Path(str(toolkit.__file__)).parents[1]
+    root = Path(__file__).parents[3]
     if not spec or not spec.origin or Path(spec.origin).parents[1] != root:
         by = f" (by {', '.join(others)})" if others else ""
         return error(MACHINE, check, f"another package {name!r} is imported{by}", hint)

@@ -140,28 +140,45 @@ def planted_fleet(folder: Path, secured: Secured) -> dict[str, dict[str, str]]:
     }
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
-def test_no_secret_is_shown(doctor: Doctor, tmp_path: Path, secured: Secured, form: str) -> None:
-    """Whatever goes wrong, no value of a setting, of a variable or of a file is in the output."""
+# The command, in each form of output.
+EVERY_FORM = """
+import sys
+from toolkit.cli.inspect.check_table import write_checks
+from toolkit.journeys.doctor import doctor
+report = doctor()
+for form in ("table", "json", "csv"):
+    write_checks(report, form)
+sys.exit(report.exit_code)
+"""
+
+
+def test_no_secret_is_shown(tmp_path: Path, secured: Secured) -> None:
+    """Whatever goes wrong, no value of a setting, of a variable or of a file is in any output."""
     clusters = planted_fleet(tmp_path, secured)
     fleet, state = tmp_path / PLANTED / "fleet.yaml", tmp_path / PLANTED / "state"
     fleet.write_text(yaml.safe_dump({"clusters": clusters}, sort_keys=False))
     state.mkdir()
     (state / "audit.jsonl").write_text(PLANTED)
-    done = doctor(
-        *("--output", form),
-        OFFSETBOOK_FLEET=str(fleet),
-        OFFSETBOOK_STATE=str(state),
-        OFFSETBOOK_REASON=PLANTED,
-        EU_PASSWORD=f"{PLANTED}-password",
-        JAVA_HOME=f"/{PLANTED}",
+    variables = {
+        "OFFSETBOOK_FLEET": str(fleet),
+        "OFFSETBOOK_STATE": str(state),
+        "OFFSETBOOK_REASON": PLANTED,
+        "EU_PASSWORD": f"{PLANTED}-password",
+        "JAVA_HOME": f"/{PLANTED}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_FORM],
+        env={"PATH": os.environ["PATH"], **variables},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
     )
 
     assert 4 == done.returncode, done.stderr
     assert "$OFFSETBOOK_FLEET: 12 clusters" in done.stdout
     assert "every user of this machine can open STATE" in done.stdout
     for name in clusters:
-        assert name in done.stdout
+        assert 3 <= done.stdout.count(name)
     assert "authentication failed" in done.stdout
     assert "<ssl.ca.location>" in done.stdout
     assert PLANTED.lower() not in (done.stdout + done.stderr).lower()

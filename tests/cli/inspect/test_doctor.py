@@ -85,6 +85,7 @@ def test_a_dead_cluster_is_a_row(doctor: Doctor, tmp_path: Path, bare_cluster: C
     dead = doctor("--cluster", "dead")
 
     assert (4, 1) == (both.returncode, dead.returncode)
+    assert "1 error, " in both.stderr
     assert "ok" == checks(both)["live", "connection"]["status"]
     assert "error" == checks(both)["dead", "connection"]["status"]
     assert "cannot connect" in checks(both)["dead", "connection"]["finding"]

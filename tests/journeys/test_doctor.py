@@ -18,7 +18,9 @@ from secured import Secured
 from toolkit.journeys.doctor import doctor
 from toolkit.journeys.doctor.check_row import CheckRow
 from toolkit.journeys.doctor.cluster_checks import check_cluster
+from toolkit.journeys.doctor.permission_rows import permission_rows
 from toolkit.kafka_io.cluster.broker_versions import release_of
+from toolkit.kafka_io.cluster.permissions import MOST_ASKED, AclOperation, Permissions
 from toolkit.model import (
     CaptureMode,
     Cluster,
@@ -71,6 +73,32 @@ def test_permissions_are_those_of_the_role(secured: Secured, role: str) -> None:
     assert CHANGING["operator"] - CHANGING[role] == permissions(found, "warn")
     assert {"move offsets"} == permissions(found, "unknown")
     assert set() == permissions(read_only, "warn")
+
+
+def test_some_of_the_groups_is_a_warning_with_the_number() -> None:
+    """A right on some names only, and one that brokers do not report, are told apart."""
+    read, both = frozenset({AclOperation.READ}), frozenset({AclOperation.READ, AclOperation.DELETE})
+    rights = Permissions(
+        cluster=None,
+        any_group=frozenset(),
+        any_topic=read,
+        offsets_topic=None,
+        groups={"a": read, "b": both, "c": frozenset()},
+        topics={f"t{number}": read for number in range(MOST_ASKED)},
+        has_offsets_topic=True,
+    )
+    rows = permission_rows(Cluster("eu", "b:1"), rights, reports_group_configs=True)
+    found = {row.check: row for row in rows}
+
+    assert {"describe groups", "read offsets topic", "move offsets"} == (
+        permissions(found, "unknown")
+    )
+    assert {"describe topics", *CHANGING["operator"]} == permissions(found, "warn")
+    assert "Read on 2 of 3 groups, Read on 500 of the first 500 topics" == (
+        found["permission: commit offsets"].finding
+    )
+    assert "Delete on 1 of 3 groups" == found["permission: delete groups"].finding
+    assert "AlterConfigs on 0 of 3 groups" == found["permission: alter group configs"].finding
 
 
 def test_what_is_hidden_is_a_warning(secured: Secured) -> None:

@@ -88,13 +88,12 @@ def _version_row(cluster: Cluster, versions: Sequence[BrokerVersion]) -> CheckRo
     for one in answered:
         by_release.setdefault(one.release, []).append(str(one.node_id))
     if "" in by_release or not answered:
-        return unknown(
-            cluster.name, check, "a broker reports no known metadata.version, so not known"
-        )
+        why = "not known: a broker does not report the metadata.version of a known release"
+        return unknown(cluster.name, check, why)
     supported = sorted({one.supported or 0 for one in answered})
     levels = f"metadata.version {answered[0].in_use or 'unknown'} in use"
     if len(by_release) > 1:
-        each = "; ".join(f"{release}: {', '.join(ids)}" for release, ids in by_release.items())
+        each = "; ".join(f"{release} on {', '.join(ids)}" for release, ids in by_release.items())
         hint = "finish the upgrade of the brokers"
         return warn(cluster.name, check, f"brokers differ: {each} ({levels})", hint)
     (release,) = by_release

@@ -119,7 +119,9 @@ def test_the_release_is_that_of_the_brokers(bare_cluster: Cluster, kafka_39: Clu
     """`metadata.version` tells the release; 3.9 does not report who may alter group configs."""
     newest, oldest = found_on(bare_cluster), found_on(kafka_39)
 
-    assert "Apache Kafka 4.3 or newer" in newest["broker version"].finding
+    assert "Apache Kafka 4.3 (metadata.version 30 in use, 30 supported)" == (
+        newest["broker version"].finding
+    )
     assert "Apache Kafka 3.9 (metadata.version 21 in use, 21 supported)" == (
         oldest["broker version"].finding
     )
@@ -131,7 +133,7 @@ def test_the_release_is_that_of_the_brokers(bare_cluster: Cluster, kafka_39: Clu
     ("level", "release"),
     [
         *((6, ""), (7, "3.3"), (15, "3.7"), (19, "3.7"), (21, "3.9"), (22, "4.0")),
-        *((29, "4.2"), (30, "4.3 or newer"), (31, "newer than 4.3")),
+        *((29, "4.2"), (30, "4.3"), (31, "4.4"), (33, "4.4 or newer"), (34, "newer than 4.4")),
     ],
 )
 def test_a_level_belongs_to_the_release_that_added_it(level: int, release: str) -> None:

@@ -15,7 +15,8 @@ from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 
 FEATURE = "metadata.version"
-# The last level of each release, as printed by `kafka-features.sh version-mapping`.
+# The last level of each release, as printed by `kafka-features.sh version-mapping`; of 4.4, the
+# highest that a 4.4.0 broker reports.
 RELEASES = {
     7: "3.3",
     8: "3.4",
@@ -28,6 +29,7 @@ RELEASES = {
     27: "4.1",
     29: "4.2",
     30: "4.3",
+    33: "4.4",
 }
 NEWEST = max(RELEASES)
 
@@ -47,7 +49,7 @@ class BrokerVersion:
 
     @property
     def release(self) -> str:
-        """The release, such as "4.2" or "4.3 or newer"; "" where it cannot be known."""
+        """The release, such as "4.3" or "4.4 or newer"; "" where it cannot be known."""
         return release_of(self.supported) if self.supported is not None else ""
 
 

@@ -15,16 +15,18 @@ from typing import Any
 
 import pytest
 from applications import Applications
-from brokers import TwoBrokers
+from brokers import TwoBrokers, until_ready
 from kafka.protocol.admin import ListGroupsRequest
 from processes import suspend
 from secured import Secured, secured_at, start_secured
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
+from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.offsets_topic.bulk_read import read_records
 from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
+from toolkit.sandbox.jars import VERSION
 
 pytestmark = pytest.mark.starts("a broker that the tests stop")
 
@@ -167,3 +169,18 @@ def test_a_command_says_so(stoppable: Secured) -> None:
     assert (1, "") == (done.returncode, done.stdout)
     assert 1 == len(done.stderr.splitlines())
     assert "within 1.5 s" in done.stderr
+
+
+def test_doctor_names_the_broker_that_does_not_answer(restarted_pair: TwoBrokers) -> None:
+    """A stopped broker is an error that names it; what the other one knows is still reported."""
+    cluster, second = restarted_pair
+    until_ready(cluster.bootstrap_servers, brokers=2)
+    with stopped(second):
+        rows = check_cluster(replace(cluster, timeout_s=LIMIT_S))
+    found = {row.check: row for row in rows}
+
+    assert "error" == found["connection"].status
+    assert "2 brokers; no answer from 2: " in found["connection"].finding
+    assert "no answer within 2 s" in found["connection"].finding
+    assert f"Apache Kafka {VERSION.rpartition('.')[0]}" in found["broker version"].finding
+    assert "ok" == found["permission: describe groups"].status

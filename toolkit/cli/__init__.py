@@ -22,6 +22,11 @@ from toolkit.kafka_io.client.shared_connections import SharedConnections
 COMMANDS = {
     "sandbox": ("sandbox", "Run a local Kafka sandbox with one consumer group per problem."),
     "demo": ("demo", "Run a demo: two sandbox clusters, two notebooks, findings, reports."),
+    "doctor": (
+        "inspect.doctor",
+        "Check this machine, the fleet file and each cluster, for a bug report.",
+    ),
+    "fleet": ("inspect.fleet", "Add clusters to the fleet file, list them, and check them."),
     "clusters": (
         "inspect.clusters",
         "List the clusters in the fleet file and check that they are reachable.",

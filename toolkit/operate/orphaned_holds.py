@@ -65,7 +65,7 @@ def find_orphaned_holds(cluster: Cluster, state: Path) -> list[OrphanedHold]:
     The cluster is identified by its id, not its name. A hold that cannot be read now is left for
     later. Raises ClusterUnreachable.
     """
-    left = dict(_without_a_keeper(state))
+    left = dict(holds_without_keeper(state))
     if not left:
         return []
     found: list[OrphanedHold] = []
@@ -83,7 +83,7 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
 
     Another keeper can continue those. Nothing is recorded. Raises ClusterUnreachable.
     """
-    left = [record for _, record in _without_a_keeper(state) if record.group_id == group_id]
+    left = [record for _, record in holds_without_keeper(state) if record.group_id == group_id]
     if not left:
         return frozenset()
     with connected(cluster) as connection:
@@ -92,7 +92,8 @@ def still_withheld(cluster: Cluster, group_id: str, state: Path) -> frozenset[To
     return frozenset() if isinstance(paused, Problem) else paused & held
 
 
-def _without_a_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
+def holds_without_keeper(state: Path) -> Iterator[tuple[Path, HoldRecord]]:
+    """Yield the hold files, and their records, whose partitions were held when the keeper ended."""
     for path in list_holds(state):
         with suppress(StateFileError):  # a damaged file does not affect the broker
             record = None if has_live_keeper(path) else read_hold(path)

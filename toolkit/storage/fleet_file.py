@@ -48,6 +48,7 @@ from toolkit.storage.policy import FOR_ALL, FOR_ONE, read_policy
 BOOTSTRAP, PROPERTIES, TIMEOUT = "bootstrap.servers", "properties", "timeout"
 KNOWN = [*SETTINGS, BOOTSTRAP, PROPERTIES, TIMEOUT, *FOR_ONE]
 VARIABLE = "OFFSETBOOK_FLEET"
+SANDBOX = ".sandbox"
 
 
 def find_fleet_file(given: Path | None = None) -> Path:
@@ -61,34 +62,56 @@ def find_fleet_file(given: Path | None = None) -> Path:
     named = given or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if named:
         return named
-    places = _places()
-    for place in places:
-        if place.is_file():
-            if why := distrust(place):
-                raise FleetFileError(
-                    f"fleet file {place} was found, but not used: {why}",
-                    hint="if you trust it, name it as the fleet file",
-                )
-            return place
+    if place := found_fleet_file():
+        if why := distrust(place):
+            raise FleetFileError(
+                f"fleet file {place} was found, but not used: {why}",
+                hint="if you trust it, name it as the fleet file",
+            )
+        return place
     raise FleetFileError(
-        f"no fleet file found in {', '.join(map(str, places))}",
-        hint="run 'offsetbook sandbox up' to create one, or write one and name it",
+        f"no fleet file found in {', '.join(map(str, _places()))}",
+        hint="run 'offsetbook sandbox up' or 'offsetbook fleet add' to create one",
     )
+
+
+def fleet_file_to_edit(given: Path | None = None) -> Path:
+    """
+    Return the fleet file to add a cluster to, which may not exist: the one in use, else a new one.
+
+    The sandbox writes its own file anew; beside it, the new file is ./fleet.yaml. Raises
+    FleetFileError for a file that others can write.
+    """
+    named = given or os.environ.get(VARIABLE)
+    found = found_fleet_file()
+    if named or (found and found.parent.name != SANDBOX):
+        return find_fleet_file(given)
+    return Path.cwd() / "fleet.yaml"
+
+
+def found_fleet_file() -> Path | None:
+    """Return the first fleet file that exists where one is looked for; it may be distrusted."""
+    return next((place for place in _places() if place.is_file()), None)
 
 
 def _places() -> list[Path]:
     in_parents = [
         folder / name
         for folder in (Path.cwd(), *Path.cwd().parents[:2])  # notebooks run one or two levels down
-        for name in ("fleet.yaml", ".sandbox/fleet.yaml")
+        for name in ("fleet.yaml", f"{SANDBOX}/fleet.yaml")
     ]
     return [*in_parents, Path(platformdirs.user_config_dir("offsetbook")) / "fleet.yaml"]
 
 
 def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
     """Read a fleet file; raises FleetFileError that names the line and column of what is wrong."""
-    file = _file(find_fleet_file(path))
-    entries = _entries(file)
+    file = fleet_yaml(find_fleet_file(path))
+    return fleet_in(file, file.read())
+
+
+def fleet_in(file: YamlFile, text: str) -> dict[str, Cluster]:
+    """Return the clusters of a fleet file that has this text; raises FleetFileError."""
+    entries = _entries(file, text)
     defaults = Cluster("", "", {}, read_policy(file, entries, Policy()), _timeout_s(file, entries))
     clusters = {
         name.value: _cluster(file, name, node, defaults)
@@ -101,9 +124,21 @@ def load_fleet(path: Path | None = None) -> dict[str, Cluster]:
 
 def state_entry(path: Path) -> Path | None:
     """Return the state directory of the fleet file, relative to the file."""
-    file = _file(path)
-    node = _entries(file).get("state")
+    file = fleet_yaml(path)
+    node = _entries(file, file.read()).get("state")
     return path.parent / Path(file.text_of(node, "state")).expanduser() if node else None
+
+
+def properties_files(path: Path) -> dict[str, str]:
+    """Return the client properties file of each cluster that names one, as the file has it."""
+    file = fleet_yaml(path)
+    clusters = file.pairs(_entries(file, file.read())["clusters"], "clusters")
+    return {
+        name.value: file.text_of(value, PROPERTIES)
+        for name, node in clusters
+        for key, value in file.pairs(node, f"cluster {name.value!r}")
+        if key.value == PROPERTIES
+    }
 
 
 def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Cluster]:
@@ -118,13 +153,14 @@ def choose_clusters(fleet: dict[str, Cluster], names: Sequence[str]) -> list[Clu
     return [fleet[name] for name in names or fleet]
 
 
-def _file(path: Path) -> YamlFile:
+def fleet_yaml(path: Path) -> YamlFile:
+    """Return the reader of a fleet file."""
     hint = "name another fleet file, or run 'offsetbook sandbox up' to create one"
     return YamlFile(path, "fleet file", FleetFileError, hint)
 
 
-def _entries(file: YamlFile) -> dict[str, yaml.Node]:
-    root = file.compose(file.read())
+def _entries(file: YamlFile, text: str) -> dict[str, yaml.Node]:
+    root = file.compose(text)
     if root is None:
         raise FleetFileError(
             f"fleet file {file.path} is empty",

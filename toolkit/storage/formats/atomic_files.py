@@ -22,14 +22,17 @@ def write_whole(path: Path, text: str, *, errors: str = "strict", private: bool 
     Put a file in place in one piece, on the disk before this returns.
 
     `errors` is what becomes of a lone surrogate, as in `str.encode`. `private` files are for whom
-    the folder is for (`private_files`), others for whom the umask lets. Raises StateFileError that
-    names the file; what was there before then stays. Only a regular file is replaced.
+    the folder is for (`private_files`); others keep the permissions of the file that they replace,
+    and a new one is for whom the umask lets. Raises StateFileError that names the file; what was
+    there before then stays. Only a regular file is replaced.
     """
-    check_regular(path)
+    is_replaced = check_regular(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
     try:
         opener = open_private if private else None
         with open(partial, "x", encoding="utf-8", errors=errors, opener=opener) as file:
+            if is_replaced and not private:
+                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -26,9 +26,13 @@ class YamlFile:
     lines_before: int = 0  # of the file, where only what follows is YAML
 
     def read(self) -> str:
-        """Return the text of the file."""
+        """Return the text of the file, with its lines ended by a line feed."""
+        return self.read_exactly().replace("\r\n", "\n")
+
+    def read_exactly(self) -> str:
+        """Return the text of the file as it is."""
         try:
-            return read_input(self.path, most_bytes=MOST_BYTES).decode().replace("\r\n", "\n")
+            return read_input(self.path, most_bytes=MOST_BYTES).decode()
         except OSError as exc:
             problem = f"{self.what} {self.path} cannot be read: {exc.strerror}"
             raise self.error(problem, hint=self.without) from exc

@@ -1,0 +1,224 @@
+"""What `doctor` finds about a cluster, about holds and about other packages of our names."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import time_machine
+from secured import Secured
+
+from toolkit.journeys.doctor import doctor
+from toolkit.journeys.doctor.check_row import CheckRow
+from toolkit.journeys.doctor.cluster_checks import check_cluster
+from toolkit.journeys.doctor.permission_rows import permission_rows
+from toolkit.kafka_io.cluster.broker_versions import release_of
+from toolkit.kafka_io.cluster.permissions import MOST_ASKED, AclOperation, Permissions
+from toolkit.model import (
+    CaptureMode,
+    Cluster,
+    GroupType,
+    HoldNote,
+    Policy,
+    TopicPartition,
+)
+from toolkit.sandbox.jars import VERSION
+from toolkit.sandbox.roles import ROLES
+from toolkit.storage.hold_files import (
+    HoldRecord,
+    HoldStatus,
+    hold_path,
+    keeper_lock,
+    write_hold,
+)
+
+READING = {"describe groups", "describe topics", "read offsets topic"}
+# As docs/acls.md has it; whether offsets can be moved is told to nobody.
+CHANGING = {
+    "viewer": set[str](),
+    "pipeline": {"delete offsets", "delete groups"},
+    "operator": {"delete offsets", "delete groups", "commit offsets", "alter group configs"},
+}
+
+
+def found_on(cluster: Cluster) -> dict[str, CheckRow]:
+    """Return the rows of a cluster by what was checked."""
+    return {row.check: row for row in check_cluster(cluster)}
+
+
+def permissions(rows: dict[str, CheckRow], status: str) -> set[str]:
+    """Return what to do has this status."""
+    begin = "permission: "
+    return {name.removeprefix(begin) for name, row in rows.items() if row.status == status} & {
+        name.removeprefix(begin) for name in rows if name.startswith(begin)
+    }
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_permissions_are_those_of_the_role(secured: Secured, role: str) -> None:
+    """What brokers report is what docs/acls.md gives the role; a read-only cluster needs less."""
+    cluster = secured.role(role)
+
+    found = found_on(cluster)
+    read_only = found_on(replace(cluster, policy=Policy(read_only=True)))
+
+    assert "ok" == found["connection"].status, found["connection"]
+    assert READING | CHANGING[role] == permissions(found, "ok")
+    assert CHANGING["operator"] - CHANGING[role] == permissions(found, "warn")
+    assert {"move offsets"} == permissions(found, "unknown")
+    assert set() == permissions(read_only, "warn")
+
+
+def test_some_of_the_groups_is_a_warning_with_the_number() -> None:
+    """A right on some names only, and one that brokers do not report, are told apart."""
+    read, both = frozenset({AclOperation.READ}), frozenset({AclOperation.READ, AclOperation.DELETE})
+    rights = Permissions(
+        cluster=None,
+        any_group=frozenset(),
+        any_topic=read,
+        offsets_topic=None,
+        groups={"a": read, "b": both, "c": frozenset()},
+        topics={f"t{number}": read for number in range(MOST_ASKED)},
+        has_offsets_topic=True,
+    )
+    rows = permission_rows(Cluster("eu", "b:1"), rights, reports_group_configs=True)
+    found = {row.check: row for row in rows}
+
+    assert {"describe groups", "read offsets topic", "move offsets"} == (
+        permissions(found, "unknown")
+    )
+    assert {"describe topics", *CHANGING["operator"]} == permissions(found, "warn")
+    assert "Read on 2 of 3 groups, Read on 500 of the first 500 topics" == (
+        found["permission: commit offsets"].finding
+    )
+    assert "Delete on 1 of 3 groups" == found["permission: delete groups"].finding
+    assert "AlterConfigs on 0 of 3 groups" == found["permission: alter group configs"].finding
+
+
+def test_what_is_hidden_is_a_warning(secured: Secured) -> None:
+    """A user without any ACL is told that groups and topics are hidden, and knows no clock."""
+    certificate = secured.authority.issue("stranger").both
+    settings = {**secured.tls.settings, "ssl.certificate.location": str(certificate)}
+
+    found = found_on(Cluster("secured", secured.addresses["MUTUAL"], settings))
+
+    assert READING <= permissions(found, "warn")
+    assert "Describe on Cluster is missing" in found["permission: describe groups"].finding
+    assert "Describe on Topic:* is missing" in found["permission: describe topics"].finding
+    assert "unknown" == found["clock"].status
+    assert "CLUSTER_AUTHORIZATION_FAILED" in found["clock"].finding.upper().replace(" ", "_")
+
+
+def test_the_release_is_that_of_the_brokers(bare_cluster: Cluster, kafka_39: Cluster) -> None:
+    """`metadata.version` tells the release; 3.9 does not report who may alter group configs."""
+    newest, oldest = found_on(bare_cluster), found_on(kafka_39)
+
+    assert f"Apache Kafka {VERSION.rpartition('.')[0]}" in newest["broker version"].finding
+    assert "Apache Kafka 3.9 (metadata.version 21 in use, 21 supported)" == (
+        oldest["broker version"].finding
+    )
+    assert {"alter group configs", "move offsets"} == permissions(oldest, "unknown")
+    assert {"ok"} == {found["connection"].status for found in (newest, oldest)}
+
+
+@pytest.mark.parametrize(
+    ("level", "release"),
+    [
+        *((6, ""), (7, "3.3"), (15, "3.7"), (19, "3.7"), (21, "3.9"), (22, "4.0")),
+        *((29, "4.2"), (30, "4.3"), (31, "4.4"), (33, "4.4 or newer"), (34, "newer than 4.4")),
+    ],
+)
+def test_a_level_belongs_to_the_release_that_added_it(level: int, release: str) -> None:
+    """The newest known level may also be that of a later release, which is not guessed."""
+    assert release == release_of(level)
+
+
+def test_the_clock_of_the_controller_is_compared(bare_cluster: Cluster) -> None:
+    """On one machine the difference is within its error; a clock that is an hour behind is told."""
+    here = found_on(bare_cluster)["clock"]
+    with time_machine.travel(datetime.now(UTC) - timedelta(hours=1)):
+        behind = found_on(bare_cluster)["clock"]
+
+    assert ("ok", "warn") == (here.status, behind.status)
+    numbers = re.compile(r"controller 1 is ([+-][\d.]+) s .*± ([\d.]+) s")
+    (difference, error), (hour, its_error) = (
+        [float(text) for text in numbers.findall(row.finding)[0]] for row in (here, behind)
+    )
+    assert abs(difference) <= error + 0.001
+    assert abs(hour - 3600) <= its_error + 0.001
+
+
+def test_a_hold_without_a_keeper_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hold file whose lock nobody has is a warning that names the group."""
+    monkeypatch.setenv("OFFSETBOOK_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("OFFSETBOOK_FLEET", str(tmp_path / "none.yaml"))
+    note = HoldNote("ana", "desk-1", datetime(2026, 11, 21, tzinfo=UTC), None, "poison", 45.0)
+    kind = GroupType.CONSUMER, "uniform", (TopicPartition("orders", 1),), CaptureMode.LOSSLESS
+    record = HoldRecord("run", Cluster("eu", "kafka:1"), "abc", "billing", *kind, note)
+    path = hold_path(tmp_path / "state", "abc", "billing")
+    write_hold(path, replace(record, status=HoldStatus.HELD))
+
+    def found() -> tuple[str, str]:
+        frame = doctor().frame
+        row = frame[(frame["subject"] == "state directory") & (frame["check"] == "holds")].iloc[0]
+        return str(row["status"]), row["finding"]
+
+    with keeper_lock(path):
+        kept = found()
+
+    assert ("ok", "none without a keeper") == kept
+    assert ("warn", "1 hold without a keeper, of billing") == found()
+
+
+@pytest.fixture
+def other_package(tmp_path: Path) -> Callable[[str], Path]:
+    """Return a function that installs a distribution which has our import name `widgets`."""
+
+    def install(file: str) -> Path:
+        info = tmp_path / "acme_widgets-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Name: acme-widgets\nVersion: 1.0\n")
+        (info / "top_level.txt").write_text("widgets\n")
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("")
+        return tmp_path
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("other/__init__.py", "warn: also installed by acme-widgets"),
+        ("widgets/__init__.py", "error: another package 'widgets' is imported (by acme-widgets)"),
+    ],
+)
+def test_another_package_of_our_name_is_found(
+    other_package: Callable[[str], Path], file: str, expected: str
+) -> None:
+    """It is a warning while ours is imported, and an error once the other one is."""
+    show = (
+        "from toolkit.journeys.doctor.this_machine import machine_rows\n"
+        "rows = {row.check: row for row in machine_rows()}\n"
+        'print(f\'{rows["import widgets"].status}: {rows["import widgets"].finding}\')'
+    )
+    place = other_package(file)
+    done = subprocess.run(
+        [sys.executable, "-c", show],
+        cwd=place.parent,
+        env={**os.environ, "PYTHONPATH": str(place)},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+
+    assert expected == done.stdout.strip()

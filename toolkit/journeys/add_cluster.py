@@ -1,0 +1,83 @@
+"""Add a cluster to the fleet file: connect first, then save."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from toolkit.errors import ToolkitError, UsageError
+from toolkit.journeys.doctor import CheckReport
+from toolkit.journeys.doctor.check_row import failed
+from toolkit.journeys.doctor.cluster_checks import check_cluster
+from toolkit.storage.fleet_entry import save_cluster, with_cluster
+from toolkit.storage.fleet_file import BOOTSTRAP, KNOWN, PROPERTIES, fleet_file_to_edit
+from toolkit.storage.formats.yaml_nodes import meant
+
+
+@dataclass(frozen=True)
+class NewCluster:
+    """
+    A cluster that is to be added: its name, servers, client properties file and settings.
+
+    `settings` are entries of the fleet file; a secret is a reference, such as `${env:NAME}`.
+    """
+
+    name: str
+    bootstrap_servers: str | None = None
+    properties: Path | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    def entries(self, fleet_file: Path) -> dict[str, str]:
+        """Return what the fleet file is to have; raises UsageError for what cannot be there."""
+        for setting in self.settings:
+            if setting not in KNOWN:
+                hint = f"known settings: {', '.join(KNOWN)}"
+                raise UsageError(f"unknown setting {setting!r}{meant(setting, KNOWN)}", hint=hint)
+        found = {BOOTSTRAP: self.bootstrap_servers} if self.bootstrap_servers else {}
+        if self.properties:
+            found[PROPERTIES] = _beside(self.properties, fleet_file)
+        if not found and BOOTSTRAP not in self.settings:
+            raise UsageError(
+                f"cluster {self.name!r} has no {BOOTSTRAP}",
+                hint="name its servers, or a client properties file that has them",
+            )
+        return {**found, **self.settings}
+
+
+def check_new_cluster(new: NewCluster, fleet_file: Path | None = None) -> CheckReport:
+    """
+    Connect to a cluster that is not in the fleet file yet, as `doctor` does; nothing is saved.
+
+    Raises UsageError and FleetFileError where it cannot be added.
+    """
+    path = fleet_file_to_edit(fleet_file)
+    cluster, _ = with_cluster(path, new.name, new.entries(path))
+    return CheckReport(tuple(check_cluster(cluster)), (cluster,))
+
+
+def add_cluster(new: NewCluster, fleet_file: Path | None = None) -> Path:
+    """
+    Add a cluster to the fleet file, whose other text stays as it is, and return the file.
+
+    Without a fleet file, ./fleet.yaml is made. Raises UsageError, FleetFileError and
+    StateFileError; the old file then stays.
+    """
+    path = fleet_file_to_edit(fleet_file)
+    save_cluster(path, new.name, new.entries(path))
+    return path
+
+
+def not_added(new: NewCluster, report: CheckReport) -> ToolkitError | None:
+    """Return the error for a cluster whose check failed; None if it can be added."""
+    for row in failed(report.rows):
+        hint = f"{row.hint}; --no-check adds it anyway" if row.hint else "--no-check adds it anyway"
+        return ToolkitError(f"cluster {new.name} was not added: {row.finding}", hint=hint)
+    return None
+
+
+def _beside(properties: Path, fleet_file: Path) -> str:
+    """Return the path relative to the fleet file if it is in its folder, else from the root."""
+    absolute, folder = Path(os.path.abspath(properties)), fleet_file.absolute().parent  # noqa: PTH100 - a link stays one
+    return str(absolute.relative_to(folder) if absolute.is_relative_to(folder) else absolute)

@@ -1,0 +1,64 @@
+"""Check the installation, the files and the clusters: what works, what does not, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from toolkit.errors import FleetFileError
+from toolkit.journeys.cluster_access import find_clusters
+from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus
+from toolkit.journeys.doctor.cluster_checks import check_clusters
+from toolkit.journeys.doctor.own_files import fleet_file_row, state_rows
+from toolkit.journeys.doctor.this_machine import machine_rows
+from toolkit.model import Cluster
+
+COLUMNS = ["subject", "check", "status", "finding", "hint"]
+
+
+@dataclass(frozen=True)
+class CheckReport:
+    """The rows of all checks; `clusters` are those that were checked."""
+
+    rows: tuple[CheckRow, ...]
+    clusters: tuple[Cluster, ...]
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a check: subject, check, status, finding, hint."""
+        return pd.DataFrame([asdict(row) for row in self.rows], columns=COLUMNS)
+
+    @property
+    def exit_code(self) -> int:
+        """0 without an `error`, 1 if no cluster is without one, else 4."""
+        wrong = {row.subject for row in self.rows if row.status is CheckStatus.ERROR}
+        if not wrong:
+            return 0
+        usable = {cluster.name for cluster in self.clusters} - wrong
+        return 4 if usable else 1
+
+
+def doctor(names: Sequence[str] = (), fleet_file: Path | None = None) -> CheckReport:
+    """
+    Check this machine, the fleet file, the state directory and clusters, by default all.
+
+    Changes nothing. No row has the value of a setting, so the report can be shown to others.
+    Works without a fleet file, and with one that cannot be used. Raises UsageError for a name that
+    is not in the fleet.
+    """
+    fleet = fleet_file_row(fleet_file)
+    clusters: list[Cluster] = []
+    with suppress(FleetFileError):  # the row of the fleet file says so
+        clusters = find_clusters(names, fleet_file)
+    own = [*machine_rows(), fleet, *state_rows(fleet_file)]
+    return CheckReport((*own, *check_clusters(clusters, mask=True)), tuple(clusters))
+
+
+def check_fleet(names: Sequence[str] = (), fleet_file: Path | None = None) -> CheckReport:
+    """Check clusters, by default all; raises FleetFileError and UsageError."""
+    clusters = find_clusters(names, fleet_file)
+    return CheckReport(tuple(check_clusters(clusters, mask=False)), tuple(clusters))

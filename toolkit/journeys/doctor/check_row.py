@@ -1,0 +1,52 @@
+"""One row of a check: what was checked, how it stands, what was found, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class CheckStatus(StrEnum):
+    """How a check stands."""
+
+    OK = "ok"
+    WARN = "warn"  # something works only in part, or may surprise
+    ERROR = "error"  # something does not work
+    UNKNOWN = "unknown"  # it cannot be known without changing something, or was not reported
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRow:
+    """The result of one check; `subject` is a cluster's name, or a part of this machine."""
+
+    subject: str
+    check: str
+    status: CheckStatus
+    finding: str
+    hint: str = ""
+
+
+def ok(subject: str, check: str, finding: str) -> CheckRow:
+    """Return the row of a check that found nothing wrong."""
+    return CheckRow(subject, check, CheckStatus.OK, finding)
+
+
+def warn(subject: str, check: str, finding: str, hint: str) -> CheckRow:
+    """Return the row of a check that found something that works only in part."""
+    return CheckRow(subject, check, CheckStatus.WARN, finding, hint)
+
+
+def error(subject: str, check: str, finding: str, hint: str) -> CheckRow:
+    """Return the row of a check that found something that does not work."""
+    return CheckRow(subject, check, CheckStatus.ERROR, finding, hint)
+
+
+def unknown(subject: str, check: str, finding: str, hint: str = "") -> CheckRow:
+    """Return the row of a check that has no answer, with the reason."""
+    return CheckRow(subject, check, CheckStatus.UNKNOWN, finding, hint)
+
+
+def failed(rows: Sequence[CheckRow]) -> list[CheckRow]:
+    """Return the rows whose status is `error`."""
+    return [row for row in rows if row.status is CheckStatus.ERROR]

@@ -1,0 +1,1 @@
+"""What a cluster says about itself: broker versions, permissions, clock."""

@@ -88,7 +88,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with what the wheel installs, built from the sources alone."""
     sources, built = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("built")
     left_out = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
-    for folder in ("toolkit", "widgets", "notebooks", "runbooks"):
+    for folder in ("toolkit", "widgets", "notebooks", "runbooks", "share"):
         shutil.copytree(ROOT / folder, sources / folder, symlinks=True, ignore=left_out)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
@@ -134,7 +134,19 @@ def test_the_wheel_has_what_the_sources_have(installed: Path) -> None:
     }
     has = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
 
-    assert expected == {name for name in has if ".dist-info/" not in name}
+    assert expected == {name for name in has if not name.startswith("offsetbook-")}
+
+
+def test_jupyterlab_finds_launcher_tiles_and_templates(installed: Path) -> None:
+    """The wheel puts every notebook where templates are looked for, and each tile opens one."""
+    (data,) = installed.glob("offsetbook-*.data/data/share/jupyter")
+    (file,) = data.glob("jupyter_app_launcher/jp_app_launcher_*.yaml")
+    opened = [file.parent / tile["source"] for tile in yaml.safe_load(file.read_text("utf-8"))]
+    templates = {path.name for path in data.glob("notebook_templates/offsetbook/*")}
+
+    assert ["00_tour", "10_fleet_lag", "90_troubleshoot_group"] == [one.stem for one in opened]
+    assert all(one.is_file() for one in opened)
+    assert {path.name for path in ROOT.glob("notebooks/*.ipynb")} == templates
 
 
 @pytest.mark.starts("a broker and kernels")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
+from toolkit.errors import PrerequisiteMissing
 from toolkit.kafka_io.client.client_settings import bulk_settings
 from toolkit.model import Cluster
 
@@ -15,6 +16,28 @@ LOG = logging.getLogger("librdkafka")
 LOG.addHandler(logging.NullHandler())
 
 
+NO_MECHANISM = "No provider for SASL mechanism"  # librdkafka says it in no other way
+
+
 def bulk_consumer(cluster: Cluster, settings: Mapping[str, object]) -> Consumer:
-    """Return a consumer with settings of its own; raises FleetFileError and KafkaException."""
-    return Consumer({**bulk_settings(cluster), **settings}, logger=LOG)
+    """
+    Return a consumer with settings of its own.
+
+    Raises FleetFileError, KafkaException, and PrerequisiteMissing where librdkafka has no Kerberos.
+    """
+    try:
+        return Consumer({**bulk_settings(cluster), **settings}, logger=LOG)
+    except KafkaException as exc:
+        if NO_MECHANISM not in exc.args[0].str():
+            raise
+        raise PrerequisiteMissing(
+            f"reading records of cluster {cluster.name}: the installed confluent-kafka has no "
+            "Kerberos (GSSAPI)",
+            hint="use a confluent-kafka that has it, see docs/kerberos.md",
+        ) from exc
+
+
+def check_reads_records(cluster: Cluster) -> None:
+    """Raise what keeps all records of a cluster from being read, before many reads fail alike."""
+    if cluster.settings.get("sasl.mechanism") == "GSSAPI":
+        bulk_consumer(cluster, {"group.id": "offsetbook-reader"}).close()

@@ -42,7 +42,7 @@ def check_login(cluster: Cluster, settings: Mapping[str, str]) -> None:
         raise FleetFileError(
             f"cluster {cluster.name}: {MECHANISM} GSSAPI needs the Python package gssapi, "
             "which is not installed",
-            hint="install it, or use another mechanism",
+            hint="install it (docs/kerberos.md), or use another mechanism",
         )
 
 

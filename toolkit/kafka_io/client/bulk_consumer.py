@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from toolkit.errors import PrerequisiteMissing
 from toolkit.kafka_io.client.client_settings import bulk_settings
+from toolkit.kafka_io.client.error_codes import reason
 from toolkit.model import Cluster
 
 # What matters comes as an error, too; without a handler Python would print it beside our message.
@@ -41,3 +42,8 @@ def check_reads_records(cluster: Cluster) -> None:
     """Raise what keeps all records of a cluster from being read, before many reads fail alike."""
     if cluster.settings.get("sasl.mechanism") == "GSSAPI":
         bulk_consumer(cluster, {"group.id": "offsetbook-reader"}).close()
+
+
+def read_error(error: KafkaError) -> str:
+    """Return why records were not read; librdkafka's own codes are negative, brokers' are not."""
+    return reason(error.code(), "Read") if error.code() > 0 else str(error.str())

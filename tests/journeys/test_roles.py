@@ -23,15 +23,22 @@ PAGE = Path(__file__).parents[2] / "docs" / "acls.md"
 MAY = {
     "viewer": set[str](),
     "pipeline": {"delete_offsets", "delete_groups"},
-    "operator": {"delete_offsets", "delete_groups", "reset", "rescue", "pause", "move"},
+    "operator": {
+        *("delete_offsets", "delete_groups", "reset", "copy", "restore", "rescue"),
+        *("pause", "move"),
+    },
 }
 NEEDS = {"delete_offsets": "Delete", "delete_groups": "Delete"}  # any other change: Read
 EMPTY_GROUP: dict[str, Callable[[ob.Session, str], Any]] = {
+    "copy": lambda session, group: session.copy(ob.CopyRequest(group, f"{group}-copy")),
     "delete_groups": lambda session, group: session.delete_groups([group]),
     "delete_offsets": lambda session, group: session.delete_offsets(
         [group], OffsetChoice(all_topics=True)
     ),
     "rescue": lambda session, group: session.rescue([group]),
+    "restore": lambda session, group: session.restore(
+        session.export([group])[0], into=f"{group}-restored"
+    ),
     "reset": lambda session, group: session.reset([group], to=ob.target("to-earliest")),
 }
 REBALANCING = {"not-stable", "not-subscribed", "nothing-assigned", "unreadable-member"}

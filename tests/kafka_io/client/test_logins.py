@@ -17,9 +17,9 @@ from urllib.parse import parse_qs
 
 import pytest
 from applications import eventually
+from clients import Consumer
 from confluent_kafka import (
     OFFSET_END,
-    Consumer,
     KafkaError,
     KafkaException,
     Message,

@@ -3,10 +3,10 @@ PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help env demo test test-fast lab lint licences lock screenshots clean
+.PHONY: help env demo test test-fast lab lint licences vulnerabilities lock screenshots clean
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 env: .venv/.installed  ## Make .venv with the offsetbook command in it
 
@@ -32,6 +32,9 @@ lint: env  ## Ruff and mypy
 
 licences: env  ## The licence of every installed package, by its own metadata; works offline
 	@$(RUN) python scripts/licences.py
+
+vulnerabilities: env  ## Known vulnerabilities of the locked packages; offline from the copy in .advisories
+	@$(RUN) python scripts/vulnerabilities.py
 
 screenshots: env  ## Take the pictures of the README anew, from the sandbox
 	@$(RUN) python scripts/screenshots.py

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,49 @@ def test_licences_are_known(tmp_path: Path) -> None:
 
     assert (0, "") == (listed.returncode, listed.stderr)
     assert (1, "check by hand: odd\n") == (refused.returncode, refused.stderr)
+
+
+def test_known_vulnerabilities_are_found_offline(tmp_path: Path) -> None:
+    """Only an advisory that has the locked version is listed; without a copy, the exit is 2."""
+    lock = (ROOT / "requirements.lock").read_text("utf-8")
+    (locked,) = re.findall(r"^click==([\d.]+)", lock, re.MULTILINE)
+    newer = locked + ".1"
+    command = [sys.executable, "scripts/vulnerabilities.py", "--offline", "--advisories"]
+    missing = subprocess.run([*command, tmp_path], cwd=ROOT, capture_output=True, check=False)
+    (tmp_path / "vulns" / "click").mkdir(parents=True)
+    for name, events, more in (
+        ("fixed-later", [{"introduced": "0"}, {"fixed": newer}], {"aliases": ["CVE-1"]}),
+        ("fixed-before", [{"introduced": "0"}, {"fixed": locked}], {}),
+        ("introduced-later", [{"introduced": newer}], {}),
+        ("introduced-again", [{"introduced": locked}, {"introduced": "0"}, {"fixed": "1.0"}], {}),
+        ("last-now", [{"introduced": "0"}, {"last_affected": locked}], {}),
+        ("last-before", [{"introduced": "0"}, {"last_affected": "1.0"}], {}),
+        ("withdrawn", [{"introduced": "0"}], {"withdrawn": "2026-01-01T00:00:00Z"}),
+    ):
+        affected = {
+            "package": {"name": "Click"},
+            "ranges": [{"type": "ECOSYSTEM", "events": events}],
+        }
+        advisory = yaml.safe_dump({"id": name, "affected": [affected], **more})
+        (tmp_path / "vulns" / "click" / f"{name}.yaml").write_text(advisory)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=any", "-c", "user.email=any@example"]
+    yesterday = f"{datetime.now(UTC) - timedelta(days=1, hours=1):%Y-%m-%dT%H:%M:%S+00:00}"
+    environment = {**os.environ, "GIT_COMMITTER_DATE": yesterday}
+    for step in (["init", "-q"], ["add", "."], ["commit", "-qm", "advisories"]):
+        subprocess.run([*git, *step], env=environment, check=True)
+    found = subprocess.run(
+        [*command, tmp_path], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (2, b"") == (missing.returncode, missing.stdout)
+    assert b"there is no advisory database in" in missing.stderr
+    assert "the copy is 1 day old" in found.stderr
+    assert 1 == found.returncode
+    assert [
+        f"click {locked}: fixed-later, CVE-1; fixed in {newer}",
+        f"click {locked}: introduced-again; fixed in 1.0",
+        f"click {locked}: last-now; fixed in no version",
+    ] == found.stdout.splitlines()
 
 
 def test_pandas_stays_below_3() -> None:

@@ -3,10 +3,12 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from playwright.sync_api import Browser, expect
 
+from toolkit.report.tables import _bundle
 from toolkit.runner.run_notebook import run_notebook
 
 MakeReport = Callable[..., Path]
@@ -167,13 +169,18 @@ DRAWN = """() => [...document.querySelectorAll(".ob-chart")].map((chart) => {
     return bars.length > 0 && bars.every((bar) => inside(bar.getBoundingClientRect()));
 })"""
 
+ACTIVITY = (
+    *("window_from", "commits", "commits_per_s", "expirations", "deletions", "removals"),
+    *("rebalances", "bytes_per_s", "complete", "commits_too_often", "why"),
+)
+
 WIDTHS = """() => [...document.querySelectorAll(".ob-chart")]
     .map((chart) => chart.querySelector(".main-svg").getAttribute("width"))"""
 
 
 def test_print_shows_all_rows_whole_numbers_and_every_chart(watched: Watched, report: Path) -> None:
     """
-    On paper a table has all its rows and fits the width; the page is as before afterwards.
+    On paper a table has all its rows and fits, also one of 13 columns; the page is as before after.
 
     Numbers, times, names and headings are not broken, and no chart is lost or wider than the paper.
     """
@@ -189,6 +196,17 @@ def test_print_shows_all_rows_whole_numbers_and_every_chart(watched: Watched, re
     assert watched.page.evaluate("document.documentElement.scrollWidth") <= 720
     assert [] == watched.page.evaluate(NOT_WHOLE)
     assert [True, True] == watched.page.evaluate(DRAWN)
+    activity = {"cluster": "production-eu", "group": "settlement-reconciler"} | dict.fromkeys(
+        ACTIVITY, 123_456
+    )
+    activity |= {
+        "window_from": pd.Timestamp("2026-01-02T03:04:05Z"),
+        "complete": True,
+        "why": "1 a",
+    }
+    wide = _bundle(pd.DataFrame([activity]), "Commit activity by group", "")["text/html"]
+    watched.page.evaluate("(it) => document.body.insertAdjacentHTML('beforeend', it)", wide)
+    assert watched.page.evaluate("document.documentElement.scrollWidth") <= 720
     watched.screenshot("report_print")
 
     watched.page.evaluate("window.dispatchEvent(new Event('afterprint'))")

@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 from applications import Applications, eventually
-from brokers import kill
+from brokers import kill, restart
 from coordinators import coordinate_by, offsets_partitions
 from desks import Desk
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
-from toolkit.model import Cluster, TopicPartition
+from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
+from toolkit.kafka_io.read_snapshot import read_snapshot
+from toolkit.model import Cluster, Problem, TopicPartition
 from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
@@ -132,6 +134,26 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
     assert ["intent", "outcome"] == [str(entry.event) for entry in place.desk.log]
     for group, held in place.desk.held(*place.groups).items():
         assert held in ({}, {place.orders: BACK if group in done else THERE})
+
+
+def test_a_topic_that_is_recreated_while_the_coordinator_is_down(place: Place) -> None:
+    """The committed offset of the earlier topic is still there, and its lag is called unknown."""
+    place.coordinated_by((2,))
+    place.wait()
+    topic, (group, *_) = place.orders.topic, place.groups
+    assert () == read_snapshot(place.desk.cluster, groups=[group], commit_times=True).problems
+
+    place.shut_second_down()
+    eventually(lambda: len(place.apps.admin.list_topics(timeout=5).brokers) == 1)
+    place.apps.delete_topic(topic)
+    place.apps.create_topic(topic, records=10)
+    restart(place.second)
+    place.wait()
+
+    found = read_snapshot(place.desk.cluster, groups=[group], commit_times=True)
+    assert [7] == [commit.offset for commit in found.commits]
+    assert (Problem("lag", EARLIER, group, *place.orders),) == found.problems
+    assert not [finding for finding in place.desk.reset(group).findings if finding.blocks]
 
 
 def test_what_any_broker_may_answer(restarted_pair: tuple[Cluster, Broker]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from toolkit.errors import UsageError
+from toolkit.errors import PrerequisiteMissing, UsageError
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.journeys.open_next_step import open_or_show
 from toolkit.journeys.paused import find_paused, show_paused
@@ -151,8 +151,12 @@ class GroupDiagnosis:
             for row in self.partitions.dropna(subset=["committed"]).to_dict("records")
         )
         group = self.group.group_id
-        found = read_around(self.access, group, places, topics, before=before, after=after)
-        found._ipython_display_()
+        try:
+            found = read_around(self.access, group, places, topics, before=before, after=after)
+        except PrerequisiteMissing as exc:
+            show_table(pd.DataFrame(), empty_text=f"Records are not shown: {exc}")
+        else:
+            found._ipython_display_()
 
     @property
     def steps(self) -> list[ShownStep]:
@@ -278,7 +282,11 @@ def _waits_since(cluster: Cluster, facts: Snapshot) -> dict[TopicPartition, date
         and log.log_end is not None
         and commit.offset < log.log_end
     ]
-    return {partition: at for (partition, _), at in read_record_times(cluster, unread).items()}
+    try:
+        times = read_record_times(cluster, unread)
+    except PrerequisiteMissing:  # `facts.problems` has it: the commit times were not read either
+        return {}
+    return {partition: at for (partition, _), at in times.items()}
 
 
 def _shown(step: NextStep, where: Mapping[str, object]) -> ShownStep:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
+from toolkit.kafka_io.groups.earlier_topics import commits_of_earlier_topics
 from toolkit.kafka_io.groups.group_times import (
     GroupTimes,
     read_group_times,
@@ -66,9 +68,12 @@ def read_snapshot(
     subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
     with connected(cluster) as connection:
-        return snapshot_over(
+        found = snapshot_over(
             connection, groups=groups, commit_times=commit_times, on_progress=on_progress
         )
+        # Not for plans: a reset of such an offset is what mends it.
+        earlier = commits_of_earlier_topics(connection, found.commits)
+        return replace(found, problems=(*found.problems, *earlier)) if earlier else found
 
 
 def snapshot_over(

@@ -106,7 +106,7 @@ def _let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinRe
     joined = yield WaitFor(joining)
     if joined.error:
         raise NotCaptured(
-            f"the coordinator rejected the join: {reason(joined.error)}",
+            f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
             hint=("run the command again"),
         )
     found: JoinResult = joined
@@ -127,7 +127,7 @@ def _join_quietly(member: SentinelMember) -> RecipeGenerator[GroupLeader]:
         joined: JoinResult = yield member.join_quietly()
         if joined.error:
             raise NotCaptured(
-                f"the coordinator rejected the join: {reason(joined.error)}",
+                f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
                 hint=("run the command again"),
             )
         member.generation = joined.generation

@@ -66,7 +66,9 @@ def draw_ids(member: SentinelMember, ours: list[str], count: int) -> RecipeGener
         if answer.error == ErrorCode.NONE:  # a broker that asks for no id took us for a member
             ours.append(answer.member_id)
         if answer.error != ErrorCode.MEMBER_ID_REQUIRED:
-            raise NotCaptured(f"the coordinator rejected a new member: {reason(answer.error)}")
+            raise NotCaptured(
+                f"the coordinator rejected a new member: {reason(answer.error, 'Read')}"
+            )
     return drawn
 
 

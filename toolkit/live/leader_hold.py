@@ -44,7 +44,7 @@ class LeaderHold(ABC):
             raise self._lost(FORGOTTEN)
         if answer.error not in {ErrorCode.NONE, *COME_AGAIN}:
             raise BrokerRefused(
-                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error)}"
+                f"the coordinator rejected the heartbeat of a hold: {reason(answer.error, 'Read')}"
             )
         if self._changed or answer.error in COME_AGAIN or (yield from self._is_due()):
             yield from self._rebalance()
@@ -61,7 +61,7 @@ class LeaderHold(ABC):
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             raise self._lost(FORGOTTEN)
         if code != ErrorCode.NONE:
-            raise HoldLost(f"no longer group leader: {reason(code)}")
+            raise HoldLost(f"no longer group leader: {reason(code, 'Read')}")
         self._changed = False
 
     def _keep_only(self, left: frozenset[TopicPartition]) -> RecipeGenerator[None]:

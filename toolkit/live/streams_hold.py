@@ -124,7 +124,9 @@ class StreamsHold(LeaderHold):
         ours += [one.member_id for one in drawn if one.member_id]
         for one in drawn:
             if one.error != ErrorCode.MEMBER_ID_REQUIRED:
-                raise NotCaptured(f"the coordinator rejected a new member: {reason(one.error)}")
+                raise NotCaptured(
+                    f"the coordinator rejected a new member: {reason(one.error, 'Read')}"
+                )
         self._tasks, self._member_id = tasks, drawn[0].member_id
         # The group is never Empty: it would wait for group.initial.rebalance.delay.ms then. And no
         # rebalance ends before the second of ours joins, or is gone.
@@ -133,7 +135,7 @@ class StreamsHold(LeaderHold):
         self._comes_back = True
         left: LeaveResult = yield Leave(tuple(one.member_id for one in group.members))
         if left.error:
-            raise NotCaptured(f"its members could not be evicted: {reason(left.error)}")
+            raise NotCaptured(f"its members could not be evicted: {reason(left.error, 'Read')}")
         # Those that come later would have to wait until the others notice it.
         yield from self._until_listed(1 + len(group.members), BACK_AT_ONCE_S)
         joined: JoinResult

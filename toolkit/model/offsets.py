@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ class Commit:
     metadata: str = ""
     committed_at: datetime | None = None  # only from __consumer_offsets, not the Admin API
     pending: bool = False  # an open transaction has a pending commit
+    # Of the topic that it was committed for (Kafka 4.1 and newer); only from __consumer_offsets.
+    topic_id: str = field(default="", compare=False)
 
 
 class EpochEnd(NamedTuple):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from toolkit.errors import BrokerRefused, ToolkitError
+from toolkit.errors import BrokerRefused, PrerequisiteMissing, ToolkitError
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
@@ -89,7 +89,7 @@ class MoveWatch:
         if self.follower:
             try:
                 changed = list(self.follower.read_to(end))
-            except BrokerRefused:  # who may describe the offsets topic may still not read it
+            except (BrokerRefused, PrerequisiteMissing):  # who may describe it may not read it
                 self._do_without_follower()
         for place, offset in changed:
             if place not in self.partitions:

@@ -9,7 +9,7 @@ import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,19 @@ from urllib.parse import parse_qs
 
 import pytest
 from applications import eventually
-from confluent_kafka import OFFSET_END, KafkaError, Message, TopicPartition
+from clients import Consumer
+from confluent_kafka import (
+    OFFSET_END,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from kafka.protocol.admin import ListGroupsRequest
 from secured import Secured, encrypted_key
 
-from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
+from toolkit.errors import BrokerRefused, ClusterUnreachable, PrerequisiteMissing
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, check_reads_records
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
 from toolkit.storage.fleet_file import load_fleet
@@ -227,3 +234,20 @@ def test_a_properties_file_of_the_fleet_file(form: str, secured: Secured, tmp_pa
     works(cluster)
     assert 60 == cluster.timeout_s
     assert password not in repr(cluster)
+
+
+def test_a_librdkafka_without_kerberos_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records of a Kerberos cluster need another confluent-kafka, and the error says so."""
+    with suppress(KafkaException):
+        Consumer({"group.id": "any", "builtin.features": "sasl_gssapi"}).close()
+        pytest.skip("the confluent-kafka here has Kerberos")
+    (tmp_path / "gssapi.py").touch()  # as if it were installed: no login comes this far
+    monkeypatch.syspath_prepend(tmp_path)
+    login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
+
+    with pytest.raises(PrerequisiteMissing) as raised:
+        check_reads_records(Cluster("secured", "127.0.0.1:9", login))
+
+    assert "the installed confluent-kafka has no Kerberos (GSSAPI)" in str(raised.value)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from toolkit.errors import BrokerRefused, PrerequisiteMissing
 from toolkit.kafka_io.client.client_settings import bulk_settings
+from toolkit.kafka_io.client.error_codes import reason
 from toolkit.model import Cluster
 
 # What matters comes as an error, too; without a handler Python would print it beside our message.
@@ -15,6 +17,43 @@ LOG = logging.getLogger("librdkafka")
 LOG.addHandler(logging.NullHandler())
 
 
+NO_MECHANISM = "No provider for SASL mechanism"  # librdkafka says it in no other way
+
+
 def bulk_consumer(cluster: Cluster, settings: Mapping[str, object]) -> Consumer:
-    """Return a consumer with settings of its own; raises FleetFileError and KafkaException."""
-    return Consumer({**bulk_settings(cluster), **settings}, logger=LOG)
+    """
+    Return a consumer with settings of its own.
+
+    Raises FleetFileError, KafkaException, and PrerequisiteMissing where librdkafka has no Kerberos.
+    """
+    try:
+        return Consumer({**bulk_settings(cluster), **settings}, logger=LOG)
+    except KafkaException as exc:
+        if NO_MECHANISM not in exc.args[0].str():
+            raise
+        raise PrerequisiteMissing(
+            f"reading records of cluster {cluster.name}: the installed confluent-kafka has no "
+            "Kerberos (GSSAPI)",
+            hint="use a confluent-kafka that has it, see docs/kerberos.md",
+        ) from exc
+
+
+def check_reads_records(cluster: Cluster) -> None:
+    """
+    Raise what keeps all records of a cluster from being read, before many reads fail alike.
+
+    That is what `bulk_consumer` raises, with BrokerRefused for KafkaException.
+    """
+    if cluster.settings.get("sasl.mechanism") != "GSSAPI":
+        return
+    try:
+        bulk_consumer(cluster, {"group.id": "offsetbook-reader"}).close()
+    except KafkaException as exc:
+        raise BrokerRefused(
+            f"reading records of cluster {cluster.name}: {read_error(exc.args[0])}"
+        ) from exc
+
+
+def read_error(error: KafkaError) -> str:
+    """Return why records were not read; librdkafka's own codes are negative, brokers' are not."""
+    return reason(error.code(), "Read") if error.code() > 0 else str(error.str())

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import kafka.errors
 
+from toolkit.kafka_io.client.kerberos_login import KerberosFailed
 from toolkit.kafka_io.client.timed_connections import LoginRequired, Server
 from toolkit.model import Cluster
 
@@ -86,6 +87,13 @@ def _why_no_login(cluster: Cluster, exc: BaseException) -> Reason | None:
                 f"authentication failed ({_broker_words(exc)})",
                 f"check {_credentials(cluster)} in the fleet file",
                 refused=True,
+            )
+        case KerberosFailed():
+            service = cluster.settings.get("sasl.kerberos.service.name", "kafka")
+            return Reason(
+                f"Kerberos: {exc.args[0]}",
+                "check with klist that there is a ticket (kinit), and that the brokers' principals "
+                f"are {service}/HOST, with the HOST that bootstrap.servers names",
             )
         case LoginRequired():
             return _login_required(cluster)

@@ -115,7 +115,7 @@ def _ask_once(
 
 
 def _failure(group_id: str, entry: Any) -> _Failure:
-    why = reason(entry.error_code, getattr(entry, "error_message", None))
+    why = reason(entry.error_code, "Describe", getattr(entry, "error_message", None))
     return _Failure(group_id, why, retry=is_worth_retrying(entry.error_code))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 import kafka.errors
 
@@ -42,19 +43,28 @@ ASK_AGAIN = frozenset(
 )
 
 
+# What a request needs to be allowed on a group, topic or cluster, as `kafka-acls.sh` calls it.
+Operation = Literal["Describe", "Read", "Delete", "DescribeConfigs", "AlterConfigs"]
 # Brokers say whom a code is for rather than what to do.
-WORDS: dict[int, str] = {
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "an ACL on the topic is missing",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "an ACL on the group is missing",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "an ACL on the cluster is missing",
-    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "an ACL on the transactional id is missing",
+NOT_AUTHORIZED: dict[int, str] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "the ACL {} on the topic is missing",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "the ACL {} on the group is missing",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "the ACL {} on the cluster is missing",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: (
+        "the ACL Write on the transactional id is missing"
+    ),
 }
 
 
-def reason(code: int, message: str | None = None) -> str:
-    """What an error code means: the broker's own words where it sent any, and always the name."""
+def reason(code: int, needs: Operation, message: str | None = None) -> str:
+    """
+    What an error code means: the broker's own words where it sent any, and always the name.
+
+    `needs` is the ACL that the request needs on what it is about, which brokers do not say.
+    """
     error = kafka.errors.for_code(code)
-    words = message or WORDS.get(code) or error.description or "unknown error"
+    acl = NOT_AUTHORIZED.get(code, "").format(needs)
+    words = acl or message or error.description or "unknown error"
     return f"{words.rstrip('.')} ({error.message}, code {int(code)})"
 
 

@@ -50,7 +50,9 @@ def topic_id(topic: Any) -> str:
 def topic_reason(code: int) -> str:
     """Say why a topic could not be described."""
     return (
-        "the topic does not exist" if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else reason(code)
+        "the topic does not exist"
+        if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else reason(code, "Describe")
     )
 
 
@@ -112,7 +114,7 @@ def ask_leaders(
             if entry is None:
                 yield LeaderReply(about, partition, "missing in the broker's response")
             elif entry.error_code != ErrorCode.NONE:
-                yield LeaderReply(about, partition, reason(entry.error_code))
+                yield LeaderReply(about, partition, reason(entry.error_code, "Describe"))
             else:
                 yield LeaderReply(about, partition, entry)
 

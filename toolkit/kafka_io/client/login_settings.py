@@ -42,7 +42,7 @@ def check_login(cluster: Cluster, settings: Mapping[str, str]) -> None:
         raise FleetFileError(
             f"cluster {cluster.name}: {MECHANISM} GSSAPI needs the Python package gssapi, "
             "which is not installed",
-            hint="install it, or use another mechanism",
+            hint="install it (docs/kerberos.md), or use another mechanism",
         )
 
 
@@ -70,6 +70,8 @@ def bulk_login(cluster: Cluster, settings: Mapping[str, str]) -> dict[str, Any]:
             login["oauth_cb"] = lambda _: provider.token_and_expiry()
         case "GSSAPI":
             login[SERVICE] = settings.get(SERVICE, "kafka")
+            # It would run kinit with a keytab of its own; the ticket cache is used as it is.
+            login["sasl.kerberos.min.time.before.relogin"] = 0
         case _:
             login |= {name: settings[name] for name in (USERNAME, PASSWORD)}
     return login

@@ -47,7 +47,7 @@ def read_clock_difference(connection: Connection) -> ClockDifference:
     round_trip = timedelta(seconds=time.monotonic() - started)
     for quorum in (partition for topic in response.topics for partition in topic.partitions):
         if quorum.error_code != ErrorCode.NONE:
-            raise BrokerRefused(f"DescribeQuorum: {reason(quorum.error_code)}")
+            raise BrokerRefused(f"DescribeQuorum: {reason(quorum.error_code, 'Describe')}")
         for voter in quorum.current_voters:
             if voter.replica_id == quorum.leader_id and voter.last_caught_up_timestamp > 0:
                 told = datetime.fromtimestamp(voter.last_caught_up_timestamp / 1000, UTC)
@@ -55,5 +55,5 @@ def read_clock_difference(connection: Connection) -> ClockDifference:
                     voter.replica_id, told - sent_at - round_trip / 2, round_trip / 2 + MILLISECOND
                 )
     if response.error_code != ErrorCode.NONE:
-        raise BrokerRefused(f"DescribeQuorum: {reason(response.error_code)}")
+        raise BrokerRefused(f"DescribeQuorum: {reason(response.error_code, 'Describe')}")
     raise BrokerRefused("DescribeQuorum: the controller does not report its time")

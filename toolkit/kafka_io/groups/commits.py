@@ -126,5 +126,5 @@ def _rows(group: Any) -> Iterator[Commit | Problem | _PendingCommit]:
             elif found.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 yield _PendingCommit(group_id, name, found.partition_index)
             elif found.error_code != ErrorCode.NONE:
-                why = reason(found.error_code)
+                why = reason(found.error_code, "Describe")
                 yield Problem("committed offset", why, group_id, name, found.partition_index)

@@ -79,7 +79,7 @@ def _timed(commit: Commit, times: GroupTimes | None) -> Commit:
     value = times.commits.get(key) if times else None
     if value is None or value.offset != commit.offset:
         return commit
-    return replace(commit, committed_at=value.committed_at)
+    return replace(commit, committed_at=value.committed_at, topic_id=value.topic_id or "")
 
 
 def with_empty_since(groups: Iterable[Group], times: Mapping[str, GroupTimes]) -> list[Group]:

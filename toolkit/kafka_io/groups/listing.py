@@ -40,7 +40,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
             if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
                 again.append(node_id)
             elif response.error_code != ErrorCode.NONE:
-                problems.append(Problem(what, reason(response.error_code)))
+                problems.append(Problem(what, reason(response.error_code, "Describe")))
         waiting = again
         time.sleep(RETRY_PAUSE_S if waiting else 0)
     problems += [

@@ -49,7 +49,7 @@ def partition_numbers(connection: Connection, topic: str) -> list[int]:
     if found.error_code != ErrorCode.NONE:
         raise BrokerRefused(
             f"describing topic {topic} of cluster {connection.cluster.name}: "
-            f"{reason(found.error_code)}"
+            f"{reason(found.error_code, 'Describe')}"
         )
     return sorted(partition.partition_index for partition in found.partitions)
 

@@ -25,7 +25,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, read_error
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.client.timestamps import from_ms
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
@@ -153,7 +153,7 @@ class _FetchedRecords:
         if error := message.error():
             self.waiting.discard(partition)
             if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - documented under this name
-                self._why[partition] = error.str()
+                self._why[partition] = read_error(error)
             return
         window = self.windows[partition]
         self.size_bytes += len(message) + len(message.key() or b"")

@@ -162,13 +162,9 @@ class GroupChannel:
     def _find(self, connection: Connection) -> int:
         if self._coordinator is None:
             (found,) = find_coordinators(connection, [self.group_id], refresh=True)
-            if found.error_code in ASK_AGAIN:
-                raise ClusterUnreachable(
-                    f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"
-                )
             if found.error_code != ErrorCode.NONE:
-                raise BrokerRefused(
-                    f"finding the coordinator of group {self.group_id}: {reason(found.error_code)}"
-                )
+                kind = ClusterUnreachable if found.error_code in ASK_AGAIN else BrokerRefused
+                why = reason(found.error_code, "Describe")
+                raise kind(f"finding the coordinator of group {self.group_id}: {why}")
             self._coordinator = int(found.node_id)
         return self._coordinator

@@ -214,7 +214,7 @@ class DescribeClassic:
         """Return what the coordinator says."""
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
-            return ClassicFacts(group.error_code, reason(group.error_code))
+            return ClassicFacts(group.error_code, reason(group.error_code, "Describe"))
         return ClassicFacts(
             ErrorCode.NONE,
             state=group.group_state,

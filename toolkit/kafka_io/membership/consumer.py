@@ -77,7 +77,7 @@ class ConsumerHeartbeat:
         """Return what the coordinator says."""
         code = response.error_code
         if code != ErrorCode.NONE:
-            return ConsumerHeartbeatResult(code, reason(code, response.error_message))
+            return ConsumerHeartbeatResult(code, reason(code, "Read", response.error_message))
         assigned = response.assignment
         return ConsumerHeartbeatResult(
             ErrorCode.NONE,
@@ -138,7 +138,9 @@ class DescribeConsumer:
         """Return what the coordinator says."""
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
-            return ConsumerFacts(group.error_code, reason(group.error_code, group.error_message))
+            return ConsumerFacts(
+                group.error_code, reason(group.error_code, "Describe", group.error_message)
+            )
         return ConsumerFacts(
             ErrorCode.NONE,
             state=group.group_state,

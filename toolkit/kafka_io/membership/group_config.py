@@ -54,7 +54,9 @@ class FetchGroupConfig:
         """Return what the broker says."""
         (found,) = response.results
         if found.error_code != ErrorCode.NONE:
-            return ConfigFound(found.error_code, reason(found.error_code, found.error_message))
+            return ConfigFound(
+                found.error_code, reason(found.error_code, "DescribeConfigs", found.error_message)
+            )
         known = [entry for entry in found.configs if entry.value is not None]
         return ConfigFound(
             ErrorCode.NONE,
@@ -100,7 +102,9 @@ class ChangeConfig:
         """Return what the broker says."""
         (done,) = response.responses
         if done.error_code != ErrorCode.NONE:
-            return ConfigChanged(done.error_code, reason(done.error_code, done.error_message))
+            return ConfigChanged(
+                done.error_code, reason(done.error_code, "AlterConfigs", done.error_message)
+            )
         return ConfigChanged(ErrorCode.NONE)
 
 

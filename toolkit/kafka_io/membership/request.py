@@ -38,4 +38,4 @@ class ErrorCodeResult:
     @property
     def why(self) -> str:
         """The code in words; "" where all is well."""
-        return "" if self.error == ErrorCode.NONE else reason(self.error)
+        return "" if self.error == ErrorCode.NONE else reason(self.error, "Read")

@@ -52,7 +52,9 @@ class DescribeStreams:
         """Return what the coordinator says."""
         (group,) = response.groups
         if group.error_code != ErrorCode.NONE:
-            return StreamsFacts(group.error_code, reason(group.error_code, group.error_message))
+            return StreamsFacts(
+                group.error_code, reason(group.error_code, "Describe", group.error_message)
+            )
         topology = group.topology.subtopologies if group.topology else None
         topics = {
             part.subtopology_id: (

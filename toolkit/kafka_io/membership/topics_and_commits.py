@@ -62,7 +62,7 @@ class FetchTopics:
                 if topic.error_code == ErrorCode.NONE
             },
             {
-                topic.name: reason(topic.error_code)
+                topic.name: reason(topic.error_code, "Describe")
                 for topic in response.topics
                 if topic.error_code not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
             },

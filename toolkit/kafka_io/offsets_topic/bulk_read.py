@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assignment
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, read_error
 from toolkit.kafka_io.offsets_topic.chunk import Records
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster
@@ -89,7 +89,7 @@ def _messages_up_to_end(messages: list[Any], position: int, doing: str) -> tuple
         if error is None:
             continue
         if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
-            raise BrokerRefused(f"{doing}: {error.str()}")
+            raise BrokerRefused(f"{doing}: {read_error(error)}")
         position = max(position, message.offset())
     return [message for message in messages if message.key() is not None], position
 

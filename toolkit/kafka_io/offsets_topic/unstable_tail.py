@@ -84,7 +84,7 @@ def _batches(connection: Connection, number: int, span: range) -> Iterator[Any]:
         found = connection.send(_request(number, position), to=leaders[partition].node_id)
         (answer,) = found.responses[0].partitions
         if answer.error_code != ErrorCode.NONE:
-            raise BrokerRefused(f"{doing}: {reason(answer.error_code)}")
+            raise BrokerRefused(f"{doing}: {reason(answer.error_code, 'Read')}")
         size += len(answer.records or b"")
         if size > MOST_BYTES or not answer.records:
             why = "no data" if not answer.records else f"more than {MOST_BYTES // 2**20} MiB"

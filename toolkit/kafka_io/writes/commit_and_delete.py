@@ -85,7 +85,9 @@ class GroupWriter:
             group_codes = set(codes.values()) & ABOUT_THE_GROUP
             if group_codes and len(set(codes.values())) == 1:
                 return WriteResult(_commit_reason(group_codes.pop()), refused)
-            refused |= {key: reason(code) for key, code in codes.items() if code != ErrorCode.NONE}
+            refused |= {
+                key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE
+            }
         return WriteResult("", refused)
 
     def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
@@ -121,9 +123,11 @@ class GroupWriter:
             request = _delete_request(group_id, chunk)
             answer = self._ask(group_id, request, lambda response: response.error_code)
             if answer.error_code != ErrorCode.NONE:
-                return WriteResult(reason(answer.error_code), refused)
+                return WriteResult(reason(answer.error_code, "Delete"), refused)
             codes = _codes(answer)
-            refused |= {key: reason(code) for key, code in codes.items() if code != ErrorCode.NONE}
+            refused |= {
+                key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE
+            }
         return WriteResult("", refused)
 
     def delete_group(self, group_id: str, held: Iterable[TopicPartition] = ()) -> WriteResult:
@@ -140,7 +144,7 @@ class GroupWriter:
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
         code = answer.results[0].error_code
-        return WriteResult(reason(code) if code != ErrorCode.NONE else "")
+        return WriteResult(reason(code, "Delete") if code != ErrorCode.NONE else "")
 
     def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""
@@ -236,7 +240,7 @@ def _commit_request(
 
 
 def _commit_reason(code: int) -> str:
-    words = reason(code)
+    words = reason(code, "Read")
     return (
         f"the group has members, and only they can commit: {words}"
         if code == ErrorCode.UNKNOWN_MEMBER_ID

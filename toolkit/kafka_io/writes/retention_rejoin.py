@@ -171,5 +171,5 @@ class _RejoiningMember:
     def _refuse(self, code: int) -> None:
         if code != ErrorCode.NONE:
             raise BrokerRefused(
-                f"resetting retention of group {self._group.group_id}: {reason(code)}"
+                f"resetting retention of group {self._group.group_id}: {reason(code, 'Read')}"
             )

@@ -133,7 +133,7 @@ class OffsetsTransaction:
             if not later or time.monotonic() > give_up_at:
                 raise BrokerRefused(
                     f"{type(request).__name__.removesuffix('Request')} for group {self._group_id} "
-                    f"with transactional id {self.transactional_id}: {reason(code)}"
+                    f"with transactional id {self.transactional_id}: {reason(code, 'Read')}"
                 )
             time.sleep(RETRY_PAUSE_S)
 

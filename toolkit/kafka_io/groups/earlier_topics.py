@@ -1,0 +1,40 @@
+"""
+Find committed offsets of an earlier topic of the same name.
+
+Brokers delete the committed offsets of a deleted topic, but not of groups whose coordinator is down
+meanwhile (observed with Kafka 3.9.1 and 4.3.1). Kafka 4.1 and newer write the topic id (KIP-516)
+into each commit, and it is compared with the id that the topic has now; before, nothing tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import in_chunks
+from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, describe_topics, topic_id
+from toolkit.model import Commit, Problem
+
+WHY = (
+    "committed before the topic was deleted and re-created: "
+    "the offset refers to records that no longer exist"
+)
+
+
+def commits_of_earlier_topics(connection: Connection, commits: Iterable[Commit]) -> list[Problem]:
+    """
+    Return a problem for each committed offset of a topic that was re-created since.
+
+    Its lag looks like any other and means nothing. Raises ClusterUnreachable and BrokerRefused.
+    """
+    then = [commit for commit in commits if commit.topic_id]
+    now = {
+        topic.name: topic_id(topic)
+        for chunk in in_chunks(sorted({commit.topic for commit in then}), TOPICS_PER_REQUEST)
+        for topic in describe_topics(connection, chunk)
+    }
+    return [
+        Problem("lag", WHY, commit.group_id, commit.topic, commit.partition)
+        for commit in then
+        if now.get(commit.topic, "") not in {"", commit.topic_id}
+    ]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import kafka_version  # noqa: F401 -- before what takes the default version from toolkit
 import pytest
 
 import toolkit
@@ -17,6 +18,7 @@ from toolkit.sandbox import broker, fleet
 
 # Of tests/fixtures; what others import comes before them.
 pytest_plugins = [
+    "since",
     "fast",
     "class_archive",
     "processes",

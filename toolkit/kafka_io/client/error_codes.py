@@ -50,12 +50,29 @@ WORDS: dict[int, str] = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "an ACL on the transactional id is missing",
 }
 
+# Codes that Kafka has had since 4.0 and the client does not know.
+NEWER_NAMES: dict[int, str] = {
+    128: "INVALID_REGULAR_EXPRESSION",
+    129: "REBOOTSTRAP_REQUIRED",
+    130: "STREAMS_INVALID_TOPOLOGY",
+    131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
+    132: "STREAMS_TOPOLOGY_FENCED",
+    133: "SHARE_SESSION_LIMIT_REACHED",
+    134: "GROUP_DELETION_FAILED",
+    135: "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
+    136: "CONTROLLER_ID_NOT_REGISTERED",
+}
+
 
 def reason(code: int, message: str | None = None) -> str:
     """What an error code means: the broker's own words where it sent any, and always the name."""
-    error = kafka.errors.for_code(code)
-    words = message or WORDS.get(code) or error.description or "unknown error"
-    return f"{words.rstrip('.')} ({error.message}, code {int(code)})"
+    if newer := NEWER_NAMES.get(code):
+        name, known_words = newer, newer.lower().replace("_", " ")
+    else:
+        error = kafka.errors.for_code(code)
+        name, known_words = error.message, error.description
+    words = message or WORDS.get(code) or known_words or "unknown error"
+    return f"{words.rstrip('.')} ({name}, code {int(code)})"
 
 
 def is_worth_retrying(code: int) -> bool:

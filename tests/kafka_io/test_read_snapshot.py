@@ -11,15 +11,18 @@ from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.kafka_io.read_snapshot import read_snapshot, select_groups
 from toolkit.model import Cluster, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.seed import (
     CUT_AT,
-    GROUPS,
     LEFT_AT,
     OPEN_TRANSACTION,
     TOPICS,
     Behaviour,
     SeededGroup,
+    seeded_groups,
 )
+
+GROUPS = seeded_groups(VERSION)
 
 BY_ID = {group.group_id: group for group in GROUPS}
 SUBSCRIBED = [

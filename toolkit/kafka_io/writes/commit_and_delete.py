@@ -139,10 +139,7 @@ class GroupWriter:
                 return answered
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
-        (result,) = answer.results
-        if result.error_code == ErrorCode.NONE:
-            return WriteResult()
-        return WriteResult(reason(result.error_code, result.error_message))
+        return _deletion(answer)
 
     def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""
@@ -248,6 +245,13 @@ def _commit_reason(code: int) -> str:
 
 def _commit_code(answer: Any) -> int:
     return next(iter(_codes(answer).values()), ErrorCode.NONE)
+
+
+def _deletion(answer: Any) -> WriteResult:
+    (result,) = answer.results
+    if result.error_code == ErrorCode.NONE:
+        return WriteResult()
+    return WriteResult(reason(result.error_code, result.error_message))
 
 
 def _codes(answer: Any) -> dict[TopicPartition, int]:

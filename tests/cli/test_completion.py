@@ -65,7 +65,7 @@ OFFERED = {
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a folder with a fleet file; of its clusters the groups of `eu` were listed before."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("OFFSETBOOK_FLEET", raising=False)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
@@ -99,13 +99,13 @@ def test_a_shell_completes(shell: str, home: Path) -> None:
 
 @pytest.mark.parametrize("broken", ["", "clusters: [", "no fleet file"])
 def test_where_nothing_is_there_nothing_is_said(broken: str, home: Path) -> None:
-    """A missing or broken fleet file, or a broken cache, completes nothing and prints nothing."""
+    """A missing or broken fleet file, or broken names, completes nothing and prints nothing."""
     fleet = home / "fleet.yaml"
     if broken == "no fleet file":
         fleet.unlink()
     else:
         fleet.write_text(broken, "utf-8")
-    for file in (home / "cache" / "offsetbook" / "groups").iterdir():
+    for file in (home / "state" / "offsetbook" / "groups").iterdir():
         file.write_text("[", "utf-8")
 
     lines = ["offsetbook lag --cluster ", "offsetbook groups describe "]
@@ -114,9 +114,9 @@ def test_where_nothing_is_there_nothing_is_said(broken: str, home: Path) -> None
 
 
 def test_names_that_cannot_be_kept_fail_nothing(home: Path) -> None:
-    """A cache folder that cannot be made costs the completion, not the command."""
-    shutil.rmtree(home / "cache")
-    (home / "cache").write_text("a file in the way", "utf-8")
+    """A folder that cannot be made costs the completion, not the command."""
+    shutil.rmtree(home / "state")
+    (home / "state").write_text("a file in the way", "utf-8")
 
     keep_group_names("eu:9092", NAMES)
 

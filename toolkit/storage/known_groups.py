@@ -1,7 +1,7 @@
 """
 The group names that the last listing of each cluster found, for completion at a shell.
 
-A cache of this user: it may be out of date, missing or deleted at any time.
+For this user alone; they may be out of date, missing or deleted at any time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def keep_group_names(servers: str, names: Iterable[str]) -> None:
     """Replace what is known of the cluster with these bootstrap servers, where it has changed."""
     found = sorted(set(names))
     if found != group_names(servers):
-        # A cache that cannot be written must not fail the command that read the cluster.
+        # What only helps to type must not fail the command that read the cluster.
         with suppress(StateFileError):
             path = _path(servers)
             make_folder(path.parent)
@@ -38,4 +38,4 @@ def group_names(servers: str) -> list[str]:
 
 
 def _path(servers: str) -> Path:
-    return Path(platformdirs.user_cache_dir("offsetbook"), "groups", f"{file_name(servers)}.json")
+    return Path(platformdirs.user_state_dir("offsetbook"), "groups", f"{file_name(servers)}.json")

@@ -2,8 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+# The versions of Apache Kafka that are tested; sandbox/jar_digests.json has their jars.
+KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
+VERSION ?= 4.4.0
 
-.PHONY: help env demo test test-fast lab lint licences vulnerabilities lock screenshots clean
+.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities lock screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -21,6 +24,15 @@ test: env  ## The whole test suite, against real brokers and a real browser
 
 test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kernel
 	@$(RUN) exec python -m pytest --fast -n 2 --dist loadfile
+
+test-kafka: env  ## Planning and reading against one version of Kafka: make test-kafka VERSION=4.0.2
+	@$(RUN) TEST_KAFKA_VERSION=$(VERSION) exec python -m pytest tests/planning tests/kafka_io -n 4 --dist loadfile
+
+test-nightly: env  ## Everything from 4.2 on, planning and reading on older ones; says at the end which failed
+	@failed=; for version in $(KAFKA_VERSIONS); do \
+	    case $$version in 3.*|4.0.*|4.1.*) tests=test-kafka;; *) tests=test;; esac; \
+	    TEST_KAFKA_VERSION=$$version $(MAKE) $$tests VERSION=$$version || failed="$$failed $$version"; \
+	done; [ -z "$$failed" ] || { echo "make test-nightly: failed with Apache Kafka$$failed" >&2; exit 1; }
 
 lab: env  ## Sandbox up and JupyterLab open on copies of the notebooks in lab/
 	@$(RUN) offsetbook lab --sandbox lab -- $(LAB_OPTIONS)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import compileall
 import os
+import shutil
 import signal
+import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import hypothesis
+import kafka_version  # noqa: F401 -- before what takes the default version from toolkit
 import pytest
 
 import toolkit
@@ -17,6 +21,7 @@ from toolkit.sandbox import broker, fleet
 
 # Of tests/fixtures; what others import comes before them.
 pytest_plugins = [
+    "since",
     "fast",
     "class_archive",
     "processes",
@@ -43,6 +48,9 @@ def pytest_configure(config: pytest.Config) -> None:
     # None that the tests start has to compile it then.
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(toolkit.__file__).parent, quiet=2)
+    if not hasattr(config, "workerinput"):  # names for completion are not left with the user
+        os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="offsetbook-tests-")
+        config.add_cleanup(partial(shutil.rmtree, os.environ["XDG_STATE_HOME"]))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Programs that tests start would ignore what a shell in the background has us ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from toolkit.model import GroupState, TopicPartition
+from toolkit.model import Cluster, GroupState, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.seed import GROUPS, SeededGroup
+from toolkit.storage.known_groups import group_names
 
 Command = Callable[..., "CompletedProcess[str]"]
 
@@ -72,6 +73,23 @@ def test_list_has_every_group(offsetbook_here: Command, fleet: Path) -> None:
 
     assert {row["group"] for row in rows} == IDS
     assert {row["type"] for row in rows} == {"classic", "consumer", "simple", "share", "streams"}
+
+
+def test_a_whole_listing_is_kept_for_completion(
+    offsetbook_here: Command,
+    fleet: Path,
+    cluster: Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A shell completes the groups of the last whole listing; one of some groups is not kept."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    known = []
+    for options in (("--group", "payments"), (), ("--group", "payments")):
+        offsetbook_here("lag", "--quiet", *options, fleet=fleet)
+        known.append(set(group_names(cluster.bootstrap_servers)))
+
+    assert [set(), IDS, IDS] == known
 
 
 @pytest.mark.parametrize(

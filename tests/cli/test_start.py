@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import CompletedProcess
 
+import click
 import pytest
+from terminal import talk
 
-from toolkit.cli import COMMANDS
+from toolkit.cli import COMMANDS, SECTIONS, cli
+from toolkit.cli.familiar_words import FAMILIAR
 
 Command = Callable[..., "CompletedProcess[str]"]
 
@@ -24,7 +29,12 @@ finally:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--help",), ("--version",), *((name, "--help") for name in ("groups", "lag", "clusters"))],
+    [
+        ("--help",),
+        ("--version",),
+        ("completion", "bash"),
+        *((name, "--help") for name in ("groups", "lag", "clusters")),
+    ],
     ids=" ".join,
 )
 def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
@@ -41,10 +51,63 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
 
 
 def test_help_names_every_command(offsetbook: Command) -> None:
-    """The top-level help lists each command with its one line."""
+    """The top-level help lists each command once, by purpose, with its one line."""
     done = offsetbook("--help")
 
     assert done.returncode == 0
+    assert sorted(COMMANDS) == sorted(name for names in SECTIONS.values() for name in names)
     shown = " ".join(done.stdout.split())  # a line of help may be folded
     for name, (_, line) in COMMANDS.items():
         assert f" {name} {line}" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["list"], "offsetbook groups list"),
+        (["describe", "--group", "payments"], "offsetbook groups describe GROUP"),
+        (["delete", "payments"], "offsetbook delete-groups"),
+        (["reset-offsets"], "offsetbook move"),
+        (["topics", "--list"], "kafka-topics.sh"),
+        (["desribe"], "offsetbook groups describe GROUP"),
+        (["fleetlag"], "offsetbook fleet-lag"),
+        (["xyzzy"], "offsetbook --help"),
+        (["--describe", "--group", "payments"], "offsetbook consumer-groups"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_words_of_other_tools_lead_on(
+    arguments: list[str], meant: str, offsetbook_main: Command
+) -> None:
+    """A word that is no command is a usage error of one line, which names the one that is meant."""
+    done = offsetbook_main(*arguments)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    (line,) = done.stderr.splitlines()
+    assert arguments[0] in line
+    assert meant in line.partition("Try: ")[2]
+
+
+def test_suggested_commands_exist() -> None:
+    """Every command that a suggestion names can be called."""
+    for hint in set(FAMILIAR.values()):
+        for words in re.findall(r"'offsetbook ([^']*)'", hint):
+            first, *rest = words.split()
+            command = cli.get_command(click.Context(cli), first)
+            assert command or first in {"--help", "--version"}, hint
+            if isinstance(command, click.Group):
+                assert not rest or rest[0] in command.commands, hint
+
+
+@pytest.mark.parametrize(("no_color", "coloured"), [("", True), ("1", False)])
+def test_no_color_is_respected(
+    no_color: str, *, coloured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error at a terminal is coloured, unless $NO_COLOR is set."""
+    monkeypatch.setenv("NO_COLOR", no_color)
+
+    code, seen = talk(["lag"], tmp_path / "missing.yaml", says=[])
+
+    assert code == 2
+    assert "missing.yaml" in seen
+    assert coloured is ("\x1b[" in seen)

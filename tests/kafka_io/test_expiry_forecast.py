@@ -226,6 +226,7 @@ def otherwise(verdicts: Verdicts) -> set[tuple[str, str]]:
     return {(key[0], verdict) for key, verdict in verdicts.items() if verdict not in IN_ORDER}
 
 
+@pytest.mark.since("4.2")
 def test_forecasts_against_the_tombstones_that_came(apps: Applications) -> None:
     """Every row of the table: what expires does so in time, what is kept is there at the end."""
     cast = Cast(apps)

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,20 +11,29 @@ from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.kafka_io.read_snapshot import read_snapshot, select_groups
 from toolkit.model import Cluster, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.sandbox.fleet import Sandbox
+from toolkit.sandbox.jars import VERSION
 from toolkit.sandbox.seed import (
     CUT_AT,
-    GROUPS,
     LEFT_AT,
     OPEN_TRANSACTION,
     TOPICS,
     Behaviour,
     SeededGroup,
+    seeded_groups,
 )
+
+GROUPS = seeded_groups(VERSION)
 
 BY_ID = {group.group_id: group for group in GROUPS}
 SUBSCRIBED = [
     g for g in GROUPS if g.state is GroupState.STABLE and g.group_id != "connect-warehouse"
 ]
+
+
+def speaking_their_protocol(groups: Iterable[SeededGroup]) -> list[Any]:
+    """Return groups as parameters; a KIP-848 group is a classic one on brokers before 4.0."""
+    marks = {GroupType.CONSUMER: [pytest.mark.since("4.0")]}
+    return [pytest.param(g, id=g.group_id, marks=marks.get(g.type, [])) for g in groups]
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +74,7 @@ def test_every_seeded_group_and_no_problem(snapshot: Snapshot) -> None:
     assert snapshot.cluster_id
 
 
-@pytest.mark.parametrize("seeded", GROUPS, ids=lambda seeded: seeded.group_id)
+@pytest.mark.parametrize("seeded", speaking_their_protocol(GROUPS))
 def test_type_and_state(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """Each group has the type and state that its members give it."""
     group = group_of(snapshot, seeded.group_id)
@@ -78,7 +87,7 @@ def test_type_and_state(snapshot: Snapshot, seeded: SeededGroup) -> None:
     assert group.coordinator_id == 1
 
 
-@pytest.mark.parametrize("seeded", SUBSCRIBED, ids=lambda seeded: seeded.group_id)
+@pytest.mark.parametrize("seeded", speaking_their_protocol(SUBSCRIBED))
 def test_subscription(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """What a live group subscribes to is what its application asked for, by name or pattern."""
     group = group_of(snapshot, seeded.group_id)
@@ -101,6 +110,12 @@ def test_assignment(snapshot: Snapshot, seeded: SeededGroup) -> None:
     (member,) = group_of(snapshot, seeded.group_id).members
 
     assert set(member.assignment) == partitions_of(seeded.reads)
+
+
+@pytest.mark.since("4.4")
+def test_assignor_of_a_streams_group(snapshot: Snapshot) -> None:
+    """Brokers report which assignor spreads the tasks of a streams group."""
+    assert group_of(snapshot, "order-totals").assignor == "sticky"
 
 
 def test_subscription_of_connect_is_unreadable(snapshot: Snapshot) -> None:

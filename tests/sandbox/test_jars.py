@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from toolkit.errors import PrerequisiteMissing, UsageError
-from toolkit.sandbox.jars import VERSION, check_digests, kafka_jars, streams_jars
+from toolkit.sandbox.jars import VERSION, _digests, check_digests, kafka_jars, streams_jars
+
+MAKEFILE = Path(__file__).parents[2] / "Makefile"
 
 
 @pytest.fixture
@@ -58,7 +61,7 @@ def test_full_cache_needs_nobody(nowhere: Path) -> None:
 @pytest.mark.parametrize("version", ["4.3", "../4.3.1", "latest", ""])
 def test_what_is_no_version_is_refused(nowhere: Path, version: str) -> None:
     """A version becomes part of a path and of a request, so anything else is refused."""
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"Try: .*such as 3\.9\.1, .*, 4\.4\.0"):
         kafka_jars(version)
 
     assert list(nowhere.iterdir()) == []
@@ -77,6 +80,15 @@ def test_a_jar_that_was_changed_is_not_used(tmp_path: Path, change: str) -> None
 
     with pytest.raises(PrerequisiteMissing, match=rf"not those that were released: {changed.name}"):
         check_digests(tmp_path, f"kafka-{VERSION}")
+
+
+def test_every_version_that_is_tested_has_digests() -> None:
+    """Jars of each version in the Makefile are compared, and so are those of Kafka Streams."""
+    (line,) = re.findall(r"^KAFKA_VERSIONS := (.*)", MAKEFILE.read_text("utf-8"), re.MULTILINE)
+    bundles = {f"{bundle}-{version}" for version in line.split() for bundle in ("kafka", "streams")}
+
+    assert bundles == _digests().keys()
+    assert VERSION in line.split()
 
 
 def test_a_version_without_digests_is_said(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 import importlib
 import sys
 from contextlib import closing
-from importlib.metadata import version
 
 import click
+from click.shell_completion import CompletionItem
 
-from toolkit.cli.output import printable
+from toolkit.cli.output import echo_error, without_colour
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.shared_connections import SharedConnections
 
@@ -78,6 +78,25 @@ COMMANDS = {
     "init": ("notebooks.init", "Copy notebooks, runbooks and a commented fleet.yaml here."),
     "lab": ("notebooks.lab", "Open JupyterLab on copies of the notebooks."),
     "runs-index": ("notebooks.runs_index", "Write the HTML page that lists the runs of a folder."),
+    "completion": ("completion", "Print the completion script for bash, zsh or fish."),
+}
+
+# How --help groups them.
+SECTIONS = {
+    "Look": (
+        *("clusters", "groups", "lag", "fleet-lag", "fleet-history", "peek", "unsubscribed"),
+        "paused-partitions",
+    ),
+    "Change live groups": ("move", "pause", "resume"),
+    "Change empty groups, and unsubscribed offsets of live ones": (
+        *("reset", "delete-offsets", "delete-groups", "copy", "rename", "rescue"),
+    ),
+    "Plans, records of changes, exported offsets": (
+        *("plan", "apply", "undo", "audit", "export", "restore"),
+    ),
+    "Notebooks and runbooks": ("run", "runbooks", "report", "runs-index", "lab", "init"),
+    "Sandbox": ("sandbox", "demo"),
+    "Shell and scripts": ("consumer-groups", "completion"),
 }
 
 
@@ -96,14 +115,44 @@ class LazyGroup(click.Group):
         command: click.Command = module.command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is meant; raises UsageError with the one that may be meant."""
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            from toolkit.cli.familiar_words import unknown_command
+
+            raise unknown_command(args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options before the command; those of Kafka's own tool lead to its drop-in."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as exc:
+            from toolkit.cli.familiar_words import unknown_option
+
+            raise unknown_option(exc.option_name) or exc from exc
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands, without importing any, and the options."""
+        commands = [
+            CompletionItem(name, help=text)
+            for name, (_, text) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of commands without importing any."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        """Write the commands by purpose, without importing any."""
+        width = max(map(len, COMMANDS))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(version("offsetbook"), prog_name="offsetbook")
+@click.version_option(package_name="offsetbook", prog_name="offsetbook")
 @click.pass_context
 def cli(ctx: click.Context) -> None:
     """
@@ -111,6 +160,7 @@ def cli(ctx: click.Context) -> None:
 
     Clusters come from a fleet file: --fleet, $OFFSETBOOK_FLEET, ./fleet.yaml or the sandbox's.
     """
+    ctx.color = False if without_colour() else None
     connections = ctx.with_resource(closing(SharedConnections()))
     ctx.with_resource(connections.in_use())
 
@@ -120,5 +170,5 @@ def main() -> None:
     try:
         cli(prog_name="offsetbook")
     except ToolkitError as exc:
-        click.echo(f"{click.style('error:', fg='red')} {printable(exc)}", err=True)
+        echo_error(exc)
         sys.exit(exc.exit_code)

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from toolkit.cli.complete_names import complete_clusters, complete_groups
+
 
 @dataclass(frozen=True)
 class CommandScope:
@@ -34,11 +36,13 @@ CLUSTERS: Option = click.option(
     "clusters",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete_clusters,
     help="Only this cluster, by name or HOST:PORT; repeatable. Default: the whole fleet.",
 )
 CLUSTER: Option = click.option(
     "--cluster",
     metavar="NAME",
+    shell_complete=complete_clusters,
     help="Cluster name or HOST:PORT. Optional if the fleet file has only one.",
 )
 OUTPUT: Option = click.option(
@@ -54,13 +58,24 @@ QUIET: Option = click.option("--quiet", is_flag=True, help="No progress and no s
 def groups_option(default: str = "") -> Option:
     """Return --group, which takes names and patterns; `default` says what none means."""
     text = f"Group name or pattern such as 'pay*'; repeatable.{default}"
-    return click.option("--group", "groups", multiple=True, metavar="NAME", help=text)
+    return group_names_option(text)
 
 
 def one_group_option() -> Option:
     """Return --group, which takes one name; that more are refused is for the command to say."""
-    text = "The group's name."
-    return click.option("--group", "groups", multiple=True, metavar="NAME", help=text)
+    return group_names_option("The group's name.")
+
+
+def group_names_option(text: str) -> Option:
+    """Return --group with a help text; a shell completes the names."""
+    return click.option(
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_groups,
+        help=text,
+    )
 
 
 def topics_option(default: str = "") -> Option:

@@ -14,6 +14,7 @@ from toolkit.model import NO_SUCH_GROUP
 if TYPE_CHECKING:
     import pandas as pd
 
+    from toolkit.errors import ToolkitError
     from toolkit.model import Snapshot
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
@@ -87,6 +88,17 @@ def printable(value: object) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else "�" for c in text)
 
 
+def without_colour() -> bool:
+    """Whether the user asked for no colours: https://no-color.org."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def echo_error(error: ToolkitError) -> None:
+    """Write an error to stderr; also after the command has ended, where no context is left."""
+    head = click.style("error:", fg="red")
+    click.echo(f"{head} {printable(error)}", err=True, color=False if without_colour() else None)
+
+
 def echo_data(text: str) -> None:
     """Write data as it is, but to a terminal without the control characters it would obey."""
     if sys.stdout.isatty():
@@ -101,7 +113,7 @@ def _write_table(frame: pd.DataFrame, important: Sequence[str], *, is_whole: boo
     screen = Screen.current() if sys.stdout.isatty() else None
     table = terminal_table(frame, printable, screen=screen, important=important, is_whole=is_whole)
     header = table.header
-    if screen and os.environ.get("TERM") != "dumb":
+    if screen and os.environ.get("TERM") != "dumb" and not without_colour():
         header = [click.style(line, bold=True) for line in header]
     click.echo("\n".join([*header, *table.rows]), color=bool(screen))
     if screen and table.omitted:

@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import click
-
 from toolkit.cli.options import CommandScope
-from toolkit.cli.output import printable
+from toolkit.cli.output import echo_error, printable
 from toolkit.cli.progress_line import ProgressLine
 from toolkit.errors import NotFound, ToolkitError
 from toolkit.model import NO_SUCH_GROUP, select_groups
 
 if TYPE_CHECKING:
     from toolkit.journeys.cluster_access import ClusterAccess
-    from toolkit.model import Snapshot
+    from toolkit.model import Cluster, Snapshot
 
 
 class ClusterReport(Protocol):
@@ -68,13 +66,23 @@ def read_clusters(
         access = ClusterAccess(cluster, fleet_file=scope.fleet, on_progress=progress)
         try:
             reading.reports.append(journey(access))
+            _keep_names(cluster, reading.snapshots[-1], scope)
         except ToolkitError as exc:
-            _say(exc)
+            echo_error(exc)
             reading.errors.append(exc)
         finally:
             progress.clear()
     _note_missing(reading, scope.groups)
     return reading
+
+
+def _keep_names(cluster: Cluster, facts: Snapshot, scope: CommandScope) -> None:
+    """Keep the names of a whole listing, which a shell completes."""
+    from toolkit.storage.known_groups import keep_group_names
+
+    is_whole = not scope.groups and not any(p.what.startswith("groups") for p in facts.problems)
+    if is_whole:
+        keep_group_names(cluster.bootstrap_servers, (group.group_id for group in facts.groups))
 
 
 def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
@@ -90,8 +98,4 @@ def _note_missing(reading: FleetReading[Report], names: Sequence[str]) -> None:
         )
         if len(reading.missing) == len(names):
             raise error
-        _say(error)
-
-
-def _say(error: ToolkitError) -> None:
-    click.echo(f"{click.style('error:', fg='red')} {error}", err=True)
+        echo_error(error)

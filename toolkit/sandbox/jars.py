@@ -68,7 +68,11 @@ def kafka_command(main: str, *, version: str = VERSION) -> list[str]:
 
 def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) -> Path:
     if not re.fullmatch(r"\d+\.\d+\.\d+", version):
-        raise UsageError(f"{version!r} is not a version of Apache Kafka", hint="use 4.3.1 or 3.9.1")
+        known = [name.removeprefix("kafka-") for name in _digests() if name.startswith("kafka-")]
+        raise UsageError(
+            f"{version!r} is not a version of Apache Kafka",
+            hint=f"use a whole one, such as {', '.join(known)}",
+        )
     jars = Path(platformdirs.user_cache_dir("offsetbook"), f"{bundle.folder}-{version}")
     if jars.exists():
         return jars
@@ -112,7 +116,7 @@ def check_digests(
     Raises PrerequisiteMissing that names each jar that differs, is missing or is not in the list.
     Of versions without a list, which only users ask for, it says that nothing was compared.
     """
-    wanted = json.loads((_HERE / "jar_digests.json").read_text("utf-8")).get(bundle)
+    wanted = _digests().get(bundle)
     if wanted is None:
         on_step(f"  no digests are known of {bundle}: its jars were not verified")
         return
@@ -122,6 +126,12 @@ def check_digests(
             f"jars of {bundle} are not those that were released: {', '.join(dict.fromkeys(wrong))}",
             hint=f"find out who changed them; they are in {folder} and are not used",
         )
+
+
+def _digests() -> dict[str, dict[str, str]]:
+    """Return by bundle the digest of each jar."""
+    digests: dict[str, dict[str, str]] = json.loads((_HERE / "jar_digests.json").read_text("utf-8"))
+    return digests
 
 
 def _resolver(bundle: _Bundle, version: str, cache: Path, target: Path) -> list[str]:

@@ -163,6 +163,7 @@ def test_group_is_empty_since_its_last_member_left(
     assert empty(apps.cluster, group, eventually).empty_since == found.empty_since
 
 
+@pytest.mark.since("4.2")
 def test_streams_group_is_empty_since_its_last_instance_left(
     apps: Any, committed: Any, eventually: Eventually
 ) -> None:

@@ -127,6 +127,7 @@ def heartbeat(address: str, group: str, pattern: str, *, epoch: int) -> None:
     assert struct.unpack_from(">h", answer, 13) == (0,), f"{pattern}: {answer!r}"
 
 
+@pytest.mark.since("4.0")  # resolves patterns (KIP-848)
 def test_patterns_match_what_the_broker_matches(apps: Any) -> None:
     """For each pattern of a member our topics are those that the broker resolved it to."""
     prefix = apps.name(PREFIX)

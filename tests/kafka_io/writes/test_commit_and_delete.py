@@ -10,11 +10,17 @@ import pytest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
+from toolkit.kafka_io.wire.messages import DeleteGroupsResponse
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult, _deletion
 from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
 
 DONE = WriteResult()
+# Recorded from Apache Kafka 4.4.0 with a plugin for topology descriptions that failed.
+NOT_DELETED = (
+    b"\x00\x00\x00\x00\x02\x05strj\x00\x86"
+    b":Topology description plugin failed to delete the topology\x00\x00"
+)
 
 
 @pytest.fixture
@@ -110,6 +116,16 @@ def test_a_missing_group_is_told_apart(connection: Connection, apps: Any) -> Non
 
     assert "code 69" in writer.delete_group(group).error
     assert "code 69" in writer.delete_offsets(group, [TopicPartition("none", 0)]).error
+
+
+def test_the_reason_of_a_broker_is_shown() -> None:
+    """A broker that says why it did not delete a group (4.4) is quoted, with the error's name."""
+    answer = DeleteGroupsResponse.decode(NOT_DELETED, version=3)
+
+    assert (
+        "Topology description plugin failed to delete the topology "
+        "(GROUP_DELETION_FAILED, code 134)"
+    ) == _deletion(answer).error
 
 
 def test_an_idle_group_is_deleted(connection: Connection, apps: Any) -> None:

@@ -11,7 +11,7 @@ from toolkit.cli.change_command import APPROVAL, TARGET_OPTIONS
 from toolkit.cli.changes.pause import HOLD_FOR, PREFER
 from toolkit.cli.changes.reset import MODE_FLAGS, MODES, SCOPE
 from toolkit.cli.changes.resume import FORCE
-from toolkit.cli.options import Option, topics_option
+from toolkit.cli.options import Option, group_names_option, topics_option
 from toolkit.errors import UsageError
 
 
@@ -83,7 +83,7 @@ EXECUTION = (
 )
 # Of the other commands' options: `--from-group` the tool does not have, and these mean less here.
 WITHOUT = {"--from-group", "--group", "--topic", "--all-topics"}
-GROUP = click.option("--group", "groups", multiple=True, metavar="NAME", help="One; repeatable.")
+GROUP = group_names_option("One; repeatable.")
 TOPICS = (
     topics_option(),
     _flag("all-topics", "All committed topics of the group."),

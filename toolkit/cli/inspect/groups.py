@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.complete_names import complete_groups
 from toolkit.cli.options import CommandScope, scope_options
 from toolkit.cli.output import printable, write_frames, write_problems
 from toolkit.cli.reading import read_clusters
@@ -60,7 +61,9 @@ def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) ->
 
 
 @command.command("describe")
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument(
+    "names", nargs=-1, required=True, metavar="GROUP...", shell_complete=complete_groups
+)
 @scope_options
 def describe(scope: CommandScope, *, names: tuple[str, ...]) -> None:
     """Show the partitions of groups, by name or pattern: owner, offsets, lag, commit time."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.complete_names import complete_groups
 from toolkit.cli.options import CLUSTER, FLEET, OUTPUT, QUIET, topics_option
 from toolkit.cli.output import printable, write_frame
 
@@ -22,7 +23,9 @@ FIRST = ("topic", "partition", "offset", "place", "value", "key", "at")
 @click.command("peek")
 @FLEET
 @CLUSTER
-@click.option("--group", required=True, metavar="NAME", help="Group name.")
+@click.option(
+    "--group", required=True, metavar="NAME", shell_complete=complete_groups, help="Group name."
+)
 @topics_option(" Default: the partitions with the largest lag, at most 5.")
 @click.option("--before", type=click.IntRange(0, 50), default=1, show_default=True)
 @click.option("--after", type=click.IntRange(1, 50), default=2, show_default=True)

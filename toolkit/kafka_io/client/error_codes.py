@@ -55,6 +55,19 @@ NOT_AUTHORIZED: dict[int, str] = {
     ),
 }
 
+# Codes that Kafka has had since 4.0 and the client does not know.
+NEWER_NAMES: dict[int, str] = {
+    128: "INVALID_REGULAR_EXPRESSION",
+    129: "REBOOTSTRAP_REQUIRED",
+    130: "STREAMS_INVALID_TOPOLOGY",
+    131: "STREAMS_INVALID_TOPOLOGY_EPOCH",
+    132: "STREAMS_TOPOLOGY_FENCED",
+    133: "SHARE_SESSION_LIMIT_REACHED",
+    134: "GROUP_DELETION_FAILED",
+    135: "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED",
+    136: "CONTROLLER_ID_NOT_REGISTERED",
+}
+
 
 def reason(code: int, needs: Operation, message: str | None = None) -> str:
     """
@@ -62,10 +75,14 @@ def reason(code: int, needs: Operation, message: str | None = None) -> str:
 
     `needs` is the ACL that the request needs on what it is about, which brokers do not say.
     """
-    error = kafka.errors.for_code(code)
+    if newer := NEWER_NAMES.get(code):
+        name, known_words = newer, newer.lower().replace("_", " ")
+    else:
+        error = kafka.errors.for_code(code)
+        name, known_words = error.message, error.description
     acl = NOT_AUTHORIZED.get(code, "").format(needs)
-    words = acl or message or error.description or "unknown error"
-    return f"{words.rstrip('.')} ({error.message}, code {int(code)})"
+    words = acl or message or known_words or "unknown error"
+    return f"{words.rstrip('.')} ({name}, code {int(code)})"
 
 
 def is_worth_retrying(code: int) -> bool:

@@ -1,7 +1,9 @@
-"""Requests the client lacks: describe and heartbeat of the group types newer than classic."""
+"""Requests the client lacks: of the group types newer than classic, and newer versions."""
 
 from __future__ import annotations
 
+# Of two classes for a response the client takes the one that was made last: ours are after its own.
+import kafka.protocol.admin  # noqa: F401 -- see above
 from kafka.protocol.api_message import ApiMessage
 
 SCHEMAS = "toolkit.kafka_io.wire"
@@ -16,7 +18,7 @@ class ConsumerGroupDescribeResponse(ApiMessage, load_json=SCHEMAS):
 
 
 class StreamsGroupDescribeRequest(ApiMessage, load_json=SCHEMAS):
-    """Describe KIP-1071 groups, with the topology whose source topics they read."""
+    """Describe KIP-1071 groups with their topology; version 1 (Kafka 4.4) adds the assignor."""
 
 
 class StreamsGroupDescribeResponse(ApiMessage, load_json=SCHEMAS):
@@ -28,6 +30,14 @@ class ShareGroupDescribeRequest(ApiMessage, load_json=SCHEMAS):
 
 
 class ShareGroupDescribeResponse(ApiMessage, load_json=SCHEMAS):
+    """One entry a group, each with its own error code."""
+
+
+class DeleteGroupsRequest(ApiMessage, load_json=SCHEMAS):
+    """Delete groups; version 3 (Kafka 4.4) adds the broker's reason to each error."""
+
+
+class DeleteGroupsResponse(ApiMessage, load_json=SCHEMAS):
     """One entry a group, each with its own error code."""
 
 

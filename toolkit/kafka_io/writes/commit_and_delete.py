@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kafka.protocol.admin import DeleteGroupsRequest
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable
@@ -21,6 +20,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.groups.commits import read_commits
+from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
@@ -143,8 +143,7 @@ class GroupWriter:
                 return answered
         request = DeleteGroupsRequest(groups_names=[group_id])
         answer = self._ask(group_id, request, lambda response: response.results[0].error_code)
-        code = answer.results[0].error_code
-        return WriteResult(reason(code, "Delete") if code != ErrorCode.NONE else "")
+        return _deletion(answer)
 
     def _ask(self, group_id: str, request: Any, code_of: Callable[[Any], int]) -> Any:
         """Ask the group's coordinator, and again for a while where it has moved or is loading."""
@@ -250,6 +249,13 @@ def _commit_reason(code: int) -> str:
 
 def _commit_code(answer: Any) -> int:
     return next(iter(_codes(answer).values()), ErrorCode.NONE)
+
+
+def _deletion(answer: Any) -> WriteResult:
+    (result,) = answer.results
+    if result.error_code == ErrorCode.NONE:
+        return WriteResult()
+    return WriteResult(reason(result.error_code, "Delete", result.error_message))
 
 
 def _codes(answer: Any) -> dict[TopicPartition, int]:

@@ -111,7 +111,7 @@ def test_bad_address(offsetbook_main: Command, fleet_of: Callable[..., Path]) ->
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("lagg",),
+        ("--bogus",),
         ("lag", "--by", "topic"),
         ("lag", "--output", "xml"),
         ("groups", "list", "--state", "Bogus"),

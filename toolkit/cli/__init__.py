@@ -95,6 +95,7 @@ SECTIONS = {
         *("plan", "apply", "undo", "audit", "export", "restore"),
     ),
     "Notebooks and runbooks": ("run", "runbooks", "report", "runs-index", "lab", "init"),
+    "Clusters and this machine": ("fleet", "doctor"),
     "Sandbox": ("sandbox", "demo"),
     "Shell and scripts": ("consumer-groups", "completion"),
 }

@@ -13,7 +13,9 @@ _DELETE = "'offsetbook delete-groups' (empty groups) or 'offsetbook delete-offse
 _RESET = "'offsetbook reset' (empty groups) or 'offsetbook move' (live groups)"
 _RECORDS = "'offsetbook peek' (the records around a group's committed offsets)"
 _TOPICS = "'offsetbook lag --by partition' (topics of groups); kafka-topics.sh lists all topics"
-_CLUSTERS = "'offsetbook clusters' (the clusters of the fleet file)"
+_CLUSTERS = (
+    "'offsetbook fleet list' (the fleet file), 'offsetbook fleet check' or 'offsetbook doctor'"
+)
 _AUDIT = "'offsetbook audit list' (who changed what, when and why)"
 _TOOL = "'offsetbook consumer-groups', which takes the flags of kafka-consumer-groups.sh"
 _SANDBOX = "'offsetbook sandbox up' or 'offsetbook sandbox down'"

@@ -317,9 +317,10 @@ def test_broker_that_is_not_there_is_a_problem(bare_cluster: Cluster) -> None:
 
 
 def test_error_codes_in_words() -> None:
-    """A code is told by its name and number, also one that the client has never heard of."""
-    assert reason(30).endswith("(GROUP_AUTHORIZATION_FAILED, code 30)")
-    assert "in its own words (" in reason(30, "in its own words.")
-    assert "code 31000" in reason(31000)
+    """A code is told by its name and number, with the missing ACL or what the broker says."""
+    missing = "the ACL Read on the group is missing (GROUP_AUTHORIZATION_FAILED, code 30)"
+    assert missing == reason(30, "Read", "Not authorized.")
+    assert "in its own words (" in reason(68, "Delete", "in its own words.")
+    assert "code 31000" in reason(31000, "Read")
     assert is_worth_retrying(14)
     assert not is_worth_retrying(30)

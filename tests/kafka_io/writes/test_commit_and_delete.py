@@ -16,7 +16,7 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.plan import Position
 
 DONE = WriteResult()
-# Recorded from Apache Kafka 4.4.0 with a plugin for topology descriptions that failed.
+# What Apache Kafka 4.4.0 answered when a plugin for topology descriptions failed, encoded anew.
 NOT_DELETED = (
     b"\x00\x00\x00\x00\x02\x05strj\x00\x86"
     b":Topology description plugin failed to delete the topology\x00\x00"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from applications import Applications, eventually
 from brokers import kill, restart
@@ -17,10 +19,13 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Cluster, Problem, TopicPartition
+from toolkit.model import Cluster, Commit, Problem, TopicPartition
 from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
 from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.sandbox.broker import Broker
+from toolkit.spark.log_facts import _blocks_with_log_facts
+from toolkit.spark.packed_tables import pack, unpack
+from toolkit.spark.schemas import LOG_FACTS, POSITIONS, schema
 
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -154,6 +159,22 @@ def test_a_topic_that_is_recreated_while_the_coordinator_is_down(place: Place) -
     assert [7] == [commit.offset for commit in found.commits]
     assert (Problem("lag", EARLIER, group, *place.orders),) == found.problems
     assert not [finding for finding in place.desk.reset(group).findings if finding.blocks]
+    told = log_facts_of(place.desk.cluster, found.commits)
+    assert [(EARLIER, None, None)] == [
+        (row["log_problem"], row["log_start"], row["log_end"]) for row in told
+    ]
+
+
+def log_facts_of(cluster: Cluster, commits: Iterable[Commit]) -> list[dict[str, Any]]:
+    """Return what the task of the fleet job finds out about the logs of commits."""
+    columns = {name: [getattr(one, name) for one in commits] for name in POSITIONS.names[:2]}
+    columns |= {"committed": [one.offset for one in commits]}
+    columns |= {"topic_id": [one.topic_id for one in commits]}
+    packed = {"positions": pack(pa.table(columns, schema=POSITIONS)), "past_ends": None}
+    block = {"cluster": cluster.name, "offsets_partition": 0, **packed}
+    (batch,) = _blocks_with_log_facts(cluster, [block], [60])
+    (row,) = batch.to_pylist()
+    return unpack(row["log_facts"], schema(*LOG_FACTS)).to_pylist()
 
 
 def test_what_any_broker_may_answer(restarted_pair: tuple[Cluster, Broker]) -> None:

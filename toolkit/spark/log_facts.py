@@ -18,6 +18,8 @@ from pyspark.sql import functions as F  # noqa: N812 - how everybody knows it
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER_TOPIC
+from toolkit.kafka_io.groups.earlier_topics import is_of_earlier_topic, read_topic_ids
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.offset_time_lookup import (
     LogTime,
@@ -89,7 +91,7 @@ def _blocks_with_log_facts(
     known = positions.merge(ends, on=PLACE_KEY[1:], how="left").assign(cluster=cluster.name)
     facts = _log_facts(cluster, known, look_back_s) if len(known) else known
     for block, table in zip(blocks, tables, strict=True):
-        mine = as_frame(table).merge(facts, on=[*PLACE_KEY[1:], "committed"], how="left")
+        mine = as_frame(table).merge(facts, on=POSITIONS.names, how="left")
         row = {name: block[name] for name in ("cluster", "offsets_partition")}
         row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
         yield pa.RecordBatch.from_pylist([row], schema=BLOCKS_WITH_LOG_FACTS)
@@ -108,10 +110,12 @@ def _log_facts(
             offsets[place].add(int(committed))
     logs: Mapping[TopicPartition, LogOffsets] = {}
     times = LogTimes({}, [], [], 0, 0)
+    ids: Mapping[str, str] = {}
     now = _in_whole_milliseconds(datetime.now(UTC))
     instants: Sequence[datetime] = ()
     try:
         with Connection(cluster) as connection:
+            ids = read_topic_ids(connection, positions["topic"][positions["topic_id"].notna()])
             logs, problems = read_log_offsets(connection, places)
             why = {TopicPartition(p.topic or "", p.partition or 0): p.why for p in problems}
             now = _in_whole_milliseconds(datetime.now(UTC))
@@ -119,7 +123,7 @@ def _log_facts(
             times = read_log_times(connection, offsets, logs, TimeLookup(now, at=tuple(instants)))
     except ToolkitError as exc:
         why = {place: str(exc) for place in offsets if place not in logs}
-    known = with_lag(_with_logs(positions, places, logs, why))
+    known = with_lag(_without_earlier_topics(_with_logs(positions, places, logs, why), ids))
     unread = _first_unread(places, positions["committed"], logs)
     known["points"] = pd.Series(_points(unread, times), known.index, dtype="object")
     records = _records(cluster, times)
@@ -174,6 +178,15 @@ def _with_logs(
         last_stable=pd.array([log.last_stable for log in known], "Int64"),
         log_problem=[why.get(place, "") for place in places],
     )
+
+
+def _without_earlier_topics(known: pd.DataFrame, ids: Mapping[str, str]) -> pd.DataFrame:
+    """Say of commits of an earlier topic of the same name that nothing is known of their log."""
+    pairs = zip(known["topic"], known["topic_id"].where(known["topic_id"].notna(), ""), strict=True)
+    earlier = pd.Series([is_of_earlier_topic(topic, then, ids) for topic, then in pairs])
+    known.loc[earlier, ["log_start", "log_end", "last_stable"]] = pd.NA
+    known.loc[earlier, "log_problem"] = EARLIER_TOPIC
+    return known
 
 
 def _first_unread(

@@ -63,7 +63,7 @@ READ_TO = [
 # What the offsets topic tells of a commit; the Admin protocol tells less.
 COMMITS = [
     *_text("cluster"),
-    *_declared_fields(by=commit_rows.COMMITS, but={"topic_id", "record_offset"}),
+    *_declared_fields(by=commit_rows.COMMITS, but={"record_offset"}),
     *_flag("pending"),  # an open transaction will commit a new offset; null if unknown
     *_text("source"),  # FROM_LOG, PAST_STABLE or FROM_ADMIN
 ]
@@ -77,7 +77,7 @@ LOG_FIELDS = [
     *_time("log_read_at"),
 ]
 # What is committed, however many groups did; and where its log ended at earlier times.
-POSITIONS = pa.schema([*PLACE[1:], *_whole("committed")])
+POSITIONS = pa.schema([*PLACE[1:], *_whole("committed"), *_text("topic_id")])
 PAST_ENDS = pa.schema(
     [
         *PLACE[1:],
@@ -90,8 +90,8 @@ TIME_LAG_FIELDS = [
 ]
 # One row for each committed position, which many groups may share.
 LOG_FACTS = [
-    *PLACE,
-    *_whole("committed"),
+    *PLACE[:1],
+    *POSITIONS,
     *LOG_FIELDS,
     *_time("earlier_at"),
     *_whole("earlier_end"),  # log end offset at `earlier_at`
@@ -109,7 +109,7 @@ FACTS = [
     *_flag("subscribed"),
     *_text("unreadable"),
     *_whole("retention_s", "check_interval_s"),
-    *[field for field in LOG_FACTS if field.name not in {"committed", *(f.name for f in PLACE)}],
+    *[field for field in LOG_FACTS if field.name not in {"cluster", *POSITIONS.names}],
 ]
 # KIP-496's meters by group, as far as the log still tells.
 GROUP_ACTIVITY = [
@@ -144,6 +144,7 @@ EXPIRY_FIELDS = [
 ]
 # What only rules need.
 RULE_ONLY_COLUMNS = {
+    "topic_id",
     "recent_at",
     "recent_offset",
     "past_at",
@@ -181,7 +182,7 @@ SOURCE_BLOCKS = schema(
     pa.field("read_to", pa.struct(READ_TO)),
     *_text("problem"),
 )
-# The same, understood: COMMITS, GROUPS, and each PLACE with what is committed there once.
+# The same, understood: COMMITS, GROUPS, and each of POSITIONS once.
 DECODED = schema(*BLOCK, *_packed("commits", "groups", "positions", "activity", "removals"))
 # What brokers say of the positions in a block: LOG_FACTS.
 BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts"))

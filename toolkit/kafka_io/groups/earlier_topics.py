@@ -8,7 +8,7 @@ into each commit, and it is compared with the id that the topic has now; before,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
@@ -28,13 +28,23 @@ def commits_of_earlier_topics(connection: Connection, commits: Iterable[Commit])
     Its lag looks like any other and means nothing. Raises ClusterUnreachable and BrokerRefused.
     """
     then = [commit for commit in commits if commit.topic_id]
-    now = {
-        topic.name: topic_id(topic)
-        for chunk in in_chunks(sorted({commit.topic for commit in then}), TOPICS_PER_REQUEST)
-        for topic in describe_topics(connection, chunk)
-    }
+    now = read_topic_ids(connection, (commit.topic for commit in then))
     return [
         Problem("lag", WHY, commit.group_id, commit.topic, commit.partition)
         for commit in then
-        if now.get(commit.topic, "") not in {"", commit.topic_id}
+        if is_of_earlier_topic(commit.topic, commit.topic_id, now)
     ]
+
+
+def read_topic_ids(connection: Connection, topics: Iterable[str]) -> dict[str, str]:
+    """Return the ids that topics have now; raises ClusterUnreachable and BrokerRefused."""
+    return {
+        topic.name: topic_id(topic)
+        for chunk in in_chunks(sorted(set(topics)), TOPICS_PER_REQUEST)
+        for topic in describe_topics(connection, chunk)
+    }
+
+
+def is_of_earlier_topic(topic: str, then: str | None, now: Mapping[str, str]) -> bool:
+    """Whether a commit's topic id is known, and is another one than the topic has now."""
+    return bool(then) and now.get(topic, "") not in {"", then}

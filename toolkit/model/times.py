@@ -66,6 +66,8 @@ def parse_time(text: str) -> Instant:
             raise UsageError(f"time zone names are not supported: {text!r}", hint=hint)
         raise UsageError(f"{text!r} is not a time", hint=TIME_GRAMMAR)
     try:
+        if (match["time"] or "").startswith("24"):
+            raise ValueError("hour must be in 0..23")  # Python 3.14 takes it for the next day
         local = datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}")
         at = local.replace(tzinfo=_zone(match["zone"])).astimezone(UTC)
     except (ValueError, OverflowError) as exc:

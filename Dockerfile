@@ -1,6 +1,6 @@
 # The offsetbook command with its notebooks and runbooks in a container. Nothing here needs it.
-#   docker build --tag offsetbook:0.1.0 .
-#   docker run --rm --volume "$PWD/fleet.yaml:/etc/offsetbook/fleet.yaml:ro" offsetbook:0.1.0 lag
+#   docker build --tag offsetbook .
+#   docker run --rm --volume "$PWD/fleet.yaml:/etc/offsetbook/fleet.yaml:ro" offsetbook lag
 # For a build that can be repeated to the byte, add the digest that you have checked to the tag.
 ARG PYTHON=3.11-slim-bookworm
 
@@ -26,10 +26,8 @@ RUN .venv/bin/uv pip install --no-cache --offline --no-deps --no-build-isolation
     && .venv/bin/uv pip uninstall --python .venv/bin/python pip uv
 
 FROM python:${PYTHON}
-ARG VERSION=0.1.0
 LABEL org.opencontainers.image.title="offsetbook" \
       org.opencontainers.image.description="Operations toolkit for Kafka consumer groups" \
-      org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.licenses="Apache-2.0"
 # Java for Spark, which does not install where the folder of its manual pages was taken away.
 # Versions are Debian's to choose: it keeps no old ones to pin.

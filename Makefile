@@ -6,7 +6,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
 VERSION ?= 4.4.0
 
-.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities lock screenshots clean
+.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities lock release screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ vulnerabilities: env  ## Known vulnerabilities of the locked packages; offline f
 
 screenshots: env  ## Take the pictures of the README anew, from the sandbox
 	@$(RUN) python scripts/screenshots.py
+
+release: env  ## Build sdist, wheel, SBOM and digests; VERSION=1.2.3 sets version and changelog
+	@$(RUN) python scripts/release.py $(VERSION)
 
 lock:  ## Resolve the dependencies anew (for maintainers)
 	@scripts/lock_dependencies

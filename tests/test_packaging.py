@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tomllib
-import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -47,6 +50,122 @@ def test_every_dependency_is_locked_with_hashes() -> None:
         assert re.search(rf"^{re.escape(name)}==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE), (
             name
         )
+
+
+def test_the_tools_of_a_release_are_locked_with_hashes() -> None:
+    """Those who build the same commit build with the same versions."""
+    lock = (ROOT / "requirements-release.lock").read_text("utf-8")
+    for requirement in (ROOT / "requirements-release.in").read_text("utf-8").split():
+        name = re.split(r"[<>=]", requirement)[0]
+        assert re.search(rf"^{name}==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE), name
+
+
+def test_only_pyproject_has_the_version() -> None:
+    """No other file repeats it, so a release changes one line, and the changelog."""
+    project = PROJECT["project"]
+    git = shutil.which("git")
+    assert git
+    pattern = rf"{project['name']}.*{re.escape(project['version'])}"
+    command = [git, "grep", "-lE", pattern, "--", ".", ":!CHANGELOG.md"]
+    repeated = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert ("", "") == (repeated.stdout, repeated.stderr)
+
+
+def load_release() -> Any:
+    """Return scripts/release.py as a module."""
+    spec = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_release_moves_what_was_unreleased() -> None:
+    """Its entries go under the version and the day; older ones stay, and none is no release."""
+    release = load_release()
+    old = "## 0.9.0 - 2026-01-01\n\n- B\n"
+    changelog = f"# Changelog\n\n## Unreleased\n\n### Added\n\n- A\n\n{old}"
+    released = "## Unreleased\n\n## 1.0.0 - 2026-02-01\n\n### Added\n\n- A\n"
+    text = 'name = "x"\nversion = "0.9.0"\ntarget-version = "py311"\n'
+
+    assert f"# Changelog\n\n{released}\n{old}" == release.with_release(
+        changelog, "1.0.0", "2026-02-01"
+    )
+    assert text.replace("0.9.0", "1.0.0") == release.with_version(text, "1.0.0")
+    with pytest.raises(SystemExit, match="no entry under Unreleased"):
+        release.with_release(f"## Unreleased\n\n{old}", "1.0.0", "2026-02-01")
+
+
+@pytest.mark.parametrize(
+    ("version", "refusal"),
+    [
+        ("one", "Give one such as 1.0.0"),
+        ("1.0.0-rc1", "write version '1.0.0-rc1' as 1.0.0rc1"),
+        ("0.8", "older than 0.9.0"),
+        ("1.0", "tag v1.0 exists"),
+    ],
+)
+def test_a_version_that_is_refused(version: str, refusal: str) -> None:
+    """No version, another spelling, an older one, and one that was released."""
+    with pytest.raises(SystemExit, match=refusal):
+        load_release().check_version(version, "0.9.0", ["v0.9.0", "v1.0"])
+
+
+def test_a_release_refuses_uncommitted_changes(tmp_path: Path) -> None:
+    """It names them and has changed nothing."""
+    (tmp_path / "scripts").mkdir()
+    script = shutil.copy(ROOT / "scripts" / "release.py", tmp_path / "scripts")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)  # noqa: S607 -- whichever git
+    refused = subprocess.run(
+        [sys.executable, script, "1.0.0"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    expected = "make release: commit or remove these changes first:\n?? scripts/\n"
+    assert (1, "", expected) == (refused.returncode, refused.stdout, refused.stderr)
+
+
+def test_an_sdist_has_no_trace_of_its_build(tmp_path: Path) -> None:
+    """Times, owners, modes and the order of files do not change a byte of it."""
+    sdists = [tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"]
+    for number, sdist in enumerate(sdists):
+        with tarfile.open(sdist, "w:gz") as archive:
+            for name in sorted(["x/b", "x/a"], reverse=bool(number)):
+                member = tarfile.TarInfo(name)
+                member.size, member.mtime, member.uid = 1, number, number
+                member.mode = 0o664 if number else 0o600
+                archive.addfile(member, io.BytesIO(b"1"))
+        load_release().normalise(sdist, 1_700_000_000)
+
+    assert sdists[0].read_bytes() == sdists[1].read_bytes()
+    with tarfile.open(sdists[0]) as archive:
+        assert ["x/a", "x/b"] == archive.getnames()
+        assert {(0o644, 1_700_000_000)} == {(m.mode, m.mtime) for m in archive.getmembers()}
+
+
+def test_workflows_call_make_and_hold_no_secrets() -> None:
+    """Each target exists, the Pythons are those of the classifiers, and tokens can only read."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    pythons = [c.rpartition(" ")[2] for c in PROJECT["project"]["classifiers"] if ":: 3." in c]
+    pages = {path.stem: path.read_text("utf-8") for path in ROOT.glob(".github/workflows/*.yml")}
+    called = {
+        word
+        for page in pages.values()
+        for line in re.findall(r"run: make (.*)", page)
+        for word in line.split()
+        if "=" not in word and not word.startswith(("$", "matrix", "}"))
+    }
+
+    assert set() == called - targets
+    assert {"lint", "test", "test-fast", "release"} <= called
+    assert (
+        pythons == yaml.safe_load(pages["checks"])["jobs"]["fast"]["strategy"]["matrix"]["python"]
+    )
+    for page in pages.values():
+        assert {"contents": "read"} == yaml.safe_load(page)["permissions"]
+        assert "secrets." not in page
 
 
 def test_licences_are_known(tmp_path: Path) -> None:
@@ -121,7 +240,12 @@ def test_pandas_stays_below_3() -> None:
 def test_no_file_names_a_package_index() -> None:
     """Where packages come from is the user's setting, not ours."""
     hosts = ("pypi" + ".org", "pythonhosted" + ".org", "repo1" + ".maven", "maven.org/maven2")
-    for path in [*ROOT.glob("*.*"), *ROOT.glob("scripts/*"), *ROOT.glob("toolkit/**/*.*")]:
+    for path in [
+        *ROOT.glob("*.*"),
+        *ROOT.glob("scripts/*"),
+        *ROOT.glob(".[dg]*/**/*.*"),
+        *ROOT.glob("toolkit/**/*.*"),
+    ]:
         if path.is_file() and path.suffix != ".pyc":
             text = path.read_text("utf-8", errors="ignore")
             assert not [host for host in hosts if host in text], path
@@ -139,8 +263,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build = f"import setuptools.build_meta as backend; backend.build_wheel({str(built)!r})"
     subprocess.run([sys.executable, "-c", build], cwd=sources, check=True, capture_output=True)
     (wheel,) = built.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(built / "installed")
+    shutil.unpack_archive(wheel, built / "installed", "zip")
     return built / "installed"
 
 
@@ -191,6 +314,16 @@ def test_jupyterlab_finds_launcher_tiles_and_templates(installed: Path) -> None:
     assert ["00_tour", "10_fleet_lag", "90_troubleshoot_group"] == [one.stem for one in opened]
     assert all(one.is_file() for one in opened)
     assert {path.name for path in ROOT.glob("notebooks/*.ipynb")} == templates
+
+
+def test_the_wheel_has_licence_types_and_pythons(installed: Path) -> None:
+    """Who installs it finds the licence, type checkers find types, and pip knows the Pythons."""
+    (info,) = installed.glob("*.dist-info")
+    metadata = (info / "METADATA").read_text("utf-8")
+
+    assert (ROOT / "LICENSE").read_bytes() == (info / "licenses" / "LICENSE").read_bytes()
+    assert all((installed / package / "py.typed").is_file() for package in ("toolkit", "widgets"))
+    assert f"\nRequires-Python: {PROJECT['project']['requires-python']}\n" in metadata
 
 
 @pytest.mark.starts("a broker and kernels")

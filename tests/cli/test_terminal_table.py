@@ -108,7 +108,7 @@ def test_durations_are_for_people_and_numbers_for_programs(
     """Seconds and time differences have the one duration format in tables, digits in CSV."""
     row = {
         "time_lag_s": [134_722.36],
-        "time_distance": [pd.Timedelta(hours=-12)],
+        "time_distance": [pd.Timedelta(-12, "h")],
         "consumed_per_s": [135_000.5],
     }
     write_frame(pd.DataFrame(row), "table")

@@ -66,11 +66,17 @@ def parse_time(text: str) -> Instant:
             raise UsageError(f"time zone names are not supported: {text!r}", hint=hint)
         raise UsageError(f"{text!r} is not a time", hint=TIME_GRAMMAR)
     try:
-        local = datetime.fromisoformat(f"{match['date']}T{match['time'] or '00:00'}")
+        local = _local(match["date"], match["time"] or "00:00")
         at = local.replace(tzinfo=_zone(match["zone"])).astimezone(UTC)
     except (ValueError, OverflowError) as exc:
         raise UsageError(f"{text!r} is not a time: {exc}", hint=TIME_GRAMMAR) from exc
     return Instant(at, written, match["zone"] is not None)
+
+
+def _local(date: str, time: str) -> datetime:
+    if time.startswith("24"):  # for Python 3.14 it is the next day, for older ones an error
+        raise ValueError("hour must be in 0..23")
+    return datetime.fromisoformat(f"{date}T{time}")
 
 
 def _zone(written: str | None) -> timezone:

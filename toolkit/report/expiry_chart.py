@@ -46,7 +46,7 @@ def show_expiry_timeline(found: ExpiryForecast, *, now: datetime, top_n: int = 3
     if len(labels) > top_n:
         title += f" (first {top_n} of {len(labels):,} groups)"
     start = pd.Timestamp(now)
-    margin = (shown["at"].max() - start) * MARGIN + pd.Timedelta(seconds=1)
+    margin = (shown["at"].max() - start) * MARGIN + pd.Timedelta(1, "s")
     figure = go.Figure(list(_traces(shown)))
     figure.add_vline(x=_text(start), line={"color": GREY, "dash": "dot"})
     figure.update_layout(
@@ -94,7 +94,7 @@ def _marked(rows: pd.DataFrame, now: datetime, *, at_risk: bool = False) -> pd.D
 def _together(marks: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     """Return the marks with those that cannot be told apart made one, the first group first."""
     start = pd.Timestamp(now)
-    step = max((marks["at"].max() - start) / MOMENTS, pd.Timedelta(milliseconds=1))
+    step = max((marks["at"].max() - start) / MOMENTS, pd.Timedelta(1, "ms"))
     marks = marks.assign(moment=(marks["at"] - start) // step)
     together = marks.groupby(["label", "kind", "moment"], sort=False).agg(
         at=("at", "min"),

@@ -94,6 +94,7 @@ def _call(notice: NotifyRule, page: Runbook, ended: Sequence[ClusterRunResult]) 
         with urlopen(request, timeout=WEBHOOK_TIMEOUT_S):  # noqa: S310 - see above
             return ""
     except HTTPError as exc:
+        exc.close()
         return f"HTTP status {exc.code} {exc.reason}"
     except URLError as exc:
         return str(exc.reason)

@@ -6,7 +6,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
 VERSION ?= 4.4.0
 
-.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities lock screenshots clean
+.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities docs lock screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -48,7 +48,10 @@ licences: env  ## The licence of every installed package, by its own metadata; w
 vulnerabilities: env  ## Known vulnerabilities of the locked packages; offline from the copy in .advisories
 	@$(RUN) python scripts/vulnerabilities.py
 
-screenshots: env  ## Take the pictures of the README anew, from the sandbox
+docs: env  ## The documentation site in build/site, with notebooks run on the sandbox
+	@$(RUN) scripts/build_docs
+
+screenshots: env  ## Take the pictures of the documentation anew, from the sandbox
 	@$(RUN) python scripts/screenshots.py
 
 lock:  ## Resolve the dependencies anew (for maintainers)

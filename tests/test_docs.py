@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -14,8 +15,11 @@ import psutil
 import pytest
 from main_program import call_main
 
+import toolkit
 from toolkit.cli import COMMANDS, cli
+from toolkit.planning.guardrails.registry import NOTES, RULES
 from toolkit.sandbox.seed import GROUPS
+from toolkit.storage.fleet_file import KNOWN
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -93,6 +97,26 @@ def test_commands_that_are_only_shown_have_the_options_they_show(
     wrong = [(line, why) for line in SHOWN if (why := why_not_parsed(shlex.split(line)[1:]))]
 
     assert [] == wrong
+
+
+def test_the_reference_has_what_the_code_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command, notebook, rule, exit code, setting and public name has a row or heading."""
+    monkeypatch.syspath_prepend(ROOT / "docs/site")
+    pages = {name: make() for name, make in importlib.import_module("reference").PAGES.items()}
+    has = {
+        "commands": {f"## offsetbook {name}\n" for name in COMMANDS},
+        "notebooks": {f"## {path.stem}: " for path in ROOT.glob("notebooks/*.ipynb")},
+        "guard_rails": {f"| `{name}` | " for name in [*RULES, *NOTES]},
+        "exit_codes": {f"| {code} | `" for code in range(1, 5)},
+        "fleet_settings": {f"| `{name}` | " for name in {*KNOWN, "state"} - {"limits"}},
+        "python_api": {f"## toolkit.{name}\n" for name in dir(toolkit)},
+    }
+
+    assert {} == {
+        name: missing
+        for name, parts in has.items()
+        if (missing := [part for part in sorted(parts) if part not in pages[name]])
+    }
 
 
 def why_not_parsed(words: list[str]) -> str:

@@ -15,7 +15,7 @@ import html
 import re
 import textwrap
 
-COLUMN, ROW, LINE, MARGIN = 210, 46, 16, 12
+COLUMN, ROW, LINE, MARGIN = 230, 46, 16, 12
 PARTICIPANT = re.compile(r"participant (\w+) as (.+)")
 ARROW = re.compile(r"(\w+)(--?)>>(\w+): (.+)")
 NOTE = re.compile(r"Note over (\w+)(?:,(\w+))?: (.+)")
@@ -77,7 +77,7 @@ def _note(start: int, end: int, y: int, text: str) -> tuple[list[str], int]:
     height = LINE * len(words) + 10
     box = (
         f'<rect x="{left}" y="{y - 14}" width="{right - left}" height="{height}" rx="2" '
-        'fill="currentColor" fill-opacity="0.08" stroke-opacity="0.4"/>'
+        'fill="var(--color-background-secondary)" stroke-opacity="0.4"/>'
     )
     return [box, _text((left + right) // 2, y + 3, words)], height + 24
 

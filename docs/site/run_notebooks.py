@@ -55,7 +55,13 @@ def _run(name: str, parameters: dict[str, object]) -> None:
         sys.exit(f"make docs: notebook {name} ended with {result.exit_code}: {result.message}")
     page = (result.folder / result.report).read_text("utf-8")
     # The site is read elsewhere: who built it, and where, tells nothing there.
-    for ours, theirs in ((Operator.here().at_host, "you@laptop"), (str(Path.cwd()), "~")):
+    here = Operator.here()
+    for ours, theirs in {
+        here.at_host: "you@laptop",
+        f">{here.who}<": ">you<",
+        f">{here.host}<": ">laptop<",
+        str(Path.cwd()): "~",
+    }.items():
         page = page.replace(ours, theirs)
     Path("reports").mkdir(exist_ok=True)
     Path("reports", f"{name}.html").write_text(page, "utf-8")

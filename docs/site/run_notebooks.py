@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from contextlib import chdir
@@ -33,6 +34,7 @@ RUNS: dict[str, dict[str, object]] = {
 
 def main(target: Path) -> None:
     """Write one report per notebook into `target`, which is replaced."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("make docs: stopped"))
     with tempfile.TemporaryDirectory(prefix="offsetbook-docs-") as folder, chdir(folder):
         # Found where people have it, so that no path of this machine is a parameter of a report.
         sandbox = Sandbox(Path(".sandbox"))

@@ -60,7 +60,7 @@ def _head(x: int, label: str, bottom: int) -> str:
 
 def _arrow(start: int, end: int, y: int, found: re.Match[str]) -> tuple[list[str], int]:
     wide = max(abs(end - start), COLUMN)
-    words = textwrap.wrap(found[4], wide // 7)
+    words = textwrap.wrap(found[4], (wide - 24) // 7)
     line_y = y + LINE * (len(words) - 1) + 8
     dash = ' stroke-dasharray="6 4"' if found[2] == "--" else ""
     back = -7 if end > start else 7

@@ -4,9 +4,8 @@ BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # The versions of Apache Kafka that are tested; sandbox/jar_digests.json has their jars.
 KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
-VERSION ?= 4.4.0
 
-.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities lock release screenshots clean
+.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities docs lock release screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -25,6 +24,7 @@ test: env  ## The whole test suite, against real brokers and a real browser
 test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kernel
 	@$(RUN) exec python -m pytest --fast -n 2 --dist loadfile
 
+test-kafka: VERSION ?= 4.4.0
 test-kafka: env  ## Planning and reading against one version of Kafka: make test-kafka VERSION=4.0.2
 	@$(RUN) TEST_KAFKA_VERSION=$(VERSION) exec python -m pytest tests/planning tests/kafka_io -n 4 --dist loadfile
 
@@ -48,7 +48,10 @@ licences: env  ## The licence of every installed package, by its own metadata; w
 vulnerabilities: env  ## Known vulnerabilities of the locked packages; offline from the copy in .advisories
 	@$(RUN) python scripts/vulnerabilities.py
 
-screenshots: env  ## Take the pictures of the README anew, from the sandbox
+docs: env  ## The documentation site in build/site, with notebooks run on the sandbox
+	@$(RUN) scripts/build_docs
+
+screenshots: env  ## Take the pictures of the documentation anew, from the sandbox
 	@$(RUN) python scripts/screenshots.py
 
 release: env  ## Build sdist, wheel, SBOM and digests; VERSION=1.2.3 sets version and changelog

@@ -1,5 +1,5 @@
 """
-Take the pictures of the README anew, from the sandbox: `make screenshots`.
+Take the pictures of the documentation anew, from the sandbox: `make screenshots`.
 
 They are of what a newcomer sees: JupyterLab on the seeded cluster, and a report in a browser.
 """

@@ -1,7 +1,8 @@
-"""The README tells the truth: what there is, is in it, and what is in it, works."""
+"""README and docs tell the truth: what there is, is in them, and what is in them, works."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shlex
@@ -9,50 +10,129 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import psutil
 import pytest
 from main_program import call_main
 
-from toolkit.cli import COMMANDS
+import toolkit
+from toolkit.cli import COMMANDS, cli
+from toolkit.planning.guardrails.registry import NOTES, RULES
 from toolkit.sandbox.seed import GROUPS
+from toolkit.storage.fleet_file import KNOWN
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text("utf-8")
-BLOCKS = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+README = ROOT / "README.md"
+PAGES = [README, *sorted(ROOT.glob("docs/**/*.md"), reverse=True)]  # the tutorial is the first
+TEXT = {page: page.read_text("utf-8") for page in PAGES}
+DOCS = "\n".join(TEXT.values())
+# A block of `sh` runs on the sandbox as it stands; one of `console` shows what runs elsewhere.
+BLOCKS = re.findall(r"```sh\n(.*?)```", DOCS, re.DOTALL)
 LINES = [line.split("#")[0].strip() for block in BLOCKS for line in block.splitlines()]
+SHOWN = re.findall(r"^\$ (offsetbook .*?)(?:  +#.*)?$", DOCS, re.MULTILINE)
+UP, DOWN = (["offsetbook", "sandbox", state] for state in ("up", "down"))
 
 
-def test_every_command_and_notebook_is_in_the_readme() -> None:
-    """Whatever can be run is on the first page."""
-    missing = [name for name in COMMANDS if f"offsetbook {name}" not in README and name != "demo"]
-    unnamed = [path.name for path in ROOT.glob("notebooks/*.ipynb") if path.name not in README]
+def test_every_command_and_notebook_is_in_the_docs() -> None:
+    """Whatever can be run is on a page that somebody wrote, and not only in the reference."""
+    named = set(re.findall(r"offsetbook ([\w-]+)", DOCS))
+    missing = [name for name in COMMANDS if name not in named and name != "demo"]
+    unnamed = [
+        path.name for path in ROOT.glob("notebooks/*.ipynb") if f"notebooks/{path.name}" not in DOCS
+    ]
 
     assert [] == missing
     assert [] == unnamed
 
 
-def test_every_seeded_group_is_in_the_readme() -> None:
-    """The README lists each group of the sandbox with what is wrong with it."""
+def test_every_seeded_group_is_in_the_docs() -> None:
+    """The page on the sandbox lists each of its groups with what is wrong with it."""
     rows = [f"| `{group.group_id}` | {group.problem} | {group.story} |" for group in GROUPS]
 
-    assert [] == [row for row in rows if row not in README]
+    assert [] == [row for row in rows if row not in TEXT[ROOT / "docs/reference/sandbox.md"]]
 
 
-def test_every_make_target_in_the_readme_exists() -> None:
-    """Make knows each target that the README names."""
+def test_the_readme_is_one_screen() -> None:
+    """The first page says what there is and links to the rest, in at most 450 words."""
+    assert [] == README.read_text("utf-8").split()[450:]
+
+
+def test_every_make_target_in_the_docs_exists() -> None:
+    """Make knows each target that a page names."""
     targets = {line.split()[1] for line in LINES if line.startswith("make ")}
 
-    assert {"demo", "test", "lab", "lint", "clean"} <= targets
+    assert {"demo", "docs", "test", "lab", "lint", "clean"} <= targets
     for target in targets:
         command = ["make", "-n", target]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
 
 def test_local_links_lead_somewhere() -> None:
-    """Every link to a file of the project has that file behind it."""
-    for page in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
-        links = re.findall(r"\]\((?!http)([^)#]+)", (ROOT / page).read_text("utf-8"))
-        assert [] == [link for link in links if not (ROOT / link).exists()]
+    """Every link of a page to a file of the project has that file behind it."""
+    pages = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+    links = [
+        (page.name, link)
+        for page in pages
+        for link in re.findall(r"\]\((?!http)([^)#]+)", page.read_text("utf-8"))
+        if not (page.parent / link).exists()
+    ]
+
+    assert [] == links
+
+
+def test_every_page_is_in_the_table_of_contents() -> None:
+    """A page that nobody can find from the start page is no documentation."""
+    listed = (ROOT / "docs/site/contents.txt").read_text("utf-8").split()
+    names = [str(page.relative_to(ROOT).with_suffix("")) for page in PAGES if page != README]
+
+    assert [] == sorted(set(names) - set(listed))
+
+
+def test_commands_that_are_only_shown_have_the_options_they_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page shows for clusters of your own is taken by the real parser."""
+    monkeypatch.chdir(tmp_path)
+    Path("client.properties").touch()
+    assert len(SHOWN) > 10
+    wrong = [(line, why) for line in SHOWN if (why := why_not_parsed(shlex.split(line)[1:]))]
+
+    assert [] == wrong
+
+
+def test_the_reference_has_what_the_code_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each command, notebook, rule, exit code, setting and public name has a row or heading."""
+    monkeypatch.syspath_prepend(ROOT / "docs/site")
+    pages = {name: make() for name, make in importlib.import_module("reference").PAGES.items()}
+    has = {
+        "commands": {f"## offsetbook {name}\n" for name in COMMANDS},
+        "notebooks": {f"## {path.stem}: " for path in ROOT.glob("notebooks/*.ipynb")},
+        "guard_rails": {f"| `{name}` | " for name in [*RULES, *NOTES]},
+        "exit_codes": {f"| {code} | `" for code in range(1, 5)},
+        "fleet_settings": {f"| `{name}` | " for name in {*KNOWN, "state"} - {"limits"}},
+        "python_api": {f"## toolkit.{name}\n" for name in dir(toolkit)},
+    }
+
+    assert {} == {
+        name: missing
+        for name, parts in has.items()
+        if (missing := [part for part in sorted(parts) if part not in pages[name]])
+    }
+
+
+def why_not_parsed(words: list[str]) -> str:
+    """Return why the command line refuses words before it does anything; empty if it takes them."""
+    command: click.Command | None = cli
+    context = None
+    try:
+        while isinstance(command, click.Group):
+            context = click.Context(command, parent=context, info_name=command.name)
+            _, command, words = command.resolve_command(context, words)
+        assert command is not None
+        command.make_context(command.name, words, parent=context)
+    except click.UsageError as exc:
+        return exc.format_message()
+    return ""
 
 
 @pytest.fixture
@@ -86,11 +166,12 @@ def run_or_call(command: list[str], folder: Path) -> subprocess.CompletedProcess
 
 
 @pytest.mark.starts("brokers")
-def test_every_readme_command_runs(workplace: Path) -> None:
-    """The commands of the tour succeed one after the other, in a folder with the notebooks."""
+def test_every_command_in_the_docs_runs(workplace: Path) -> None:
+    """The commands of the pages succeed on one sandbox, in a folder with the notebooks."""
     commands = [shlex.split(line) for line in LINES if line.startswith("offsetbook ")]
-    assert ["offsetbook", "sandbox", "up"] == commands[0]
-    assert ["offsetbook", "sandbox", "down"] == commands[-1]
+    assert UP in commands
+    assert DOWN in commands
+    commands = [UP, *(words for words in commands if words not in (UP, DOWN)), DOWN]
     try:
         done = [run_or_call(command, workplace) for command in commands]
     finally:

@@ -107,7 +107,7 @@ def desk(
     made.change("resume", "--force")
 
 
-def test_a_pause_and_a_resume(desk: Desk) -> None:
+def test_a_pause_and_a_resume(desk: Desk, tmp_path: Path) -> None:
     """The dry run tells the costs and does nothing; the approved one holds until it is resumed."""
     scope = desk.scope(1, 4)
 
@@ -123,6 +123,14 @@ def test_a_pause_and_a_resume(desk: Desk) -> None:
     assert "paused in the background for 30 min; to resume: 'offsetbook resume" in done.stderr
     assert "undoes it" not in done.stderr
     desk.live.applications.until_delivered(desk.live.places_of(0, 2, 3, 5))
+
+    # Its --force is about the plan file, which is there already.
+    plan_file = tmp_path / "resume.json"
+    plan_file.touch()
+    options = ("--group", desk.live.group, "--out", str(plan_file), "--force")
+    planned = desk.call("plan", "resume", *options)
+    assert (0, [1, 4]) == (planned.returncode, desk.paused), planned.stderr
+    assert desk.live.group in plan_file.read_text("utf-8")
 
     done = desk.change("resume", "--topic", desk.scope(1))
     assert (0, [4]) == (done.returncode, desk.paused), done.stderr

@@ -2,7 +2,7 @@
 The seeded fleet as data: its topics, and one consumer group for every problem.
 
 `applications` brings it to life, `signs` tells whether a broker shows it, and `sandbox status` and
-the README list it.
+the documentation list it.
 """
 
 from __future__ import annotations

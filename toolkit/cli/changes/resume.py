@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import click
 
 from toolkit.cli.change_command import Planner, change_command
@@ -16,10 +18,10 @@ FORCE = click.option(
     help="Also resume partitions that another user paused. Same as --override foreign-hold; "
     "written to the audit log.",
 )
-OPTIONS = (topics_option(" Default: all paused partitions."), FORCE)
+OPTIONS = (topics_option(" Default: all paused partitions."),)
 
 
-def make(command: CommandTarget, *, topics: tuple[str, ...], force: bool) -> CommandPlan:
+def make(command: CommandTarget, *, topics: tuple[str, ...], force: bool = False) -> CommandPlan:
     """Plan a resume of the one group that is named."""
     from toolkit.journeys.resume import resume
 
@@ -30,4 +32,5 @@ def make(command: CommandTarget, *, topics: tuple[str, ...], force: bool) -> Com
 
 HELP = "Resume paused partitions of a live group. Shows the plan first."
 planner = Planner("resume", HELP, make, OPTIONS, of_one_group=True)
-command = change_command(planner)
+# `plan resume` overrides nothing: its --force is that of the plan file.
+command = change_command(replace(planner, options=(*OPTIONS, FORCE)))

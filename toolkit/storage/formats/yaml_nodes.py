@@ -54,7 +54,7 @@ class YamlFile:
             raise self._at(mark, said) from exc
         except (ValueError, OverflowError, RecursionError) as exc:  # no such character; too deep
             problem = f"{self.what} {self.path} is not valid YAML: {exc}"
-            raise self.error(problem, hint="compare it with the README's") from exc
+            raise self.error(problem, hint="compare it with the one in the documentation") from exc
 
     def pairs(self, node: yaml.Node, what: str) -> Iterator[tuple[yaml.ScalarNode, yaml.Node]]:
         """Yield the names and values of a mapping; raises the error for anything else."""

@@ -41,8 +41,8 @@ def permission_rows(
     Where the cluster is `read_only` in the fleet file, changes need none. Brokers before 4.0 do not
     report the operation that changes group configs.
     """
-    yield _row(cluster.name, "describe groups", _of_cluster(permissions.cluster))
-    yield _row(cluster.name, "describe topics", _of_any_topic(permissions.any_topic))
+    yield _row(cluster.name, "describe groups", _of_all(permissions.cluster, "groups", "Cluster"))
+    yield _row(cluster.name, "describe topics", _of_all(permissions.any_topic, "topics", "Topic:*"))
     yield _row(cluster.name, "read offsets topic", _of_offsets_topic(permissions))
     for need in CHANGES:
         is_reported = reports_group_configs or need.group is not ALTER_CONFIGS
@@ -71,20 +71,12 @@ def _name(doing: str) -> str:
     return f"permission: {doing}"
 
 
-def _of_cluster(operations: Operations) -> Found:
+def _of_all(operations: Operations, noun: str, resource: str) -> Found:
     if operations is None:
         return None, NOT_REPORTED
     if AclOperation.DESCRIBE in operations:
-        return True, "all groups (Describe on Cluster)"
-    return False, "not of all groups: Describe on Cluster is missing"
-
-
-def _of_any_topic(operations: Operations) -> Found:
-    if operations is None:
-        return None, NOT_REPORTED
-    if AclOperation.DESCRIBE in operations:
-        return True, "all topics (Describe on Topic:*)"
-    return False, "not of all topics: Describe on Topic:* is missing"
+        return True, f"all {noun} (Describe on {resource})"
+    return False, f"not of all {noun}: Describe on {resource} is missing"
 
 
 def _of_offsets_topic(permissions: Permissions) -> Found:

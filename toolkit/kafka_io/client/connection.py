@@ -192,7 +192,7 @@ class Connection:
         return [answer.result() for answer in answers]
 
     def send_ahead(self, request: Any, *, to: int, timeout_s: float | None = None) -> Future[Any]:
-        """Send a broker a request, and do not wait; its result is as of `send_together`."""
+        """Send a broker a request without waiting; its future raises as `send_together` does."""
         answer: Future[Any] = Future()
 
         async def ask() -> None:

@@ -14,6 +14,7 @@ from applications import Applications, eventually
 from brokers import kill, restart
 from coordinators import coordinate_by, offsets_partitions
 from desks import Desk
+from main_program import call_main
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
@@ -141,7 +142,9 @@ def test_a_broker_that_is_lost_with_its_groups(place: Place) -> None:
         assert held in ({}, {place.orders: BACK if group in done else THERE})
 
 
-def test_a_topic_that_is_recreated_while_the_coordinator_is_down(place: Place) -> None:
+def test_a_topic_that_is_recreated_while_the_coordinator_is_down(
+    place: Place, tmp_path: Path
+) -> None:
     """The committed offset of the earlier topic is still there, and its lag is called unknown."""
     place.coordinated_by((2,))
     place.wait()
@@ -159,6 +162,10 @@ def test_a_topic_that_is_recreated_while_the_coordinator_is_down(place: Place) -
     assert [7] == [commit.offset for commit in found.commits]
     assert (Problem("lag", EARLIER, group, *place.orders),) == found.problems
     assert not [finding for finding in place.desk.reset(group).findings if finding.blocks]
+    asked = ["lag", "--cluster", place.apps.address, "--group", group, "--commit-times"]
+    done = call_main(asked, folder=tmp_path)
+    assert 4 == done.returncode
+    assert EARLIER in done.stderr
     told = log_facts_of(place.desk.cluster, found.commits)
     assert [(EARLIER, None, None)] == [
         (row["log_problem"], row["log_start"], row["log_end"]) for row in told

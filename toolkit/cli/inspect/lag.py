@@ -26,11 +26,19 @@ FIRST = (
 @click.command("lag")
 @scope_options
 @click.option("--by", type=click.Choice(["group", "partition"]), default="group", show_default=True)
-def command(scope: CommandScope, *, by: str) -> None:
+@click.option(
+    "--commit-times",
+    is_flag=True,
+    help="Also read __consumer_offsets (slower): when each offset was committed, and whether for "
+    "a topic that was deleted and re-created since.",
+)
+def command(scope: CommandScope, *, by: str, commit_times: bool) -> None:
     """Show lag in records, largest first. Partitions without a committed offset have none."""
     from toolkit.journeys.lag import lag
 
-    reading = read_clusters(scope, lambda access: lag(access, scope.groups))
+    reading = read_clusters(
+        scope, lambda access: lag(access, scope.groups, commit_times=commit_times)
+    )
     frames = [r.by_group if by == "group" else r.partitions for r in reading.reports]
     first = FIRST if by == "group" else FIRST_OF_PARTITIONS
     write_frames(frames, scope.output, most="lag", important=first)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -53,11 +55,13 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     log = Path(tempfile.mkdtemp(prefix="offsetbook-spark-"), "spark.log")
     try:
         with _stderr_to(log):
-            return builder.getOrCreate()
+            session = builder.getOrCreate()
     except PySparkException as exc:
         raise PrerequisiteMissing(
             f"Spark did not start: {exc}; its log is {log}", hint="check Java: java -version"
         ) from exc
+    atexit.register(shutil.rmtree, log.parent, ignore_errors=True)
+    return session
 
 
 @contextmanager

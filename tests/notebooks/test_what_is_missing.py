@@ -14,6 +14,7 @@ from rooms import NOTEBOOKS, run_cells
 import toolkit as ob
 from toolkit.cli.notebooks.run import command
 from toolkit.errors import ClusterUnreachable, FleetFileError, PrerequisiteMissing, ToolkitError
+from toolkit.journeys.doctor.this_machine import machine_rows
 from toolkit.runner.parameters import read_parameters
 
 ALL = {path.stem: path for path in sorted(NOTEBOOKS.glob("*.ipynb"))}
@@ -93,7 +94,7 @@ def test_a_cluster_that_does_not_answer(
 
 
 def test_packages_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that is missing or too old is a sentence each, with pip's command; no other is."""
+    """A package that is missing or too old is a sentence each, with pip's command, as in doctor."""
     needed = [
         *("kafka-python>=99", "acme-charts>=2", "click>=8"),
         *('acme-extra; extra == "java"', 'acme-old; python_version < "3"'),
@@ -114,6 +115,11 @@ def test_packages_that_do_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "- package acme-charts: not installed. Try: python -m pip install 'acme-charts>=2', "
         "then restart the kernel"
     )
+    wrong = {row.check: row.hint for row in machine_rows() if row.status == "error"}
+    assert {
+        "kafka-python": "python -m pip install 'kafka-python>=99'",
+        "acme-charts": "python -m pip install 'acme-charts>=2'",
+    } == wrong
 
 
 def test_another_package_called_widgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

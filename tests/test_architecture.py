@@ -49,7 +49,7 @@ MAY_IMPORT = {
     "toolkit.journeys": ENGINE | {"widgets", "toolkit.templates"},
     "toolkit.session": ENGINE | {"toolkit.journeys"},
     "toolkit.templates": {"toolkit.errors", "toolkit.storage"},
-    "toolkit.runner": ENGINE | {"toolkit.templates"},
+    "toolkit.runner": ENGINE | {"toolkit.journeys", "toolkit.templates"},
     "toolkit.runbooks": ENGINE | {"toolkit.runner", "toolkit.journeys", "toolkit.templates"},
     # Front ends: what to plan and how to change a cluster is asked of the journeys.
     "toolkit.cli": FRONT_ENDS,

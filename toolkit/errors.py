@@ -18,6 +18,7 @@ Exception hierarchy.
     ├── StateFileError           an undo record or the audit log could not be written or read
     │   └── OutcomeNotRecorded   exit 4: the change is done, but its result is not in the log
     ├── PrerequisiteMissing      a required program or file is missing
+    ├── SeveralMissing           several of these at once
     ├── SandboxFailed            a sandbox broker did not start or stop
     └── RunFailed                a notebook stopped before its end
 
@@ -26,6 +27,7 @@ A message names the operation and its subject, the cause, and, after "Try:", wha
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 
@@ -125,6 +127,35 @@ class OutcomeNotRecorded(StateFileError):
 
 class PrerequisiteMissing(ToolkitError):
     """A required program or file is missing."""
+
+
+class SeveralMissing(ToolkitError):
+    """Several things are missing, each with the error that it alone would be."""
+
+    def __init__(self, errors: Sequence[ToolkitError]) -> None:
+        """`errors`: one for each missing thing."""
+        self.errors = tuple(errors)
+        each = [f"({number}) {error}" for number, error in enumerate(errors, 1)]
+        super().__init__(f"{len(errors)} things are missing: {'; '.join(each)}")
+
+    def _render_traceback_(self) -> list[str]:
+        """Return a line for each."""
+        each = [f"- {error}" for error in self.errors]
+        return [f"{type(self).__name__}: {len(self.errors)} things are missing:", *each]
+
+
+def require_all(*checks: Callable[[], object]) -> None:
+    """Run every check; raise the error of the only one that fails, else SeveralMissing."""
+    errors = []
+    for check in checks:
+        try:
+            check()
+        except ToolkitError as exc:
+            errors.append(exc)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise SeveralMissing(errors)
 
 
 class SandboxFailed(ToolkitError):

@@ -94,9 +94,10 @@ def connect(
 
     Without a name it is the cluster of a `run` that was recorded, which "" is not, else the only
     one of the fleet file. An address has the policy that the fleet file gives to its cluster.
-    Nothing is sent before the first question. `asked` are the parameters of the notebook, by which
-    its plans are known to be out of date. Raises UsageError, FleetFileError, and NotFound for an
-    unknown run.
+    Nothing is sent before the first question, except from a notebook: its first cell then says that
+    the cluster does not answer. `asked` are the parameters of that notebook, by which its plans are
+    known to be out of date. Raises UsageError, FleetFileError, NotFound for an unknown run, and in
+    a notebook ClusterUnreachable and BrokerRefused.
     """
     names = [cluster] if isinstance(cluster, str) else [*cluster]
     if len(names) > 1:
@@ -111,4 +112,6 @@ def connect(
         name = read_undo_record(folder, run).cluster
     session = Session.named(name, fleet_file, state)
     session.asked = asked
+    if asked:
+        session.require_answer()
     return session

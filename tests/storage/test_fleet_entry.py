@@ -1,6 +1,8 @@
 """Adding a cluster to a fleet file that people wrote keeps every other byte of it."""
 
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +193,39 @@ def test_names_and_values_are_read_as_they_were_given(folder: Path, name: str, v
         added, _ = with_cluster(path, name, {"bootstrap.servers": "n:1", "client.id": value})
 
         assert Cluster(name, "n:1", {"client.id": value}) == added
+
+
+def test_clusters_that_are_added_at_the_same_time(tmp_path: Path) -> None:
+    """Of processes that add to one file side by side, none loses the entry of another."""
+    path = tmp_path / "fleet.yaml"
+    add = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from toolkit.storage.fleet_entry import save_cluster\n"
+        "print(flush=True); sys.stdin.readline()\n"
+        "for number in range(20):\n"
+        "    entries = {'bootstrap.servers': 'b:1'}\n"
+        "    save_cluster(Path(sys.argv[1]), f'{sys.argv[2]}{number}', entries)\n"
+    )
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", add, path, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        for name in ("eu", "us")
+    ]
+    for process in both:  # each has loaded what it needs
+        assert process.stdout
+        process.stdout.readline()
+    for process in both:
+        assert process.stdin
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+    for process in both:
+        process.communicate()
+
+    assert [0, 0] == [process.returncode for process in both]
+    assert {f"{name}{n}" for name in ("eu", "us") for n in range(20)} == load_fleet(path).keys()
+    assert [path] == list(tmp_path.iterdir())
 
 
 def test_permissions_and_links_stay(tmp_path: Path) -> None:

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from toolkit.errors import Blocked, FleetFileError, ToolkitError, UsageError
+from toolkit.errors import (
+    Blocked,
+    BrokerRefused,
+    ClusterUnreachable,
+    FleetFileError,
+    ToolkitError,
+    UsageError,
+)
 from toolkit.kafka_io.client.shared_connections import SharedConnections, connected
 from toolkit.model import Cluster, Policy
-from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, load_fleet
+from toolkit.storage.fleet_file import choose_clusters, find_fleet_file, is_of_sandbox, load_fleet
 from toolkit.storage.state_folder import state_dir
 
 if TYPE_CHECKING:
@@ -76,6 +84,20 @@ class ClusterAccess:
         path = Path(fleet_file) if fleet_file else None
         found = find_cluster(cluster, path)
         return cls(found, Path(state) if state else None, fleet_file=path, **options)
+
+    def require_answer(self) -> None:
+        """Raise ClusterUnreachable or BrokerRefused, with a command to run, without an answer."""
+        try:
+            with self.connections.in_use(), connected(self.cluster):
+                pass
+        except (ClusterUnreachable, BrokerRefused) as exc:
+            hint = f"{exc.hint}; {self._what_to_run()}" if exc.hint else self._what_to_run()
+            raise type(exc)(exc.problem, hint=hint) from exc
+
+    def _what_to_run(self) -> str:
+        if is_of_sandbox(self.fleet_file):
+            return "'offsetbook sandbox up' starts the sandbox"
+        return f"'offsetbook doctor {shlex.quote(self.cluster.name)}' checks the connection"
 
     def beside(self, cluster: str) -> Self:
         """Open another cluster of the same fleet file, with the same state directory."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import pandas as pd
 from pyspark.sql import SparkSession
 
+from toolkit.errors import require_all
 from toolkit.journeys.cluster_access import find_clusters
 from toolkit.model.plurals import counted
 from toolkit.planning.lag.group_summary import worst_first
@@ -33,6 +34,7 @@ from toolkit.report.tables import show_problems, show_table
 from toolkit.spark.fleet_lag import FleetFrames, fleet_lag
 from toolkit.spark.fleet_options import FleetOptions
 from toolkit.spark.history.fleet_history import read_fleet_history
+from toolkit.spark.java import find_java
 from toolkit.spark.progress import OnStep
 from toolkit.spark.spark_session import start_session
 
@@ -202,9 +204,12 @@ def fleet(
 
     `spark_master` is a Spark master; without one, Spark runs in this process. `on_step` is told in
     words what is being done. What could not be read is a row in `frames.problems`. Raises
-    UsageError, and ClusterUnreachable if no cluster could be read.
+    UsageError, PrerequisiteMissing without Java, SeveralMissing, and ClusterUnreachable if no
+    cluster could be read.
     """
-    chosen = find_clusters(clusters, Path(fleet_file) if fleet_file else None)
+    find = partial(find_clusters, clusters, Path(fleet_file) if fleet_file else None)
+    require_all(find, find_java)  # both at once, and before Spark starts
+    chosen = find()
     with progress_line(f"reading {counted(len(chosen), 'cluster')}") as show_step:
 
         def step(words: str) -> None:

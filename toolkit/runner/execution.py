@@ -17,7 +17,7 @@ from toolkit.runner.time_limits import TimeLimits
 
 _STATUS_OF_EXIT = {3: RunStatus.BLOCKED, 4: RunStatus.PARTLY_APPLIED}
 _AUTOSAVE_S = 5  # how much output of a running cell a killed run may lose
-_LONGEST_REASON = 500
+_LONGEST_REASON = 1000
 
 
 @dataclass(frozen=True, slots=True)

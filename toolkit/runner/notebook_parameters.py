@@ -1,4 +1,4 @@
-"""The parameters of the notebook in this kernel, checked before anything is read."""
+"""What the first cell of a notebook checks before anything is read: packages and parameters."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.errors import ParameterError
+from toolkit.journeys.installation import require_installation
 from toolkit.report.made_from import AskedParameters, end_plans
 from toolkit.runner.notebooks import find_notebook
 from toolkit.runner.parameters import check_parameters, read_parameters
@@ -13,12 +14,14 @@ from toolkit.runner.parameters import check_parameters, read_parameters
 
 def parameters(notebook: str, kernel: Mapping[str, Any]) -> AskedParameters:
     """
-    Check the parameters of a notebook: `parameters("50_reset_offsets", vars())`.
+    Check what is installed, and the parameters: `parameters("50_reset_offsets", vars())`.
 
     What was planned before from other parameters is out of date from now on. Raises ParameterError
-    for one that is missing or of the wrong type.
+    for one that is missing or of the wrong type, and PrerequisiteMissing or SeveralMissing for
+    packages that are missing or have a version that offsetbook does not support.
     """
     end_plans()
+    require_installation()
     declared = read_parameters(find_notebook(notebook))
     if missing := [p.name for p in declared if p.name not in kernel]:
         raise ParameterError(

@@ -20,6 +20,7 @@ from toolkit.errors import FleetFileError, UsageError
 from toolkit.model import Cluster
 from toolkit.storage.fleet_file import fleet_in, fleet_yaml
 from toolkit.storage.formats.atomic_files import make_folder, write_whole
+from toolkit.storage.formats.file_lock import only_one_in
 from toolkit.storage.formats.yaml_nodes import YamlFile
 
 PLACE = re.compile(r", line \d+, column \d+")
@@ -65,12 +66,13 @@ def save_cluster(path: Path, name: str, entries: Entries) -> Cluster:
     """
     Add a cluster to the fleet file, which is made where there is none, and return it.
 
-    Raises what `with_cluster` raises, and StateFileError; the old file then stays.
+    Of two that add at the same time, the second reads what the first has written. Raises what
+    `with_cluster` raises, and StateFileError; the old file then stays.
     """
-    added, changed = with_cluster(path, name, entries)
     target = path.resolve()  # a link stays a link
-    make_folder(target.parent)
-    write_whole(target, changed)
+    with only_one_in(make_folder(target.parent)):
+        added, changed = with_cluster(path, name, entries)
+        write_whole(target, changed)
     return added
 
 

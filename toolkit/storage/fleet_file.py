@@ -94,6 +94,14 @@ def found_fleet_file() -> Path | None:
     return next((place for place in _places() if place.is_file()), None)
 
 
+def is_of_sandbox(given: Path | None = None) -> bool:
+    """Return whether the fleet file in use is one that the sandbox wrote in its default folder."""
+    try:
+        return find_fleet_file(given).absolute().parent.name == SANDBOX
+    except FleetFileError:
+        return False
+
+
 def _places() -> list[Path]:
     in_parents = [
         folder / name

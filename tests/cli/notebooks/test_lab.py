@@ -35,17 +35,26 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
 
 
 def test_jupyterlab_opens_on_copies(tmp_path: Path) -> None:
-    """The server has the notebooks of the directory, which were just copied there."""
+    """
+    The server has the notebooks of the directory, here the current one, just copied there.
+
+    What follows -- goes to JupyterLab, also where no directory is named before it.
+    """
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
     own = tmp_path / "own"
+    own.mkdir()
     places = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     environment = os.environ | places | {"JUPYTER_TOKEN": "t"}
     program = "from toolkit.cli import main; main()"
-    words = ["lab", str(own), "--port", port, "--no-browser", "--", "--allow-root"]
+    words = ["lab", "--port", port, "--no-browser", "--", "--allow-root"]
     with (tmp_path / "lab.log").open("wb") as log:
         lab = subprocess.Popen(
-            [sys.executable, "-c", program, *words], env=environment, stdout=log, stderr=log
+            [sys.executable, "-P", "-c", program, *words],
+            cwd=own,
+            env=environment,
+            stdout=log,
+            stderr=log,
         )
     url = f"http://127.0.0.1:{port}/api/contents/notebooks?token=t"
     answers: list[Any] = []
@@ -66,4 +75,4 @@ def test_jupyterlab_opens_on_copies(tmp_path: Path) -> None:
     assert "/lab/tree/notebooks?token=" in (tmp_path / "lab.log").read_text("utf-8")
     listed = {entry["name"] for entry in answers[0]["content"]}
     assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} == listed
-    assert own.is_dir()
+    assert "--allow-root" not in {path.name for path in own.iterdir()}

@@ -15,7 +15,7 @@ TOUR = "00_tour.ipynb"
 
 
 @click.command("lab")
-@click.argument("directory", default=".", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("directory", default=".", type=click.Path(file_okay=False))
 @click.argument("options", nargs=-1, metavar="[-- JUPYTERLAB_OPTION...]")
 @click.option(
     "--sandbox", "with_sandbox", is_flag=True, help="Start the sandbox, and open the tour of it."
@@ -23,19 +23,22 @@ TOUR = "00_tour.ipynb"
 @click.option("--port", type=click.IntRange(1, 65535), default=8888, show_default=True)
 @click.option("--no-browser", is_flag=True, help="Print the address instead of opening it.")
 def command(
-    *, directory: Path, options: tuple[str, ...], with_sandbox: bool, port: int, no_browser: bool
+    *, directory: str, options: tuple[str, ...], with_sandbox: bool, port: int, no_browser: bool
 ) -> None:
     """
     Open JupyterLab on the notebooks in DIRECTORY (default: here), and copy there what is missing.
 
     Edits stay in these copies. See `offsetbook init --update` for what a new version changes. What
-    follows DIRECTORY and -- is passed to JupyterLab, for example --allow-root.
+    follows -- is passed to JupyterLab, for example --allow-root.
     """
     from toolkit.cli.notebooks.init import show_copied
     from toolkit.templates.working_copies import copy_templates
 
+    if directory.startswith("-"):  # without DIRECTORY, click takes what follows -- for it
+        directory, options = ".", (directory, *options)
+    folder = Path(directory)
     _check_port(port)
-    show_copied(directory, copy_templates(directory), update=False)
+    show_copied(folder, copy_templates(folder), update=False)
     if with_sandbox:
         from toolkit.sandbox.fleet import Sandbox
 
@@ -44,7 +47,7 @@ def command(
         os.environ["OFFSETBOOK_FLEET"] = str(sandbox.fleet_file)
     first = f"/lab/tree/notebooks/{TOUR}" if with_sandbox else "/lab/tree/notebooks"
     command_line = [
-        f"--ServerApp.root_dir={directory.resolve()}",
+        f"--ServerApp.root_dir={folder.resolve()}",
         f"--LabApp.default_url={first}",
         f"--ServerApp.port={port}",
         "--ServerApp.port_retries=0",

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
-from importlib.util import find_spec
-from pathlib import Path
+from importlib.metadata import packages_distributions, version
 
-from toolkit.journeys.doctor.check_row import CheckRow, error, ok, warn
+from packaging.requirements import Requirement
+
+from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error, ok, warn
+from toolkit.journeys.installation import (
+    IMPORT_NAMES,
+    OURS,
+    OWN_ENVIRONMENT,
+    install_command,
+    is_ours,
+    required_packages,
+    why_unusable,
+)
 from toolkit.spark.java import OLDEST_USABLE, JavaFound, list_javas
 
 MACHINE = "this machine"
-PACKAGES = (
-    "offsetbook",
-    "kafka-python",
-    "confluent-kafka",
-    "pandas",
-    "pyspark",
-    "jupyterlab",
-    "papermill",
-)
-OURS = "offsetbook"
-IMPORT_NAMES = ("toolkit", "widgets")
+# Of the packages that offsetbook needs, those that a bug report should name though they are right.
+REPORTED = {"kafka-python", "confluent-kafka", "pandas", "pyspark", "jupyterlab", "papermill"}
 
 
 def machine_rows() -> Iterator[CheckRow]:
@@ -31,7 +31,11 @@ def machine_rows() -> Iterator[CheckRow]:
     implementation = platform.python_implementation()
     yield ok(MACHINE, "Python", f"{implementation} {platform.python_version()} on {system}")
     yield _java_row()
-    yield from map(_package_row, PACKAGES)
+    yield ok(MACHINE, OURS, version(OURS))
+    for package in required_packages():
+        row = _package_row(package)
+        if package.name in REPORTED or row.status is not CheckStatus.OK:
+            yield row
     yield from map(_import_row, IMPORT_NAMES)
 
 
@@ -52,22 +56,18 @@ def _java(java: JavaFound) -> str:
     return f"{java.major_version or 'unknown version'}, from {java.origin}"
 
 
-def _package_row(name: str) -> CheckRow:
-    try:
-        return ok(MACHINE, name, version(name))
-    except PackageNotFoundError:
-        return error(MACHINE, name, "not installed", "install offsetbook again")
+def _package_row(package: Requirement) -> CheckRow:
+    if why := why_unusable(package):
+        return error(MACHINE, package.name, why, install_command(package))
+    return ok(MACHINE, package.name, version(package.name))
 
 
 def _import_row(name: str) -> CheckRow:
     check = f"import {name}"
     others = sorted(set(packages_distributions().get(name, ())) - {OURS})
-    hint = "use an environment of its own for offsetbook"
-    spec = find_spec(name)
-    root = Path(__file__).parents[3]
-    if not spec or not spec.origin or Path(spec.origin).parents[1] != root:
+    if not is_ours(name):
         by = f" (by {', '.join(others)})" if others else ""
-        return error(MACHINE, check, f"another package {name!r} is imported{by}", hint)
+        return error(MACHINE, check, f"another package {name!r} is imported{by}", OWN_ENVIRONMENT)
     if others:
-        return warn(MACHINE, check, f"also installed by {', '.join(others)}", hint)
+        return warn(MACHINE, check, f"also installed by {', '.join(others)}", OWN_ENVIRONMENT)
     return ok(MACHINE, check, "is offsetbook's")

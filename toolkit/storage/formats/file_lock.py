@@ -6,7 +6,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from toolkit.errors import StateFileError
@@ -86,6 +86,22 @@ def undisturbed(path: Path) -> Iterator[None]:
         return
     try:
         _wait_for(descriptor, path, PATIENCE_S, shared=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def only_one_in(folder: Path) -> Iterator[None]:
+    """
+    Hold the lock of a folder, which leaves no lock file among the files that people wrote.
+
+    Raises StateFileError if somebody has it for long.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # NFS locks files only
+            _wait_for(descriptor, folder, PATIENCE_S, shared=False)
         yield
     finally:
         os.close(descriptor)

@@ -39,6 +39,7 @@ class Plan:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     # Terms that are approved for a live group, whose positions advance: mode and duration.
     terms: Mapping[str, str] = field(default_factory=dict)
+    _fingerprint: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def changes(self) -> Iterator[tuple[Step, Change]]:
@@ -60,6 +61,11 @@ class Plan:
         the same changes, planned again, have the same fingerprint. Of a live group, whose offsets
         advance, it covers those that the request names.
         """
+        if not self._fingerprint:  # computed once: a plan does not change
+            self._fingerprint.append(self._compute_fingerprint())
+        return self._fingerprint[0]
+
+    def _compute_fingerprint(self) -> str:
         # Sorted, because set order differs between processes.
         about = {(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks}
         scope = (

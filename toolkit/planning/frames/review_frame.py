@@ -75,20 +75,31 @@ def review_columns(intent: Intent) -> tuple[str, ...]:
 
 def summary(plan: Plan) -> str:
     """Return a plan summary: how many partitions of how many groups move which way."""
-    changes = [change for step in plan.steps for change in step.changes]
-    moves = [c.after.offset - c.before.offset for c in changes if c.before and c.after]
-    forward, back = [m for m in moves if m > 0], [-m for m in moves if m < 0]
+    forward, back, still, first, removed = [], [], 0, 0, 0
+    for _, change in plan.changes:
+        if not (change.before and change.after):
+            first += change.after is not None
+            removed += change.before is not None
+        elif (move := change.after.offset - change.before.offset) > 0:
+            forward.append(move)
+        elif move < 0:
+            back.append(-move)
+        else:
+            still += 1
     parts = [
         (len(forward), f"forward by {counted(sum(forward), 'record')}"),
         (len(back), f"back by {counted(sum(back), 'record')}"),
-        (moves.count(0), "at the same offset"),
-        (sum(not c.before and bool(c.after) for c in changes), "committed for the first time"),
-        (sum(bool(c.before) and not c.after for c in changes), "removed"),
+        (still, "at the same offset"),
+        (first, "committed for the first time"),
+        (removed, "removed"),
     ]
     told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
     if not plan.steps:
         return "no changes"
-    partitions, groups = counted(len(changes), "partition"), counted(len(plan.group_ids), "group")
+    partitions, groups = (
+        counted(sum(len(step.changes) for step in plan.steps), "partition"),
+        counted(len(plan.group_ids), "group"),
+    )
     return f"{partitions} of {groups}" + (f": {told}" if told else "")
 
 

@@ -41,7 +41,10 @@ def _lines(value: object, indent: str) -> str:
         rows = [f"{deeper}{json.dumps(k)}: {_lines(v, deeper)}" for k, v in value.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list) and _is_table(value):
-        rows = [deeper + _lines(item, deeper) for item in value]
+        rows = [
+            deeper + (_lines(item, deeper) if _has_table(item) else json.dumps(item))
+            for item in value
+        ]
         return "[\n" + ",\n".join(rows) + f"\n{indent}]"
     return json.dumps(value)
 

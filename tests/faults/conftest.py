@@ -134,6 +134,10 @@ class Operator:
                 self._tell("\n")
             eventually(lambda wanted=taken: self._has_said(wanted))
 
+    def go_on(self) -> None:
+        """Tell the process to go on after a step, and do not wait for the next one."""
+        self._tell("\n")
+
     def _has_said(self, lines: int) -> bool:
         said = len(self.lines) >= lines
         assert said or self.process.poll() is None, self.lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from applications import eventually
+from applications import Applications, eventually
 from desks import Desk
 
 from toolkit.errors import Blocked
@@ -96,6 +96,26 @@ def test_in_the_middle_and_finished(
     assert ["intent", "found", "intent", "outcome"] == events(desk)
     told = [str(step.status) for step in desk.log[1].steps]
     assert ["done"] * 3 + ["not tried"] == told
+
+
+def test_while_many_groups_are_written(
+    desk: Desk, operators: Operators, apps: Applications, orders: TopicPartition
+) -> None:
+    """Wherever commits that are sent together are cut off, the report is what is committed."""
+    groups = sorted(apps.name("payments") for _ in range(100))  # as many as a policy allows
+    desk.commit_together(groups, {orders: 7})
+    operator = operators(desk, desk.reset(*groups))
+    operator.after_step(63)  # what is left is one batch
+    operator.go_on()
+    eventually(lambda: desk.held(groups[64])[groups[64]] != {orders: THERE})
+    operator.kill()
+
+    (cut_off,) = reconcile_runs(desk.cluster, desk.state).known
+    held = desk.held(*groups)
+
+    made = {True: ChangeStatus.DONE, False: ChangeStatus.NOT_TRIED}
+    expected = {group: made[held[group] == {orders: BACK}] for group in groups}
+    assert expected == {step.group_id: step.status for step in cut_off.outcome.steps}
 
 
 def test_in_the_middle_and_undone(

@@ -135,18 +135,24 @@ def test_stopped_while_records_are_read(
 
 
 def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBrokers) -> None:
-    """Any broker that answers is asked; the stopped one is waited for once, not by each request."""
+    """
+    Any broker that answers is asked; the stopped one is waited for once, not by each request.
+
+    What was not sent to it after that is told from what may yet be answered.
+    """
     cluster, second = restarted_pair
     request = ListGroupsRequest()
     with Connection(replace(cluster, timeout_s=LIMIT_S)) as connection, stopped(second):
-        asks = {node: [TaggedRequest(node, request)] for node in connection.broker_ids}
-        answers = {answer.about: answer.response for answer in connection.send_each(asks)}
+        three = [TaggedRequest(number, request) for number in range(3)]
+        asks = dict.fromkeys(connection.broker_ids, three)
+        found = {(one.node_id, one.about): one for one in connection.send_each(asks, at_once=2)}
         again = error_of(lambda: connection.send(request, to=2))
         anywhere = [connection.send(request).error_code for _ in range(4)]
 
-    assert isinstance(answers[2], ClusterUnreachable), answers[2]
-    assert "no answer within 2 s" in answers[2].problem
-    assert 0 == answers[1].error_code
+    assert isinstance(found[2, 0].response, ClusterUnreachable), found[2, 0]
+    assert "no answer within 2 s" in found[2, 0].response.problem
+    assert [True, True, False] == [found[2, number].is_sent for number in range(3)]
+    assert [0] * 3 == [found[1, number].response.error_code for number in range(3)]
     assert "no answer within 2 s" in again.problem
     assert again.__cause__
     assert () == again.__cause__.args  # the client has nothing to tell: it was not asked

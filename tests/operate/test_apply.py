@@ -76,7 +76,7 @@ def test_one_refused_partition_does_not_hide_the_others(
     desk.commit(group, dict.fromkeys(orders, 7))
     (step,) = desk.reset(group).steps
     good, bad = step.changes
-    bad = replace(bad, after=Position(0, None, TOO_LONG))
+    bad = bad._replace(after=Position(0, None, TOO_LONG))
     plan = replace(desk.reset(group), steps=(replace(step, changes=(good, bad)),))
 
     outcome = desk.apply(plan)
@@ -159,7 +159,7 @@ def test_a_copy_that_failed_keeps_the_original(
     desk.commit(source, dict.fromkeys(orders, 7))
     plan = rename(desk, source, target)
     copied, deleted = plan.steps
-    spoilt = replace(copied.changes[1], after=Position(7, None, TOO_LONG))
+    spoilt = copied.changes[1]._replace(after=Position(7, None, TOO_LONG))
     copied = replace(copied, changes=(copied.changes[0], spoilt))
 
     outcome = desk.apply(replace(plan, steps=(copied, deleted)))

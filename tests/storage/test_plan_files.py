@@ -189,6 +189,19 @@ def test_what_it_allows_is_in_order(path: Path) -> None:
 MOVE = replace(PLAN, intent=Intent.MOVE, terms={"target": "saved.json", OFFSETS: "as planned"})
 
 
+@pytest.mark.parametrize(
+    ("plan", "fingerprint"),
+    [
+        (PLAN, "1316-88d0-196a-dc99-540e-1b52-c911-972b"),
+        (MOVE, "0bb1-fe90-4e57-4b79-e0fb-ea5d-079a-902b"),
+        (replace(MOVE, terms={"target": "to-earliest"}), "4f2b-7d28-832b-fdd0-15cb-35eb-7b8a-293f"),
+    ],
+)
+def test_an_approval_of_yesterday_still_fits(plan: Plan, fingerprint: str) -> None:
+    """However it is computed, the same plan keeps its fingerprint from version to version."""
+    assert fingerprint == plan.fingerprint
+
+
 @pytest.mark.parametrize("plan", [PLAN, MOVE])
 @pytest.mark.parametrize(
     "edit",

@@ -46,6 +46,11 @@ class LogOffsets:
     last_stable: int | None = None  # below log_end while a transaction is open
     epochs: tuple[EpochEnd, ...] = ()  # the latest ones, oldest first; () if not requested
 
+    @property
+    def is_known(self) -> bool:
+        """Whether both ends are known."""
+        return self.log_start is not None and self.log_end is not None
+
     def holds(self, offset: int) -> bool:
         """Whether an offset is within the log, including compacted records."""
         start, end = self.log_start, self.log_end

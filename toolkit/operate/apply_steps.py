@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.coordinators import GROUPS_PER_REQUEST
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
@@ -13,13 +14,20 @@ from toolkit.kafka_io.writes.commit_and_delete import GroupWriter, WriteResult
 from toolkit.kafka_io.writes.retention_rejoin import reset_classic_retention
 from toolkit.model import Cluster, Commit, Group, GroupType, TopicPartition
 from toolkit.operate.move_streams import move_streams
-from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
+from toolkit.operate.read_back import (
+    Held,
+    is_made,
+    not_tried,
+    read_back,
+    refused_step,
+    why_moved,
+)
+from toolkit.plan import Action, Change, ChangeStatus, Position, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 
-Held = Mapping[TopicPartition, Position]  # the committed offsets of a group
 OnStep = Callable[[StepOutcome], None]
 
-LARGEST_BATCH = 64
+LARGEST_BATCH = GROUPS_PER_REQUEST  # their offsets are read by one request each time
 
 
 def carry_out(
@@ -58,16 +66,15 @@ def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
     The first step is applied alone, so that a common error affects only one. A step that needs
     another one starts a batch, because that one must have been verified.
     """
-    batch: list[Step] = []
+    batch: dict[str, Step] = {}
     size = 1
     for step in steps:
-        groups = {other.group_id for other in batch}
-        if len(batch) == size or step.group_id in groups or (step.needs and step.needs in groups):
-            yield batch
-            batch, size = [], min(2 * size, LARGEST_BATCH)
-        batch.append(step)
+        if len(batch) == size or step.group_id in batch or (step.needs and step.needs in batch):
+            yield list(batch.values())
+            batch, size = {}, min(2 * size, LARGEST_BATCH)
+        batch[step.group_id] = step
     if batch:
-        yield batch
+        yield list(batch.values())
 
 
 class _StepExecutor:
@@ -90,7 +97,11 @@ class _StepExecutor:
         before = self._held(steps)
         if all(isinstance(held, str) for held in before.values()):
             self.ended = self.ended or str(next(iter(before.values())))
-        answers = {step.group_id: self._answer(step, before) for step in steps}
+        answers: dict[str, WriteResult | StepOutcome] = {}
+        answers |= self._commit_together(steps, before)
+        for step in steps:
+            if step.group_id not in answers:
+                answers[step.group_id] = self._answer(step, before)
         tried = [step for step in steps if isinstance(answers[step.group_id], WriteResult)]
         after, there = self._held(tried), self._there(tried)
         outcomes = []
@@ -100,12 +111,44 @@ class _StepExecutor:
                 outcomes.append(answered)
             else:
                 pair = before[step.group_id], after[step.group_id]
-                outcomes.append(_read_back(step, answered, *pair, is_there=step.group_id in there))
+                outcomes.append(read_back(step, answered, *pair, is_there=step.group_id in there))
         self.unfinished |= {o.group_id for o in outcomes if o.status is not ChangeStatus.DONE}
         return outcomes
 
+    def _commit_together(
+        self, steps: Sequence[Step], before: Mapping[str, Held | str]
+    ) -> dict[str, WriteResult]:
+        """Commit the offsets of many groups at once; those left out are to be tried one by one."""
+        wanted = {}
+        for step in steps:
+            if step.action is Action.COMMIT and not self._objection(step, before):
+                todo = self._todo(step, before)
+                wanted[step.group_id] = {c.partition: c.after for c in todo if c.after}
+        if len(wanted) < 2:
+            return {}
+        return {
+            group_id: self._unanswered(answer) if isinstance(answer, ToolkitError) else answer
+            for group_id, answer in self.writer.commit_together(wanted).items()
+        }
+
     def _answer(self, step: Step, before: Mapping[str, Held | str]) -> WriteResult | StepOutcome:
         """Send a step's request and return the response, or why it was not sent."""
+        if objection := self._objection(step, before):
+            return objection
+        if step.action is Action.MOVE and step.type is GroupType.STREAMS:
+            return move_streams(self.connection, step, stopped=self.stopped)
+        todo = self._todo(step, before)
+        return self._write(step, todo) if todo or not step.changes else WriteResult()
+
+    def _todo(self, step: Step, before: Mapping[str, Held | str]) -> list[Change]:
+        """Return the changes that are still to be made."""
+        held = before[step.group_id]
+        if not self.finishing or isinstance(held, str):
+            return list(step.changes)
+        return [change for change in step.changes if not is_made(change, held)]
+
+    def _objection(self, step: Step, before: Mapping[str, Held | str]) -> StepOutcome | None:
+        """Return why a step's request is not sent."""
         self.ended = self.ended or self.stopped()
         held = before[step.group_id]
         if self.ended or (step.needs and step.needs in self.unfinished):
@@ -116,18 +159,16 @@ class _StepExecutor:
         if isinstance(held, str):
             return not_tried(step, f"its committed offsets could not be read: {held}")
         if step.action is Action.MOVE and step.type is GroupType.STREAMS:
-            # Its members continue to commit, so its offsets differ from the checked ones.
-            return move_streams(self.connection, step, stopped=self.stopped)
-        if moved := _moved(step, held, finishing=self.finishing):
-            return _refused(step, moved)
+            return None  # its members continue to commit, so its offsets differ from the checked
+        if moved := why_moved(step, held, finishing=self.finishing):
+            return refused_step(step, moved)
         if any((step.group_id, change.partition) in self.pending for change in step.changes):
-            return _refused(
+            return refused_step(
                 step,
                 "an open transaction has a pending offset commit for this partition since "
                 "the check",
             )
-        todo = [c for c in step.changes if not (self.finishing and _is_made(c, held))]
-        return self._write(step, todo) if todo or not step.changes else WriteResult()
+        return None
 
     def _write(self, step: Step, changes: Sequence[Change]) -> WriteResult:
         """Send the step's request; a missing response is resolved by the read-back."""
@@ -149,8 +190,11 @@ class _StepExecutor:
                 case Action.HOLD | Action.RELEASE:
                     raise UsageError(f"{step.action} is for toolkit.operate.hold_steps")
         except ToolkitError as exc:
-            self._note(exc)
-            return WriteResult(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
+            return self._unanswered(exc)
+
+    def _unanswered(self, exc: ToolkitError) -> WriteResult:
+        self._note(exc)
+        return WriteResult(str(exc), is_lost=isinstance(exc, ClusterUnreachable))
 
     def _held(self, steps: Sequence[Step]) -> dict[str, Held | str]:
         """Return the committed offsets of each group, or why they could not be read."""
@@ -166,14 +210,15 @@ class _StepExecutor:
         for commit in commits:
             partition = TopicPartition(commit.topic, commit.partition)
             held[commit.group_id][partition] = Position.of(commit)
-            self._note_pending(commit, partition)
+            if commit.pending:
+                self._note_pending(commit, partition)
         unread = {p.group_id: p.why for p in problems if p.group_id}
         return {group_id: unread.get(group_id, held[group_id]) for group_id in ids}
 
     def _note_pending(self, commit: Commit, partition: TopicPartition) -> None:
         """Record new pending transactional commits that were not overridden."""
         known = self.case.commits.get((commit.group_id, partition))
-        if commit.pending and not (known and known.pending):
+        if not (known and known.pending):
             self.pending.add((commit.group_id, partition))
 
     def _there(self, steps: Sequence[Step]) -> set[str]:
@@ -197,76 +242,3 @@ class _StepExecutor:
             if group.group_id == group_id:
                 return group
         raise BrokerRefused(f"group {group_id} no longer exists")
-
-
-def _read_back(
-    step: Step, answered: WriteResult, before: Held | str, held: Held | str, *, is_there: bool
-) -> StepOutcome:
-    if isinstance(held, str) or isinstance(before, str):
-        why = f"{answered.error or 'request accepted'}; could not be verified: {held}"
-        results = tuple(Result(c.partition, ChangeStatus.FAILED, why) for c in step.changes)
-        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
-    results = tuple(_result(c, before, held, answered) for c in step.changes)
-    if is_there and not answered.error:
-        why = "the broker accepted the request, but the group may still exist"
-        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
-    # A missing group was deleted, by this request or by one whose response was lost.
-    is_delete = step.action is Action.DELETE_GROUP
-    is_so = not is_there if is_delete else bool(results) or not answered.error
-    status = _status(results, answered, is_so=is_so)
-    why = "" if status is ChangeStatus.DONE else answered.error
-    return StepOutcome(step.group_id, step.action, status, why, results)
-
-
-def _moved(step: Step, held: Held, *, finishing: bool) -> str:
-    """Return which offset differs from the plan; "" if none."""
-    for change in step.changes:
-        if held.get(change.partition) == change.before:
-            continue
-        if not (finishing and _is_made(change, held)):
-            topic, number = change.partition
-            return (
-                f"the offset of {topic} partition {number} changed since the check; nothing was "
-                "changed"
-            )
-    if step.action is Action.DELETE_GROUP and held.keys() - {c.partition for c in step.changes}:
-        return "the group committed more offsets since the check; nothing was changed"
-    return ""
-
-
-def _is_made(change: Change, held: Held) -> bool:
-    return change.before != change.after and held.get(change.partition) == change.after
-
-
-def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> Result:
-    found = held.get(change.partition)
-    why = answered.error or answered.partitions.get(change.partition, "")
-    if found == change.after and not (why and change.before == change.after):
-        return Result(change.partition, ChangeStatus.DONE, "", found)
-    if found == before.get(change.partition) and why and not answered.is_lost:
-        return Result(change.partition, ChangeStatus.REFUSED, why, found)
-    shown = "nothing" if found is None else str(found.offset)
-    why = why or "request accepted"
-    return Result(
-        change.partition, ChangeStatus.FAILED, f"{why}; committed offset is now {shown}", found
-    )
-
-
-def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> ChangeStatus:
-    kinds = {result.status for result in results}
-    if kinds <= {ChangeStatus.DONE} and is_so:
-        return ChangeStatus.DONE
-    if answered.is_lost:
-        return ChangeStatus.FAILED  # the request may still take effect
-    return ChangeStatus.REFUSED if kinds <= {ChangeStatus.REFUSED} else ChangeStatus.FAILED
-
-
-def _refused(step: Step, why: str) -> StepOutcome:
-    results = tuple(Result(c.partition, ChangeStatus.REFUSED, why) for c in step.changes)
-    return StepOutcome(step.group_id, step.action, ChangeStatus.REFUSED, why, results)
-
-
-def not_tried(step: Step, why: str) -> StepOutcome:
-    """Return the result of a step that was not started, and why."""
-    results = tuple(Result(c.partition, ChangeStatus.NOT_TRIED, why) for c in step.changes)
-    return StepOutcome(step.group_id, step.action, ChangeStatus.NOT_TRIED, why, results)

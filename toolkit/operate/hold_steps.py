@@ -31,8 +31,9 @@ from toolkit.model import (
     TopicPartition,
 )
 from toolkit.model.times import parse_duration
-from toolkit.operate.apply_steps import OnStep, carry_out, not_tried
+from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
+from toolkit.operate.read_back import not_tried
 from toolkit.plan import Action, ChangeStatus, Intent, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
 from toolkit.planning.selection.partition_selection import scopes_of

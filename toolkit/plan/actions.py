@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from toolkit.model import Commit, GroupState, GroupType, TopicPartition
 
@@ -41,8 +42,7 @@ class Action(StrEnum):
 ON_LIVE_GROUPS = frozenset({Action.HOLD, Action.RELEASE, Action.MOVE, Action.FIRST_COMMIT})
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """Offset, leader epoch and metadata of a commit."""
 
     offset: int
@@ -55,8 +55,7 @@ class Position:
         return cls(commit.offset, commit.leader_epoch, commit.metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """One committed offset of the step's group, before and after."""
 
     partition: TopicPartition

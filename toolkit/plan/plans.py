@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from toolkit.plan.actions import ON_LIVE_GROUPS, Change, Intent, Position, Step
+from toolkit.plan.actions import ON_LIVE_GROUPS, Change, Intent, Step
 from toolkit.plan.findings import Finding
 
 NEW_TOPICS = "new-topics"  # commits for topics that the group has never committed
@@ -39,6 +39,7 @@ class Plan:
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     # Terms that are approved for a live group, whose positions advance: mode and duration.
     terms: Mapping[str, str] = field(default_factory=dict)
+    _fingerprint: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def changes(self) -> Iterator[tuple[Step, Change]]:
@@ -60,6 +61,11 @@ class Plan:
         the same changes, planned again, have the same fingerprint. Of a live group, whose offsets
         advance, it covers those that the request names.
         """
+        if not self._fingerprint:  # computed once: a plan does not change
+            self._fingerprint.append(self._compute_fingerprint())
+        return self._fingerprint[0]
+
+    def _compute_fingerprint(self) -> str:
         # Sorted, because set order differs between processes.
         about = {(f.rule, f.group_id, f.topic, f.partition) for f in self.findings if f.blocks}
         scope = (
@@ -72,15 +78,18 @@ class Plan:
             # A live group advances during the review; the approval covers the request.
             state = None if step.action in ON_LIVE_GROUPS else step.state
             head = (step.group_id, step.action, step.type, state, step.needs)
-            changes = [(*c.partition, *self._approved_offsets(c)) for c in step.changes]
+            # Partitions and positions are tuples, which JSON writes as lists.
+            changes = self._approved(step.changes)
             digest.update(json.dumps((head, changes)).encode())
         digits = digest.hexdigest()[:FINGERPRINT_DIGITS]
         return "-".join(digits[place : place + 4] for place in range(0, len(digits), 4))
 
-    def _approved_offsets(self, change: Change) -> list[tuple[int, int | None, str] | None]:
+    def _approved(self, changes: Sequence[Change]) -> list[tuple[object, ...]]:
         if not self.terms:
-            return [_bare(change.before), _bare(change.after)]
-        return [_bare(change.after)] if OFFSETS in self.terms else []
+            return [(place[0], place[1], before, after) for place, before, after, _ in changes]
+        if OFFSETS in self.terms:
+            return [(*change.partition, change.after) for change in changes]
+        return [(*change.partition,) for change in changes]
 
 
 def same_fingerprint(one: str, other: str) -> bool:
@@ -90,7 +99,3 @@ def same_fingerprint(one: str, other: str) -> bool:
 
 def _digits(fingerprint: str) -> str:
     return re.sub(r"[\s:-]", "", fingerprint).lower()
-
-
-def _bare(position: Position | None) -> tuple[int, int | None, str] | None:
-    return None if position is None else (position.offset, position.leader_epoch, position.metadata)

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
@@ -61,6 +62,7 @@ def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:
     write_whole(path, plan_text(plan), private=private)
 
 
+@no_garbage_collection()
 def plan_text(plan: Plan) -> str:
     """Return the content of a plan file."""
     content = _content(plan)

@@ -24,9 +24,11 @@ class Forgetful(Connection):
 
     forgotten = ""
 
-    def send_each(self, asks: Mapping[int, Sequence[TaggedRequest]]) -> Iterator[Response]:
+    def send_each(
+        self, asks: Mapping[int, Sequence[TaggedRequest]], *, at_once: int = 1
+    ) -> Iterator[Response]:
         """Take the forgotten name out of real answers."""
-        for answer in super().send_each(asks):
+        for answer in super().send_each(asks, at_once=at_once):
             response: Any = answer.response
             if hasattr(response, "groups"):
                 response.groups = [g for g in response.groups if g.group_id != self.forgotten]

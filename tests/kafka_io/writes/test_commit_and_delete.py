@@ -76,6 +76,36 @@ def test_one_refused_partition_does_not_hide_the_others(connection: Connection, 
     assert {good: Position(0)} == committed(connection, group)
 
 
+def test_groups_committed_together_are_answered_each_by_itself(
+    connection: Connection, apps: Any
+) -> None:
+    """Each group has its own result; what takes several requests, or a look-up, is left out."""
+    topic = apps.create_topic(apps.name("orders"), partitions=300)
+    first = TopicPartition(topic, 0)
+    done, live, partly, large, unknown = (apps.name("payments") for _ in range(5))
+    apps.join(live, [topic], protocol="consumer")
+    writer = GroupWriter(connection)
+    writer.look_up([done, live, partly, large])
+
+    answers = writer.commit_together(
+        {
+            done: {first: Position(0, 0, "a note")},
+            live: {first: Position(0)},
+            partly: {first: Position(0), TopicPartition(topic, 1): Position(0, None, "x" * 5000)},
+            large: {TopicPartition(topic, n): Position(0, None, "x" * 4000) for n in range(300)},
+            unknown: {first: Position(0)},
+        }
+    )
+
+    assert {done, live, partly} == answers.keys()
+    assert DONE == answers[done]
+    assert "the group has members" in answers[live].error
+    assert [TopicPartition(topic, 1)] == list(answers[partly].partitions)
+    assert {first: Position(0, 0, "a note")} == committed(connection, done)
+    assert {first: Position(0)} == committed(connection, partly)
+    assert {} == committed(connection, large)
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_live_group_refuses(protocol: str, connection: Connection, apps: Any) -> None:
     """Commits and deletion of a live group are refused for the group, in words."""

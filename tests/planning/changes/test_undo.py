@@ -395,7 +395,7 @@ def test_the_new_group_of_a_rename_goes_after_the_old_one_also_where_its_topic_w
 ):
     """An override lets both steps through, in their order."""
     both = [
-        replace(one, changes=(*one.changes, replace(one.changes[0], partition=PAYMENTS)))
+        replace(one, changes=(*one.changes, one.changes[0]._replace(partition=PAYMENTS)))
         for one in RENAME.steps
     ]
     done = replace(RENAME, steps=tuple(both), topic_ids={"orders": "id1"})

@@ -21,9 +21,8 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
     cells = [tuple(columns), *(tuple(map(_shown, row)) for row in rows)]
     least = [{**NARROW, **WIDE}.get(column, USUAL) for column in columns]
     widths = [max(w, *(len(row[i]) for row in cells)) for i, w in enumerate(least)]
-    for row in cells:
-        padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(" ".join(padded).rstrip())
+    lines = (" ".join(map(str.ljust, row, widths)).rstrip() for row in cells)
+    click.echo("\n".join(lines))
 
 
 def _shown(cell: Cell) -> str:

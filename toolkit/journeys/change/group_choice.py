@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Container, Sequence
 from dataclasses import dataclass, replace
 from glob import escape
 
@@ -48,8 +48,8 @@ class GroupChoice:
             return ChosenGroups(replace(facts, groups=tuple(chosen)), self.names)
         if not self.all_idle:
             # A name that is also a pattern may have matched others.
-            names = tuple(dict.fromkeys(self.names))
-            return ChosenGroups(_of(facts, lambda group: group.group_id in names), names)
+            names = dict.fromkeys(self.names)
+            return ChosenGroups(_of(facts, names), tuple(names))
         meant = [
             group
             for group in facts.groups
@@ -59,7 +59,7 @@ class GroupChoice:
         if not idle:
             raise NotFound("no idle group has what is meant", hint="name the groups")
         live = tuple(group for group in meant if group.is_live)
-        return ChosenGroups(_of(facts, lambda group: group.group_id in idle), idle, live)
+        return ChosenGroups(_of(facts, frozenset(idle)), idle, live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,5 +71,5 @@ class ChosenGroups:
     skipped: tuple[Group, ...] = ()
 
 
-def _of(facts: Snapshot, is_meant: Callable[[Group], bool]) -> Snapshot:
-    return replace(facts, groups=tuple(group for group in facts.groups if is_meant(group)))
+def _of(facts: Snapshot, names: Container[str]) -> Snapshot:
+    return replace(facts, groups=tuple(group for group in facts.groups if group.group_id in names))

@@ -59,6 +59,7 @@ class Response(NamedTuple):
     node_id: int
     about: Any
     response: Any | ToolkitError
+    is_sent: bool = True
 
 
 class Connection:
@@ -144,31 +145,37 @@ class Connection:
                     raise error from exc
         raise AssertionError
 
-    def send_each(self, asks: Mapping[int, Sequence[TaggedRequest]]) -> Iterator[Response]:
+    def send_each(
+        self, asks: Mapping[int, Sequence[TaggedRequest]], *, at_once: int = 1
+    ) -> Iterator[Response]:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
         Brokers work side by side and one broker's requests follow one another, so a large read does
-        not flood anybody. A request that failed is answered with the error; once a broker has not
-        answered, the rest of its sequence is not sent.
+        not flood anybody; small ones may be sent several `at_once`. A request that failed is
+        answered with the error; once a broker has not answered, the rest of its sequence is not
+        sent.
         """
         answers: queue.SimpleQueue[Response] = queue.SimpleQueue()
+        silent: dict[int, ToolkitError] = {}
 
-        async def ask_one_broker(node_id: int, sequence: Sequence[TaggedRequest]) -> None:
-            silent: ToolkitError | None = None
+        async def ask_one_broker(node_id: int, sequence: Iterator[TaggedRequest]) -> None:
             for about, request in sequence:
-                if silent:
-                    answers.put(Response(node_id, about, silent))
+                if node_id in silent:
+                    answers.put(Response(node_id, about, silent[node_id], is_sent=False))
                     continue
                 try:
                     answers.put(Response(node_id, about, await self._answer(request, node_id)))
                 except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                     error = _request_error(self.cluster, request, exc)
+                    if isinstance(exc, NO_ANSWER):
+                        silent[node_id] = error
                     answers.put(Response(node_id, about, error))
-                    silent = error if isinstance(exc, NO_ANSWER) else None
 
         for node_id, sequence in asks.items():
-            self._admin._manager.call_soon(ask_one_broker, node_id, sequence)  # noqa: SLF001
+            requests = iter(sequence)
+            for _ in range(min(at_once, len(sequence))):
+                self._admin._manager.call_soon(ask_one_broker, node_id, requests)  # noqa: SLF001
         for _ in range(sum(map(len, asks.values()))):
             yield answers.get()
 

@@ -97,7 +97,7 @@ def _ask_once(
         ]
         for node_id, ids in by_node.items()
     }
-    for node_id, chunk, response in connection.send_each(asks):
+    for node_id, chunk, response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
             worth = isinstance(response, ClusterUnreachable)
             yield from (_Failure(group_id, str(response), retry=worth) for group_id in chunk)

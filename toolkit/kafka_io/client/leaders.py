@@ -104,7 +104,7 @@ def ask_leaders(
         ]
         for node_id, led in by_leader.items()
     }
-    for _, (about, chunk), response in connection.send_each(asks):
+    for _, (about, chunk), response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
             yield from (LeaderReply(about, partition, str(response)) for partition in chunk)
             continue

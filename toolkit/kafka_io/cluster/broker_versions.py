@@ -71,7 +71,7 @@ def read_broker_versions(connection: Connection) -> list[BrokerVersion]:
     )
     asks = {node_id: [TaggedRequest(None, request)] for node_id in connection.broker_ids}
     found = []
-    for node_id, _, response in connection.send_each(asks):
+    for node_id, _, response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
             found.append(BrokerVersion(node_id, error=response))
             continue

@@ -13,6 +13,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.model import Commit, Problem, TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 
 FIRST_COMMIT = "an open transaction has the first commit of this partition pending"
 MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
@@ -26,6 +27,7 @@ class _PendingCommit(NamedTuple):
     partition: int
 
 
+@no_garbage_collection()
 def read_commits(
     connection: Connection,
     group_ids: Iterable[str],

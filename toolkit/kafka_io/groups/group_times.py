@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -13,10 +14,22 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.commit_records import CommitValue
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
 from toolkit.kafka_io.offsets_topic.reader import (
+    OffsetsPartition,
     offsets_partitions,
     read_offsets_partition,
 )
-from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
+from toolkit.model import (
+    UNREAD_OFFSETS_TOPIC,
+    Cluster,
+    Commit,
+    Group,
+    GroupState,
+    LogOffsets,
+    Problem,
+    TopicPartition,
+)
+
+PARTITIONS_AT_ONCE = 4
 
 
 class GroupTimes(NamedTuple):
@@ -47,12 +60,11 @@ def read_group_times(
     emptied: dict[str, datetime] = {}
     hidden: dict[str, list[TopicPartition]] = defaultdict(list)
     problems = []
-    for number in sorted(needed & topic.logs.keys()):
+    logs = {number: topic.logs[number] for number in sorted(needed & topic.logs.keys())}
+    for number, found in _read_side_by_side(connection.cluster, logs):
         place = (None, OFFSETS_TOPIC, number)
-        try:
-            found = read_offsets_partition(connection.cluster, number, topic.logs[number])
-        except ToolkitError as exc:
-            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(exc), *place))
+        if isinstance(found, ToolkitError):
+            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(found), *place))
             continue
         for key, value in found.commits.items():
             if key.group_id in wanted:
@@ -69,6 +81,21 @@ def read_group_times(
     return times, problems
 
 
+def _read_side_by_side(
+    cluster: Cluster, logs: Mapping[int, LogOffsets]
+) -> Iterator[tuple[int, OffsetsPartition | ToolkitError]]:
+    """Read several partitions at a time: most of a short read is waiting."""
+
+    def read(number: int) -> OffsetsPartition | ToolkitError:
+        try:
+            return read_offsets_partition(cluster, number, logs[number])
+        except ToolkitError as exc:
+            return exc
+
+    with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
+        yield from zip(logs, pool.map(read, logs), strict=True)
+
+
 def with_commit_times(commits: Iterable[Commit], times: Mapping[str, GroupTimes]) -> list[Commit]:
     """Add to each commit when it was made; one that has moved on since keeps None."""
     return [_timed(commit, times.get(commit.group_id)) for commit in commits]
@@ -79,7 +106,16 @@ def _timed(commit: Commit, times: GroupTimes | None) -> Commit:
     value = times.commits.get(key) if times else None
     if value is None or value.offset != commit.offset:
         return commit
-    return replace(commit, committed_at=value.committed_at, topic_id=value.topic_id or "")
+    return Commit(
+        commit.group_id,
+        *key,
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        metadata=commit.metadata,
+        committed_at=value.committed_at,
+        pending=commit.pending,
+        topic_id=value.topic_id or "",
+    )
 
 
 def with_empty_since(groups: Iterable[Group], times: Mapping[str, GroupTimes]) -> list[Group]:

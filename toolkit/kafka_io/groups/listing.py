@@ -30,7 +30,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     while waiting:
         again = []
         asks = {node_id: [TaggedRequest(None, ListGroupsRequest())] for node_id in waiting}
-        for node_id, _, response in connection.send_each(asks):
+        for node_id, _, response, _ in connection.send_each(asks):
             what = f"groups coordinated by broker {node_id}"
             if isinstance(response, ToolkitError):
                 problems.append(Problem(what, str(response)))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
-from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any
 
@@ -18,6 +16,7 @@ from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, read_error
 from toolkit.kafka_io.offsets_topic.chunk import Records
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.model import Cluster
+from toolkit.model.garbage_collection import no_garbage_collection
 
 RECORDS_PER_CALL = 20_000
 
@@ -64,7 +63,7 @@ def _consume(
     position, silent_s = offsets.start, 0.0
     while position < offsets.stop:
         wait_s = 0.1
-        with _no_garbage_collection():
+        with no_garbage_collection():
             # The call waits its whole time when fewer records are left: never ask for more.
             messages = consumer.consume(min(RECORDS_PER_CALL, offsets.stop - position), wait_s)
             silent_s = 0.0 if messages else silent_s + wait_s
@@ -103,15 +102,3 @@ def _records(number: int, keys: Any, messages: list[Any]) -> Records:
         np.fromiter(map(Message.offset, messages), np.int64, count),
         np.fromiter(map(itemgetter(1), map(Message.timestamp, messages)), np.int64, count),
     )
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Do not look for cycles for a moment: there are none, and it takes as long as consuming."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -10,29 +10,30 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
-
-from toolkit.errors import BrokerRefused, ClusterUnreachable
-from toolkit.kafka_io.client.connection import Connection
+from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
+from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
+from toolkit.kafka_io.writes.offset_requests import (
+    chunks,
+    commit_request,
+    delete_request,
+    partition_codes,
+)
 from toolkit.kafka_io.writes.transactional_commit import OffsetsTransaction
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
 
-# A commit of many offsets becomes one batch of records, which must fit the offsets topic's limit of
-# 1 MB by default; a record takes its names, its metadata and about 100 bytes.
-BATCH_BYTES = 400_000
-RECORD_BYTES = 100
 NOTHING = Position(0)  # in place of a position where only the size of a key matters
 MARKER_PAUSE_S = 0.02
-NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
-NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
+# A broker handles one request of a connection at a time; these keep it busy.
+COMMITS_AT_ONCE = 16
 
 # Errors that OffsetCommit repeats for every partition though they are about the group.
 ABOUT_THE_GROUP = ASK_AGAIN | {
@@ -79,21 +80,51 @@ class GroupWriter:
     def commit(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
         refused: dict[TopicPartition, str] = {}
-        for chunk in _chunks(group_id, positions):
-            answer = self._ask(group_id, _commit_request(group_id, chunk), _commit_code)
-            codes = _codes(answer)
-            group_codes = set(codes.values()) & ABOUT_THE_GROUP
-            if group_codes and len(set(codes.values())) == 1:
-                return WriteResult(_commit_reason(group_codes.pop()), refused)
-            refused |= {
-                key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE
-            }
+        for chunk in chunks(group_id, positions):
+            answer = self._ask(group_id, commit_request(group_id, chunk), _commit_code)
+            result = _commit_result(answer)
+            refused |= result.partitions
+            if result.error:
+                return WriteResult(result.error, refused)
         return WriteResult("", refused)
+
+    def commit_together(
+        self, wanted: Mapping[str, Mapping[TopicPartition, Position]]
+    ) -> dict[str, WriteResult | ToolkitError]:
+        """
+        Commit offsets of many groups as `commit` does, and return what was answered.
+
+        A group is left out if nothing was sent to its coordinator, or if it did nothing and is to
+        be asked again: use `commit` for it. An error is of a request that may yet be carried out.
+        """
+        asks = defaultdict(list)
+        for group_id, positions in wanted.items():
+            node_id, parts = self._coordinators.get(group_id), list(chunks(group_id, positions))
+            if node_id is not None and len(parts) == 1:
+                request = commit_request(group_id, parts[0])
+                asks[node_id].append(TaggedRequest(group_id, request))
+        results: dict[str, WriteResult | ToolkitError] = {}
+        lost = {}
+        for response in self._connection.send_each(asks, at_once=COMMITS_AT_ONCE):
+            answer = response.response
+            if isinstance(answer, ClusterUnreachable) and response.is_sent:
+                lost[response.about] = response.node_id, answer
+            elif isinstance(answer, ToolkitError):
+                results |= {response.about: answer} if response.is_sent else {}
+            elif _commit_code(answer) not in ASK_AGAIN:
+                results[response.about] = _commit_result(answer)
+        for group_id, (node_id, error) in lost.items():
+            # If the silent one did as it was asked, doing the same again changes nothing.
+            with suppress(ToolkitError):
+                if self._has_moved(group_id, node_id):
+                    continue
+            results[group_id] = error
+        return results
 
     def move(self, group_id: str, positions: Mapping[TopicPartition, Position]) -> WriteResult:
         """Commit offsets of a live group in one transaction; see `transactional_commit`."""
         with OffsetsTransaction(self._connection, group_id) as transaction:
-            for chunk in _chunks(group_id, positions):
+            for chunk in chunks(group_id, positions):
                 transaction.add(chunk)
             transaction.commit()
         self.wait_for_the_end_of(group_id, positions, committed=True)
@@ -119,12 +150,12 @@ class GroupWriter:
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> WriteResult:
         """Delete committed offsets (KIP-496); the group may be live, its topics not subscribed."""
         refused: dict[TopicPartition, str] = {}
-        for chunk in _chunks(group_id, dict.fromkeys(partitions, NOTHING)):
-            request = _delete_request(group_id, chunk)
+        for chunk in chunks(group_id, dict.fromkeys(partitions, NOTHING)):
+            request = delete_request(group_id, chunk)
             answer = self._ask(group_id, request, lambda response: response.error_code)
             if answer.error_code != ErrorCode.NONE:
                 return WriteResult(reason(answer.error_code, "Delete"), refused)
-            codes = _codes(answer)
+            codes = partition_codes(answer)
             refused |= {
                 key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE
             }
@@ -137,7 +168,7 @@ class GroupWriter:
         The coordinator writes a tombstone for each offset, all in one batch. Where they are too
         many for that, all but the last of the offsets are deleted before.
         """
-        for chunk in list(_chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
+        for chunk in list(chunks(group_id, dict.fromkeys(held, NOTHING)))[:-1]:
             answered = self.delete_offsets(group_id, chunk)
             if answered.error or answered.partitions:
                 return answered
@@ -173,69 +204,18 @@ class GroupWriter:
 
     def _has_moved(self, group_id: str, node_id: int | None) -> bool:
         """Look for a group's coordinator again, and return whether it is another one now."""
-        del self._coordinators[group_id]
+        self._coordinators.pop(group_id, None)
         self.look_up([group_id], refresh=True)
         return self._coordinators.get(group_id, node_id) != node_id
 
 
-def _chunks(
-    group_id: str, positions: Mapping[TopicPartition, Position]
-) -> Iterator[dict[TopicPartition, Position]]:
-    chunk: dict[TopicPartition, Position] = {}
-    size = 0
-    for partition, position in positions.items():
-        names = f"{group_id}{partition.topic}{position.metadata}"
-        needed = RECORD_BYTES + len(names.encode("utf-8", "surrogatepass"))
-        if chunk and size + needed > BATCH_BYTES:
-            yield chunk
-            chunk, size = {}, 0
-        chunk[partition] = position
-        size += needed
-    if chunk:
-        yield chunk
-
-
-def _delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> OffsetDeleteRequest:
-    topic_type = OffsetDeleteRequest.OffsetDeleteRequestTopic
-    topics = [
-        topic_type(
-            name=topic,
-            partitions=[
-                topic_type.OffsetDeleteRequestPartition(partition_index=number)
-                for number in numbers
-            ],
-        )
-        for topic, numbers in _by_topic(partitions).items()
-    ]
-    return OffsetDeleteRequest(group_id=group_id, topics=topics)
-
-
-def _commit_request(
-    group_id: str, positions: Mapping[TopicPartition, Position]
-) -> OffsetCommitRequest:
-    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-    topics = []
-    for topic, numbers in _by_topic(positions).items():
-        rows = []
-        for number in numbers:
-            position = positions[TopicPartition(topic, number)]
-            epoch = NO_KNOWN_EPOCH if position.leader_epoch is None else position.leader_epoch
-            rows.append(
-                topic_type.OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=position.offset,
-                    committed_leader_epoch=epoch,
-                    committed_metadata=position.metadata,
-                )
-            )
-        topics.append(topic_type(name=topic, partitions=rows))
-    return OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=NO_GENERATION,
-        member_id=NO_MEMBER,
-        topics=topics,
-        max_version=NAMED_TOPICS_VERSION,
-    )
+def _commit_result(answer: Any) -> WriteResult:
+    codes = partition_codes(answer)
+    group_codes = set(codes.values()) & ABOUT_THE_GROUP
+    if group_codes and len(set(codes.values())) == 1:
+        return WriteResult(_commit_reason(group_codes.pop()))
+    refused = {key: reason(code, "Read") for key, code in codes.items() if code != ErrorCode.NONE}
+    return WriteResult("", refused)
 
 
 def _commit_reason(code: int) -> str:
@@ -248,7 +228,7 @@ def _commit_reason(code: int) -> str:
 
 
 def _commit_code(answer: Any) -> int:
-    return next(iter(_codes(answer).values()), ErrorCode.NONE)
+    return next(iter(partition_codes(answer).values()), ErrorCode.NONE)
 
 
 def _deletion(answer: Any) -> WriteResult:
@@ -256,18 +236,3 @@ def _deletion(answer: Any) -> WriteResult:
     if result.error_code == ErrorCode.NONE:
         return WriteResult()
     return WriteResult(reason(result.error_code, "Delete", result.error_message))
-
-
-def _codes(answer: Any) -> dict[TopicPartition, int]:
-    return {
-        TopicPartition(topic.name, found.partition_index): found.error_code
-        for topic in answer.topics
-        for found in topic.partitions
-    }
-
-
-def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, Sequence[int]]:
-    by_topic: dict[str, list[int]] = defaultdict(list)
-    for topic, number in partitions:
-        by_topic[topic].append(number)
-    return dict(by_topic)

@@ -8,9 +8,6 @@ the old position: with an older offset it would make the application drop record
 from __future__ import annotations
 
 from base64 import b64decode
-from bisect import bisect_right
-from dataclasses import replace
-from operator import attrgetter
 
 from toolkit.model import LogOffsets
 from toolkit.plan import Position
@@ -32,7 +29,7 @@ def land(wanted: Position, log: LogOffsets) -> tuple[Position, str]:
         if _can_have(wanted.leader_epoch, log):
             return wanted, ""
         why = f"the log has no leader epoch {wanted.leader_epoch}: the topic was re-created"
-        return replace(wanted, leader_epoch=leader_epoch_at(log, offset)), why
+        return wanted._replace(leader_epoch=leader_epoch_at(log, offset)), why
     where = (
         (f"the log start offset {start}") if wanted.offset < start else f"the log end offset {end}"
     )
@@ -72,12 +69,11 @@ def leader_epoch_at(log: LogOffsets, offset: int) -> int | None:
     """
     if log.log_start is None or log.log_end is None:
         return None
-    record = max(offset - 1, log.log_start)
+    record = offset - 1 if offset > log.log_start else log.log_start
     if not log.log_start <= offset <= log.log_end or record >= log.log_end:
         return None
-    index = bisect_right(log.epochs, record, key=attrgetter("end_offset"))
-    if index == len(log.epochs):
-        return None
-    epoch = log.epochs[index].leader_epoch
-    # The start of the oldest known epoch is unknown, unless no epoch can be older.
-    return epoch if index > 0 or epoch == FIRST_EPOCH else None
+    for epoch, end_offset in log.epochs:
+        if record < end_offset:
+            # The start of the oldest known epoch is unknown, unless no epoch can be older.
+            return epoch if epoch == FIRST_EPOCH or epoch != log.epochs[0].leader_epoch else None
+    return None

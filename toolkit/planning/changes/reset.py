@@ -9,7 +9,7 @@ kept, except what `toolkit.planning.changes.clamp` says of Kafka Streams.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from toolkit.model import Commit, Group, GroupType, LogOffsets, Snapshot, TopicPartition
 from toolkit.plan import NEW_TOPICS, Change, Finding, Intent, Plan, Position, Severity
@@ -82,6 +82,7 @@ class _ResetRequest:
     target: Target
     scopes: Sequence[TopicScope]
     new_topics: bool
+    texts: dict[str, str] = field(default_factory=dict)  # one object for all changes
 
     @property
     def index(self) -> SnapshotIndex:
@@ -106,7 +107,7 @@ def _plan_group(request: _ResetRequest, group: Group) -> Iterator[Part]:
             after, note = _after(aim.to, place, held)
             if after != held:
                 why = f"{aim.why}; {note}" if note else aim.why
-                changes.append(Change(partition, held, after, why))
+                changes.append(Change(partition, held, after, request.texts.setdefault(why, why)))
     changed = [change.partition for change in changes]
     # Without changes, the selected partitions decide whether the group may be changed.
     yield from why_not_idle(index, group, changed or partitions)
@@ -133,30 +134,38 @@ def _partitions(
 def _place(
     group: Group, partition: TopicPartition, commit: Commit | None, log: LogOffsets
 ) -> TargetPlace:
-    start, end = log.log_start or 0, log.log_end or 0
-    stable = end if log.last_stable is None else min(max(log.last_stable, start), end)
-    return TargetPlace(group, partition, commit, log, start, end, stable)
+    start, end, stable = log.log_start or 0, log.log_end or 0, log.last_stable
+    if stable is None or stable > end:
+        stable = end
+    return TargetPlace(group, partition, commit, log, start, end, max(stable, start))
 
 
-def _findings(aim: TargetOffset, place: TargetPlace) -> Iterator[Finding]:
-    """Yield findings about one partition: target, deleted records, pending transaction."""
-    about = (place.group.group_id, *place.partition)
+def _findings(aim: TargetOffset, place: TargetPlace) -> tuple[Finding, ...]:
+    """Return findings about one partition: target, deleted records, pending transaction."""
+    found: tuple[Finding, ...] = ()
     if place.commit and place.commit.pending:
-        yield pending(place.group.group_id, place.partition)
+        found = (pending(place.group.group_id, place.partition),)
     if aim.rule:
-        yield Finding(aim.rule, aim.severity, aim.why, *about)
-    elif aim.to is not None and max(0, _offset(aim.to)) < place.log_start:
+        about = (place.group.group_id, *place.partition)
+        return (*found, Finding(aim.rule, aim.severity, aim.why, *about))
+    if aim.to is None or place.log_start <= (wanted := _offset(aim.to)) <= place.log_end:
+        return found
+    return (*found, _out_of_range(wanted, place))
+
+
+def _out_of_range(wanted: int, place: TargetPlace) -> Finding:
+    about = (place.group.group_id, *place.partition)
+    if max(0, wanted) < place.log_start:
         why = (
-            f"offset {_offset(aim.to)} is before the log start offset {place.log_start}: those "
+            f"offset {wanted} is before the log start offset {place.log_start}: those "
             "records are deleted"
         )
-        yield Finding("before-log-start", Severity.NOTE, why, *about)
-    elif aim.to is not None and not place.log_start <= _offset(aim.to) <= place.log_end:
-        wanted = _offset(aim.to)
-        edge = "log start" if wanted < place.log_start else "log end"
-        landed = min(max(wanted, place.log_start), place.log_end)
-        why = f"requested offset {wanted}, effective offset {landed}: the {edge} offset"
-        yield Finding("clamped", Severity.NOTE, why, *about)
+        return Finding("before-log-start", Severity.NOTE, why, *about)
+    edge, landed = (
+        ("log start", place.log_start) if wanted < place.log_start else ("log end", place.log_end)
+    )
+    why = f"requested offset {wanted}, effective offset {landed}: the {edge} offset"
+    return Finding("clamped", Severity.NOTE, why, *about)
 
 
 def _after(
@@ -165,14 +174,17 @@ def _after(
     """Return the position to commit, and why it differs from the wanted one."""
     if isinstance(wanted, Position):
         return land(wanted, place.log)
-    landed, note = land(Position(wanted), place.log)
-    if held and held.offset == landed.offset:
+    offset, note = wanted, ""
+    if not place.log_start <= wanted <= place.log_end:
+        landed, note = land(Position(wanted), place.log)
+        offset = landed.offset
+    if held and held.offset == offset:
         return held, note
     metadata = held.metadata if held else ""
     if metadata and (place.group.type is GroupType.STREAMS or is_stream_time(metadata)):
         metadata = ""
         note = f"{note}; {STREAM_TIME_CLEARED}" if note else STREAM_TIME_CLEARED
-    return Position(landed.offset, leader_epoch_at(place.log, landed.offset), metadata), note
+    return Position(offset, leader_epoch_at(place.log, offset), metadata), note
 
 
 def _offset(wanted: int | Position) -> int:

@@ -8,7 +8,7 @@ returns the wanted offset; the plan clamps it to the log, and says so.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from toolkit.errors import UsageError
@@ -135,6 +135,12 @@ class ShiftBy(Target):
     """Shift the committed offset by a number of records; negative moves it back."""
 
     records: int
+    why: str = field(init=False)  # once, for a million partitions
+
+    def __post_init__(self) -> None:
+        """Word the reason."""
+        way = "back" if self.records < 0 else "forward"
+        object.__setattr__(self, "why", f"{abs(self.records):,} {way}")  # it is frozen
 
     @property
     def words(self) -> str:
@@ -145,6 +151,4 @@ class ShiftBy(Target):
         """Return the committed offset plus the shift, also if it is out of range (R14)."""
         if place.commit is None:
             return TargetOffset(None, "no committed offset to shift", "no-commit")
-        way = "back" if self.records < 0 else "forward"
-        why = f"{abs(self.records):,} {way} from {place.commit.offset}"
-        return TargetOffset(place.commit.offset + self.records, why)
+        return TargetOffset(place.commit.offset + self.records, self.why)

@@ -105,8 +105,9 @@ def later(times: Times, durations: Durations) -> Times:
 
 def _texts(column: pd.Series[Any]) -> Texts:
     """Return texts, "" for missing ones."""
-    values = column.astype(object)
-    return values.where(values.notna(), "").to_numpy(dtype=object)
+    values = column.to_numpy(dtype=object)
+    missing = column.isna().to_numpy(dtype=bool)
+    return np.where(missing, "", values) if missing.any() else values
 
 
 def _is_in(texts: Texts, wanted: tuple[str, ...]) -> Flags:

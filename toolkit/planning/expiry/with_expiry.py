@@ -10,6 +10,8 @@ restarted.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +25,7 @@ from toolkit.planning.expiry.expiry_rules import (
     retention_timers,
     rules_of,
 )
+from toolkit.planning.frames.row_slices import assign_by_slices
 
 
 def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
@@ -40,8 +43,12 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     expires_immediately_if_stopped (null if unknown) and expiry_confidence (a `Confidence`; "none":
     unknown, and expires_at is null for that reason). Times are UTC.
     """
-    facts, at = ExpiryFacts.of(partitions), np.datetime64(now.astimezone(UTC).replace(tzinfo=None))
-    at = at.astype("datetime64[ms]")
+    at = np.datetime64(now.astimezone(UTC).replace(tzinfo=None)).astype("datetime64[ms]")
+    return assign_by_slices(partitions, partial(_expiry_columns, at=at))
+
+
+def _expiry_columns(partitions: pd.DataFrame, *, at: np.datetime64) -> dict[str, Any]:
+    facts = ExpiryFacts.of(partitions)
     rules = rules_of(facts)
     clock = retention_timers(facts, rules, now=at)
     due = np.where(np.isnat(clock.expires_at), NO_TIME, np.maximum(clock.expires_at, at))
@@ -50,15 +57,15 @@ def with_expiry(partitions: pd.DataFrame, *, now: datetime) -> pd.DataFrame:
     nothing_to_lose = facts.nothing | facts.simple | facts.empty | facts.share | facts.pending
     answered = ~np.isnat(if_stopped) | nothing_to_lose
     at_once[~answered] = pd.NA
-    return partitions.assign(
-        expires_at=_column(clock.expires_at),
-        expires_by=_column(later(due, facts.check_interval)),
-        expiry_rule=rules,
-        expiry_why=reasons_of(facts, rules, clock),
-        expires_if_stopped_at=_column(if_stopped),
-        expires_immediately_if_stopped=at_once,
-        expiry_confidence=confidences_of(facts, rules, clock),
-    )
+    return {
+        "expires_at": _column(clock.expires_at),
+        "expires_by": _column(later(due, facts.check_interval)),
+        "expiry_rule": rules,
+        "expiry_why": reasons_of(facts, rules, clock),
+        "expires_if_stopped_at": _column(if_stopped),
+        "expires_immediately_if_stopped": at_once,
+        "expiry_confidence": confidences_of(facts, rules, clock),
+    }
 
 
 def _column(times: Times) -> DatetimeArray:

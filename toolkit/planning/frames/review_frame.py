@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, repeat
+from operator import attrgetter
 from types import MappingProxyType
 
 import pandas as pd
 
 from toolkit.model import TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.model.plurals import counted
-from toolkit.plan import Finding, Intent, Plan, Position
+from toolkit.plan import Change, Finding, Intent, Plan, Position
 
 RecordTimes = Mapping[tuple[TopicPartition, int], datetime]
 NO_TIMES: RecordTimes = MappingProxyType({})
@@ -32,6 +35,7 @@ _MOVED = ("group", "topic", "partition", "before", "after", "distance", "time_di
 FINDING_COLUMNS = ("cluster", "severity", "rule", "group", "topic", "partition", "why")
 
 
+@no_garbage_collection()
 def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     """
     One row for each change, in the order of the plan.
@@ -42,15 +46,14 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
     there is none), time_distance, metadata (what happens to it: "", "kept", "set", "changed" or
     "removed"), why.
     """
-    rows = list(plan.changes)
-    changes = [change for _, change in rows]
+    changes = [change for step in plan.steps for change in step.changes]
     before = _offsets(change.before for change in changes)
     after = _offsets(change.after for change in changes)
-    before_time = _times([(c.partition, c.before) for c in changes], times)
-    after_time = _times([(c.partition, c.after) for c in changes], times)
+    before_time = _times(changes, attrgetter("before"), times)
+    after_time = _times(changes, attrgetter("after"), times)
     columns = {
-        "group": [step.group_id for step, _ in rows],
-        "action": [str(step.action) for step, _ in rows],
+        "group": _repeated(plan, [step.group_id for step in plan.steps]),
+        "action": _repeated(plan, [step.action.value for step in plan.steps]),
         "topic": [change.partition.topic for change in changes],
         "partition": pd.array([c.partition.partition for c in changes], "Int64"),
         "before": before,
@@ -62,7 +65,7 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
         "metadata": [_metadata(change.before, change.after) for change in changes],
         "why": [change.why for change in changes],
     }
-    return pd.DataFrame(columns, columns=REVIEW_COLUMNS)
+    return pd.DataFrame(columns, columns=REVIEW_COLUMNS, copy=False)
 
 
 def review_columns(intent: Intent) -> tuple[str, ...]:
@@ -72,20 +75,31 @@ def review_columns(intent: Intent) -> tuple[str, ...]:
 
 def summary(plan: Plan) -> str:
     """Return a plan summary: how many partitions of how many groups move which way."""
-    pairs = [(change.before, change.after) for _, change in plan.changes]
-    moves = [a.offset - b.offset for b, a in pairs if b is not None and a is not None]
-    forward, back = [m for m in moves if m > 0], [-m for m in moves if m < 0]
+    forward, back, still, first, removed = [], [], 0, 0, 0
+    for _, change in plan.changes:
+        if not (change.before and change.after):
+            first += change.after is not None
+            removed += change.before is not None
+        elif (move := change.after.offset - change.before.offset) > 0:
+            forward.append(move)
+        elif move < 0:
+            back.append(-move)
+        else:
+            still += 1
     parts = [
         (len(forward), f"forward by {counted(sum(forward), 'record')}"),
         (len(back), f"back by {counted(sum(back), 'record')}"),
-        (moves.count(0), "at the same offset"),
-        (sum(b is None and a is not None for b, a in pairs), "committed for the first time"),
-        (sum(b is not None and a is None for b, a in pairs), "removed"),
+        (still, "at the same offset"),
+        (first, "committed for the first time"),
+        (removed, "removed"),
     ]
     told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
     if not plan.steps:
         return "no changes"
-    partitions, groups = counted(len(pairs), "partition"), counted(len(plan.group_ids), "group")
+    partitions, groups = (
+        counted(sum(len(step.changes) for step in plan.steps), "partition"),
+        counted(len(plan.group_ids), "group"),
+    )
     return f"{partitions} of {groups}" + (f": {told}" if told else "")
 
 
@@ -98,18 +112,25 @@ def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame
     return pd.DataFrame(rows, columns=FINDING_COLUMNS).astype({"partition": "Int64"})
 
 
+def _repeated(plan: Plan, names: Iterable[str]) -> list[str]:
+    """Return the name of each step once for each of its changes."""
+    sizes = (len(step.changes) for step in plan.steps)
+    return list(chain.from_iterable(map(repeat, names, sizes)))
+
+
 def _offsets(positions: Iterable[Position | None]) -> pd.Series[int]:
     offsets = [None if position is None else position.offset for position in positions]
     return pd.Series(offsets, dtype="Int64")
 
 
 def _times(
-    places: Sequence[tuple[TopicPartition, Position | None]], times: RecordTimes
+    changes: Sequence[Change], side: Callable[[Change], Position | None], times: RecordTimes
 ) -> pd.Series[pd.Timestamp]:
-    found = [
-        None if position is None else times.get((partition, position.offset))
-        for partition, position in places
-    ]
+    found: list[datetime | None] = [None] * len(changes)
+    timed = {partition for partition, _ in times}
+    for row, change in enumerate(changes if timed else ()):
+        if change.partition in timed and (position := side(change)):
+            found[row] = times.get((change.partition, position.offset))
     return pd.Series(found, dtype="datetime64[ms, UTC]")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -113,6 +114,14 @@ class CheckContext:
     def commits(self) -> dict[tuple[str, TopicPartition], Commit]:
         """What is committed now."""
         return {(c.group_id, TopicPartition(c.topic, c.partition)): c for c in self.facts.commits}
+
+    @cached_property
+    def committed(self) -> dict[str, dict[TopicPartition, Commit]]:
+        """What each group has committed now."""
+        found: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
+        for (group_id, partition), commit in self.commits.items():
+            found[group_id][partition] = commit
+        return found
 
     def is_made(self, step: Step, change: Change) -> bool:
         """Whether a change has been made already, by the run that is being finished."""

@@ -170,11 +170,10 @@ def _moved(case: CheckContext, step: Step) -> Iterator[Objection]:
             yield Objection(why, step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
-        for group_id, partition in case.commits:
-            if group_id == step.group_id and partition not in planned:
-                yield Objection(
-                    "new committed offset since the plan was made", group_id, *partition
-                )
+        for partition in case.committed.get(step.group_id, {}):
+            if partition not in planned:
+                why = "new committed offset since the plan was made"
+                yield Objection(why, step.group_id, *partition)
 
 
 def moved(change: Change, commit: Commit | None) -> str:

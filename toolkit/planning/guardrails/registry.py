@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from toolkit.errors import UsageError
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Finding, Intent, Severity
 from toolkit.planning.guardrails.check_context import CheckContext, FactsMissing, Objection
 from toolkit.planning.guardrails.group_rules import QUIET_AFTER
@@ -49,6 +50,7 @@ OVERRIDABLE = overridable()
 FINAL = RULES.keys() - OVERRIDABLE
 
 
+@no_garbage_collection()
 def check(case: CheckContext) -> tuple[Finding, ...]:
     """
     Return what every rule objects to and what the planning found, the blocking ones first.

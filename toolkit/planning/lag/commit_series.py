@@ -155,10 +155,11 @@ def _aligned(rows: int, row: Whole, ages: Floats, offsets: Whole) -> tuple[Float
     """Return matrices of flat values, which come row by row."""
     lengths = np.bincount(row, minlength=rows)
     width = int(np.clip(lengths.max(initial=0), 2, WIDEST))
-    from_end = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row))
-    kept = from_end <= width
-    at = (row[kept], width - from_end[kept])
+    if lengths.max(initial=0) > width:
+        kept = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(row)) <= width
+        ages, offsets = ages[kept], offsets[kept]
+    there = np.arange(width) >= width - lengths[:, None]  # aligned to the right
     age, offset = np.full((rows, width), np.nan), np.zeros((rows, width), dtype="int64")
-    age[at], offset[at] = np.maximum(ages[kept], 0), offsets[kept]
+    age[there], offset[there] = np.maximum(ages, 0), offsets
     ordered = np.fmax.accumulate(age[:, ::-1], axis=1)[:, ::-1]
     return np.where(np.isnan(age), np.nan, ordered), offset

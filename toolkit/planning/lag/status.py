@@ -22,12 +22,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from toolkit.model.times import format_duration
+from toolkit.planning.frames.row_slices import assign_by_slices
 from toolkit.planning.lag.commit_series import Flags
 from toolkit.planning.lag.group_summary import status_by_group
 from toolkit.planning.lag.status_facts import StatusFacts
@@ -77,7 +78,14 @@ def with_status(
     log end offset that commits reach back to. Rates are records per second; catch_up_s is the
     estimated time until caught up, null if never or unknown.
     """
-    facts = StatusFacts.of(partitions, now=now, rules=rules or StatusRules())
+    chosen = rules or StatusRules()
+    return assign_by_slices(partitions, partial(_status_columns, now=now, rules=chosen))
+
+
+def _status_columns(
+    partitions: pd.DataFrame, *, now: datetime, rules: StatusRules
+) -> dict[str, Any]:
+    facts = StatusFacts.of(partitions, now=now, rules=rules)
     status = np.full(len(partitions), None, dtype=object)
     why = np.full(len(partitions), "", dtype=object)
     open_ = np.ones(len(partitions), dtype=bool)
@@ -88,20 +96,18 @@ def with_status(
         open_[rows] = False
     pace, trend = facts.pace, facts.pace.trend.copy()
     trend[status == UNSUBSCRIBED] = None  # no trend for unsubscribed offsets
-    return partitions.assign(
-        status=status,
-        status_why=why,
-        member_state=facts.member_state(),
-        trend=trend,
-        **{
-            name: pd.Series(rate, partitions.index).astype("Float64")
-            for name, rate in (
-                ("consumed_per_s", pace.consumed_per_s),
-                ("produced_per_s", pace.produced_per_s),
-                ("catch_up_s", pace.catch_up_s),
-            )
-        },
-    )
+    rates = {
+        "consumed_per_s": pace.consumed_per_s,
+        "produced_per_s": pace.produced_per_s,
+        "catch_up_s": pace.catch_up_s,
+    }
+    return {
+        "status": status,
+        "status_why": why,
+        "member_state": facts.member_state(),
+        "trend": trend,
+        **{name: pd.Series(rate).astype("Float64").array for name, rate in rates.items()},
+    }
 
 
 def _cases(facts: StatusFacts) -> Iterator[StatusCase]:

@@ -204,8 +204,9 @@ def _time_lag_s(partitions: pd.DataFrame) -> Floats:
 
 
 def _texts(column: pd.Series[Any]) -> Texts:
-    values = column.astype(object)
-    return values.where(values.notna(), "").to_numpy(dtype=object)
+    values = column.to_numpy(dtype=object)
+    missing = column.isna().to_numpy(dtype=bool)
+    return np.where(missing, "", values) if missing.any() else values
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

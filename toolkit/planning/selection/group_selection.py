@@ -34,8 +34,8 @@ def choose_groups(index: SnapshotIndex, names: Sequence[str]) -> tuple[list[Grou
     dead = [group.group_id for group in chosen if group.state is GroupState.DEAD]
     unlisted = index.snapshot.listing_problem
     findings = [no_such_group(name, unlisted) for name in dict.fromkeys((*missing, *sorted(dead)))]
-    patterns = [name for name in names if not any(name == group.group_id for group in chosen)]
-    if unlisted and set(patterns) - set(missing):
+    patterns = set(names) - {group.group_id for group in chosen}
+    if unlisted and patterns - set(missing):
         why = f"the group list is incomplete, so a pattern may match more groups: {unlisted}"
         findings.append(Finding("unreadable", Severity.NOTE, why))
     alive = (group for group in chosen if group.state is not GroupState.DEAD)

@@ -133,7 +133,7 @@ def choose_partitions(
     unread = index.unread.get(group_id, {})
     findings: list[Finding] = []
     meant: set[TopicPartition] = set()
-    used = {partition.topic for partition in (*committed, *unread)}
+    used = {partition.topic for partition in (*committed, *unread)} if scopes else ()
     for scope in scopes:
         if new_topics or scope.topic in used:
             meant.update(_within(scope, index, (*committed, *unread), whole=new_topics))
@@ -146,13 +146,14 @@ def choose_partitions(
         if not meant:
             why = "no committed offsets"
             findings.append(Finding("no-commit", Severity.NOTE, why, group_id))
-    mistakes = meant - {*committed, *unread} if asked_for else ()
-    faults = {
-        partition: _fault(index, group_id, partition, is_mistake=partition in mistakes)
-        for partition in sorted(meant)
-    }
-    findings += filter(None, faults.values())
-    return ChosenPartitions(tuple(p for p, fault in faults.items() if not fault), tuple(findings))
+    known, logs = [], index.snapshot.logs
+    for partition in sorted(meant):
+        if partition not in unread and (log := logs.get(partition)) and log.is_known:
+            known.append(partition)
+            continue
+        is_mistake = asked_for and partition not in committed and partition not in unread
+        findings.append(_fault(index, group_id, partition, is_mistake=is_mistake))
+    return ChosenPartitions(tuple(known), tuple(findings))
 
 
 def _within(
@@ -231,15 +232,11 @@ def _unknown_log(
 
 def _fault(
     index: SnapshotIndex, group_id: str, partition: TopicPartition, *, is_mistake: bool
-) -> Finding | None:
-    """Return why a partition cannot be planned; None where it can."""
-    unread = index.unread.get(group_id, {})
-    if partition in unread:
-        why = f"committed offset could not be read: {unread[partition]}"
+) -> Finding:
+    """Return why a partition cannot be planned."""
+    if (reason := index.unread.get(group_id, {}).get(partition)) is not None:
+        why = f"committed offset could not be read: {reason}"
         return Finding("unreadable", Severity.BLOCK, why, group_id, *partition)
-    log = index.snapshot.logs.get(partition)
-    if log is not None and log.log_start is not None and log.log_end is not None:
-        return None
     if problem := index.log_problem(partition):
         return _unknown_log(problem.why, group_id, *partition, is_mistake=is_mistake)
     known = index.partitions.get(partition.topic, frozenset())

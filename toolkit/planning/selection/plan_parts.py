@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from toolkit.model import Commit, Group, GroupState, GroupType, Snapshot, TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.planning.selection.group_selection import commit_action, is_plannable, why_not_idle
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -81,7 +83,7 @@ class Facts:
         return Step(
             group_id,
             action,
-            tuple(sorted(changes, key=lambda change: change.partition)),
+            tuple(sorted(changes, key=attrgetter("partition"))),
             type=group.type if group else GroupType.SIMPLE,
             state=group.state if group else None,
             last_commit_at=self.newest_commit_at(group_id),
@@ -118,6 +120,7 @@ def commit_step(
         yield facts.step(group_id, commit_action(group, changed), changes)
 
 
+@no_garbage_collection()
 def plan_of(
     snapshot: Snapshot,
     parts: Iterable[Part],

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolkit.model import NO_SUCH_GROUP, Commit, Problem, Snapshot, TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,16 @@ class SnapshotIndex:
     about_log: Mapping[tuple[str, int | None], Problem]
 
     @classmethod
+    @no_garbage_collection()
     def of(cls, snapshot: Snapshot) -> SnapshotIndex:
         """Index a snapshot."""
         commits: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
+        # One object for all groups.
+        places: dict[tuple[str, int], TopicPartition] = {place: place for place in snapshot.logs}
         for commit in snapshot.commits:
-            commits[commit.group_id][TopicPartition(commit.topic, commit.partition)] = commit
+            key = commit.topic, commit.partition
+            place = places.get(key) or TopicPartition(*key)
+            commits[commit.group_id][place] = commit
         partitions: dict[str, set[int]] = defaultdict(set)
         for partition in snapshot.logs:
             partitions[partition.topic].add(partition.partition)

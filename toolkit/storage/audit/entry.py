@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import zip_longest
 
 from toolkit.model import TopicPartition
+from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan, Position, Result, StepOutcome
 
 
@@ -71,6 +72,7 @@ class AuditEntry:
     seq: int = 0
 
 
+@no_garbage_collection()
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
     """Return the entry before a plan is applied."""
     return AuditEntry(
@@ -94,6 +96,7 @@ def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
     )
 
 
+@no_garbage_collection()
 def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
     """Return the entry afterwards: the intent's changes with their results."""
     # Both are in the order of the plan, which may have two steps of a kind for one group.
@@ -131,4 +134,6 @@ def _ended(step: AuditStep, outcome: StepOutcome | None) -> AuditStep:
 def _changed(change: AuditChange, result: Result | None, otherwise: ChangeStatus) -> AuditChange:
     # A step that was refused whole has no results: its status goes for each of its changes.
     result = result or Result(change.partition, otherwise)
-    return replace(change, status=result.status, why=result.why, found=result.found)
+    return AuditChange(
+        change.partition, change.before, change.after, result.why, result.status, result.found
+    )

@@ -112,14 +112,16 @@ def last_runs(
     ]
     if not any(matters):
         return []
-    last: dict[str, AuditEntry] = {}
-    for _, raw in ends[matters.index(True) :]:
-        if line := open_line(raw):
+    waiting, found = set(groups), []
+    for _, raw in reversed(ends[matters.index(True) :]):
+        if waiting and (line := open_line(raw)):
             entry = _entry(state, line)
             # A run that did nothing to a group leaves it as the run before did.
             touched = {step.group_id for step in entry.steps if _has_touched(step)}
-            last.update((group_id, entry) for group_id in touched.intersection(groups))
-    return list({entry.seq: entry for entry in last.values()}.values())
+            if touched & waiting:
+                found.append(entry)
+                waiting -= touched
+    return found[::-1]
 
 
 def _has_touched(step: AuditStep) -> bool:

@@ -37,13 +37,21 @@ def readable(document: Mapping[str, object]) -> str:
 
 def _lines(value: object, indent: str) -> str:
     deeper = indent + "  "
-    if isinstance(value, Mapping) and (not indent or any(map(_is_table, value.values()))):
+    if isinstance(value, Mapping) and (not indent or _has_table(value)):
         rows = [f"{deeper}{json.dumps(k)}: {_lines(v, deeper)}" for k, v in value.items()]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list) and _is_table(value):
-        rows = [deeper + _lines(item, deeper) for item in value]
+        rows = [
+            deeper + (_lines(item, deeper) if _has_table(item) else json.dumps(item))
+            for item in value
+        ]
         return "[\n" + ",\n".join(rows) + f"\n{indent}]"
     return json.dumps(value)
+
+
+def _has_table(document: Mapping[str, object]) -> bool:
+    # Most objects are rows of a table without a list in them.
+    return list in map(type, document.values()) and any(map(_is_table, document.values()))
 
 
 def _is_table(value: object) -> bool:

@@ -1,0 +1,87 @@
+"""Judge a step by what is committed before and after its request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from toolkit.kafka_io.writes.commit_and_delete import WriteResult
+from toolkit.model import TopicPartition
+from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
+
+Held = Mapping[TopicPartition, Position]  # the committed offsets of a group
+
+
+def read_back(
+    step: Step, answered: WriteResult, before: Held | str, held: Held | str, *, is_there: bool
+) -> StepOutcome:
+    """Return the result of a step, by what was answered and what is committed now."""
+    if isinstance(held, str) or isinstance(before, str):
+        why = f"{answered.error or 'request accepted'}; could not be verified: {held}"
+        results = tuple(Result(c.partition, ChangeStatus.FAILED, why) for c in step.changes)
+        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
+    results = tuple(_result(c, before, held, answered) for c in step.changes)
+    if is_there and not answered.error:
+        why = "the broker accepted the request, but the group may still exist"
+        return StepOutcome(step.group_id, step.action, ChangeStatus.FAILED, why, results)
+    # A missing group was deleted, by this request or by one whose response was lost.
+    is_delete = step.action is Action.DELETE_GROUP
+    is_so = not is_there if is_delete else bool(results) or not answered.error
+    status = _status(results, answered, is_so=is_so)
+    why = "" if status is ChangeStatus.DONE else answered.error
+    return StepOutcome(step.group_id, step.action, status, why, results)
+
+
+def why_moved(step: Step, held: Held, *, finishing: bool) -> str:
+    """Return which offset differs from the plan; "" if none."""
+    for change in step.changes:
+        if held.get(change.partition) == change.before:
+            continue
+        if not (finishing and is_made(change, held)):
+            topic, number = change.partition
+            return (
+                f"the offset of {topic} partition {number} changed since the check; nothing was "
+                "changed"
+            )
+    if step.action is Action.DELETE_GROUP and held.keys() - {c.partition for c in step.changes}:
+        return "the group committed more offsets since the check; nothing was changed"
+    return ""
+
+
+def is_made(change: Change, held: Held) -> bool:
+    """Return whether a change is in place already."""
+    return change.before != change.after and held.get(change.partition) == change.after
+
+
+def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> Result:
+    found = held.get(change.partition)
+    why = answered.error or answered.partitions.get(change.partition, "")
+    if found == change.after and not (why and change.before == change.after):
+        return Result(change.partition, ChangeStatus.DONE, "", found)
+    if found == before.get(change.partition) and why and not answered.is_lost:
+        return Result(change.partition, ChangeStatus.REFUSED, why, found)
+    shown = "nothing" if found is None else str(found.offset)
+    why = why or "request accepted"
+    return Result(
+        change.partition, ChangeStatus.FAILED, f"{why}; committed offset is now {shown}", found
+    )
+
+
+def _status(results: Sequence[Result], answered: WriteResult, *, is_so: bool) -> ChangeStatus:
+    kinds = {result.status for result in results}
+    if kinds <= {ChangeStatus.DONE} and is_so:
+        return ChangeStatus.DONE
+    if answered.is_lost:
+        return ChangeStatus.FAILED  # the request may still take effect
+    return ChangeStatus.REFUSED if kinds <= {ChangeStatus.REFUSED} else ChangeStatus.FAILED
+
+
+def refused_step(step: Step, why: str) -> StepOutcome:
+    """Return the result of a step that nothing was sent for, because of a last check."""
+    results = tuple(Result(c.partition, ChangeStatus.REFUSED, why) for c in step.changes)
+    return StepOutcome(step.group_id, step.action, ChangeStatus.REFUSED, why, results)
+
+
+def not_tried(step: Step, why: str) -> StepOutcome:
+    """Return the result of a step that was not started, and why."""
+    results = tuple(Result(c.partition, ChangeStatus.NOT_TRIED, why) for c in step.changes)
+    return StepOutcome(step.group_id, step.action, ChangeStatus.NOT_TRIED, why, results)

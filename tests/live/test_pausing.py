@@ -19,6 +19,7 @@ from applications import PATIENCE_S, eventually
 from deliveries.analysis import delivered_during, first_after, repeats
 from deliveries.log import Delivery
 from desks import Desk, once_at_rest
+from holding import kill_keepers
 from live_groups import LiveGroup
 from processes import suspend
 
@@ -232,7 +233,7 @@ def test_what_somebody_else_resumed_stays_resumed(
 def test_a_hold_whose_process_was_killed_is_gone_on_with(
     holder: Callable[[str], Holder], eventually: Eventually
 ) -> None:
-    """It is told that its process is gone; pausing the same again goes on with it, ungapped."""
+    """It is told that its processes are gone; pausing the same again goes on with it, ungapped."""
     one = holder("librdkafka-range")
     one.pause(2)
     first, paused_at, held = one.record.pid, time.time(), one.live.places_of(2)
@@ -241,8 +242,7 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
         lambda log: {"a", "b"} <= {d.consumer for d in log if d.at > paused_at}
     )
     assert [] == find_orphaned_holds(one.desk.cluster, one.desk.state)
-    os.kill(first, signal.SIGKILL)
-    eventually(lambda: not has_live_keeper(one.path))
+    kill_keepers(one.path)
 
     renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
     (left,) = eventually(lambda: find_orphaned_holds(renamed, one.desk.state))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -12,6 +14,7 @@ from deliveries.analysis import longest_silence
 from desks import Desk
 from holding import Holding, has_joined, is_rebalancing, together
 from live_groups import COMMITS_SOON
+from processes import suspend
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 # The last heartbeat is up to 2 s before the kill. The rest is for delays of broker and test.
@@ -123,4 +126,26 @@ def test_a_keeper_that_is_told_to_end(desk: Desk, holdings: Callable[..., Holdin
     assert "ended" == str(held.record.status)
     assert frozenset() == held.held()
     held.live.applications.until_delivered(held.live.places)
+    assert {} == held.lost()
+
+
+def test_a_keeper_that_was_stopped_until_its_member_was_removed(
+    desk: Desk, holdings: Callable[..., Holding]
+) -> None:
+    """Its standby does not take over from it; when it goes on it ends, and captures nothing."""
+    held = holdings(desk.cluster, "librdkafka-range")
+    held.pause()
+    until_followed(held)
+    keeper = held.record.pid
+
+    suspend(keeper)
+    held.live.end_holds()  # as the coordinator does when the session is over
+    held.until_read_again(time.time())
+    assert (keeper, "held") == (held.record.pid, str(held.record.status))
+    os.kill(keeper, signal.SIGCONT)
+    eventually(lambda: not held.keepers)
+
+    assert ("ended", keeper) == (str(held.record.status), held.record.pid)
+    assert "hold lost" in held.record.words
+    assert frozenset() == held.held()
     assert {} == held.lost()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +15,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from holding import kill_keepers
 from live_groups import LiveGroup, start_live_group
 from terminal import CTRL_C, talk
 
@@ -26,7 +25,6 @@ from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import Cluster, Group, GroupState, HoldNote, TopicPartition
-from toolkit.storage.hold_files import keeper_lock, read_hold
 from toolkit.storage.operator import Operator
 
 Command = Callable[..., "CompletedProcess[str]"]
@@ -198,11 +196,7 @@ def test_what_is_paused_is_listed(desk: Desk) -> None:
 
     state = desk.fleet.parent / "state"
     (path,) = state.glob("holds/*/*.json")
-    record = read_hold(path)
-    assert record
-    os.kill(record.pid, signal.SIGKILL)
-    with keeper_lock(path, within_s=600):  # its lock is free once it is gone
-        pass
+    kill_keepers(path)
     assert ["orphaned"] == [row["hold_status"] for row in desk.rows()]
     done = desk.change("resume")
     assert (0, [], []) == (done.returncode, desk.paused, desk.rows()), done.stderr

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 
 from applications import eventually
 from deliveries.analysis import longest_silence
 from desks import Desk
-from holding import Holding, has_joined, together
+from holding import Holding, has_joined, is_rebalancing, together
+from live_groups import COMMITS_SOON
+from processes import suspend
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 # The last heartbeat is up to 2 s before the kill. The rest is for delays of broker and test.
 ROOM_S = 5.0
+LOCKS = Path("/proc/locks")
 
 
 def test_keepers_that_are_killed(desk: Desk, holdings: Callable[..., Holding]) -> None:
     """
-    Partitions of a keeper that was killed are read again when its session is over.
+    Partitions whose keeper and standby were killed are read again when the session is over.
 
     Each from its committed offset, not before the session is over nor long after; nothing else is
-    disturbed, and no record is lost. A second keeper that stands by goes on where a killed one
-    ended, nothing is delivered in between, and the other partitions do not stop.
+    disturbed, and no record is lost. Where only the keeper was killed its standby goes on, nothing
+    is delivered in between, and the other partitions do not stop, also if a member joins just then.
+    The next keeper has a standby as well.
     """
     alone = [holdings(desk.cluster, kind) for kind in KINDS]
     followed = [holdings(desk.cluster, kind) for kind in KINDS]
     together(Holding.pause, [*alone, *followed])
-    for one in followed:
-        one.start_standby()
+    together(until_followed, followed)
     committed = [one.committed() for one in alone]
 
     killed = {one.live.group: kill_and_follow(one) for one in followed}
-    killed |= {one.live.group: one.kill_keeper() for one in alone}
+    killed |= {one.live.group: one.kill_all_keepers() for one in alone}
     removed = removed_at(alone)
     for one, offsets in zip(alone, committed, strict=True):
         at = killed[one.live.group]
@@ -57,11 +63,38 @@ def test_keepers_that_are_killed(desk: Desk, holdings: Callable[..., Holding]) -
         one.resume()
 
 
+def until_followed(held: Holding) -> None:
+    """Wait until the keeper has a standby that waits for its lock."""
+    eventually(lambda: waiting_for(held.path.with_suffix(".lock")))
+
+
+def waiting_for(lock: Path) -> int:
+    """Return how many processes wait for a lock file."""
+    inode = f":{lock.stat().st_ino} "
+    return sum("->" in line and inode in line for line in LOCKS.read_text().splitlines())
+
+
 def kill_and_follow(held: Holding) -> float:
-    """Kill a keeper, wait until the one that stands by has taken over; return when it died."""
+    """
+    Kill a keeper, and in a classic group the next one while a member joins; each is followed.
+
+    Returns when the first one died.
+    """
+    first_at = kill_and_wait(held)
+    if held.live.applications.kind.is_classic:
+        held.live.applications.start("c", **COMMITS_SOON)
+        with held.describing() as describe:
+            eventually(lambda: is_rebalancing(describe()))
+        kill_and_wait(held)
+    return first_at
+
+
+def kill_and_wait(held: Holding) -> float:
+    """Kill a keeper, wait until its standby has taken over and has one itself."""
     before = held.record.pid
     at = held.kill_keeper()
     eventually(lambda: held.record.pid not in {0, before})
+    until_followed(held)
     return at
 
 
@@ -82,10 +115,10 @@ def removed_at(all_held: list[Holding]) -> dict[str, float]:
 
 
 def test_a_keeper_that_is_told_to_end(desk: Desk, holdings: Callable[..., Holding]) -> None:
-    """Nobody takes over from a keeper that has resumed what it held."""
+    """Its standby does not take over from a keeper that has resumed what it held, and ends."""
     held = holdings(desk.cluster, "librdkafka-consumer")
     held.pause()
-    held.start_standby()
+    until_followed(held)
 
     held.resume()
     eventually(lambda: not held.keepers)
@@ -93,4 +126,26 @@ def test_a_keeper_that_is_told_to_end(desk: Desk, holdings: Callable[..., Holdin
     assert "ended" == str(held.record.status)
     assert frozenset() == held.held()
     held.live.applications.until_delivered(held.live.places)
+    assert {} == held.lost()
+
+
+def test_a_keeper_that_was_stopped_until_its_member_was_removed(
+    desk: Desk, holdings: Callable[..., Holding]
+) -> None:
+    """Its standby does not take over from it; when it goes on it ends, and captures nothing."""
+    held = holdings(desk.cluster, "librdkafka-range")
+    held.pause()
+    until_followed(held)
+    keeper = held.record.pid
+
+    suspend(keeper)
+    held.live.end_holds()  # as the coordinator does when the session is over
+    held.until_read_again(time.time())
+    assert (keeper, "held") == (held.record.pid, str(held.record.status))
+    os.kill(keeper, signal.SIGCONT)
+    eventually(lambda: not held.keepers)
+
+    assert ("ended", keeper) == (str(held.record.status), held.record.pid)
+    assert "hold lost" in held.record.words
+    assert frozenset() == held.held()
     assert {} == held.lost()

@@ -271,7 +271,7 @@ def test_what_somebody_else_resumed_is_not_captured_again(
     group = shared_hold(EAGER)
     wanted = group.live.places_of(1, 4)
     group.capture(*wanted)
-    with pytest.raises(NotCaptured, match="another hold exists"):
+    with pytest.raises(NotCaptured, match="ann @ has already paused"):
         run_recipe(ClassicHold(note=HoldNote()).capture(wanted), group.channel)
 
     (holder,) = group.holders()

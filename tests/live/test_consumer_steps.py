@@ -294,6 +294,17 @@ def test_what_is_held_is_kept_while_more_is_captured() -> None:
     )
 
 
+def test_quiet_refuses_before_anybody_is_evicted_where_it_would_not_be_exact() -> None:
+    """Members of ours that are not given what they need leave, and no other capture is tried."""
+    hold, answers = ConsumerHold(CaptureMode.QUIET), Answers(deaf=True)
+    with pytest.raises(NotCaptured, match="no member was evicted"):
+        carry_out(hold.capture(orders(1)), answers)
+
+    assert ({}, False) == (answers.ours, answers.evicted)
+    beats = [one for one in answers.asked if isinstance(one, ConsumerHeartbeat)]
+    assert "range" not in {beat.assignor for beat in beats}
+
+
 def held_elsewhere(*numbers: int) -> DescribedConsumerMember:
     """Return a member of somebody else's hold."""
     return reader(

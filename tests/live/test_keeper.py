@@ -65,6 +65,7 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
     record = HoldRecord("run", Cluster("eu", "127.0.0.1:1"), "cluster", "group", *kind, note)
     keeper = Keeper(path, record, starter=None)
     keeper.hold = Recipes()
+    keeper.standby.ensure = lambda: None  # type: ignore[method-assign]  # it would have its own hold
     keeper.note_held("held")
     with keeper.wakeful, keeper.waker, keeper.control, keeper.channel:
         yield keeper

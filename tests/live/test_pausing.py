@@ -19,6 +19,7 @@ from applications import PATIENCE_S, eventually
 from deliveries.analysis import delivered_during, first_after, repeats
 from deliveries.log import Delivery
 from desks import Desk, once_at_rest
+from holding import kill_keepers
 from live_groups import LiveGroup
 from processes import suspend
 
@@ -33,7 +34,7 @@ from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
 from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import find_orphaned_holds
-from toolkit.plan import Action, ChangeStatus, Intent, Outcome
+from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -84,19 +85,17 @@ class Holder:
 
     def pause(self, *numbers: int, terms: HoldTerms | None = None) -> Outcome:
         """Pause partitions of the first topic."""
-        wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
+        return once_at_rest(lambda: self.desk.apply(self.planned(*numbers, terms=terms)))
 
-        def attempt() -> Outcome:
-            plan = plan_pause(
-                self.desk.facts(self.live.group, topics=self.live.topics),
-                group=self.live.group,
-                topics=[wanted],
-                terms=terms or HoldTerms(),
-                beside=HoldFacts(),
-            )
-            return self.desk.apply(plan)
-
-        return once_at_rest(attempt)
+    def planned(self, *numbers: int, terms: HoldTerms | None = None) -> Plan:
+        """Plan to pause partitions of the first topic."""
+        return plan_pause(
+            self.desk.facts(self.live.group, topics=self.live.topics),
+            group=self.live.group,
+            topics=[f"{self.live.topics[0]}:{','.join(map(str, numbers))}"],
+            terms=terms or HoldTerms(),
+            beside=HoldFacts(),
+        )
 
     def pause_as_asked(self, *numbers: int) -> Outcome:
         """Pause partitions of the first topic, as every front end does."""
@@ -234,7 +233,7 @@ def test_what_somebody_else_resumed_stays_resumed(
 def test_a_hold_whose_process_was_killed_is_gone_on_with(
     holder: Callable[[str], Holder], eventually: Eventually
 ) -> None:
-    """It is told that its process is gone; pausing the same again goes on with it, ungapped."""
+    """It is told that its processes are gone; pausing the same again goes on with it, ungapped."""
     one = holder("librdkafka-range")
     one.pause(2)
     first, paused_at, held = one.record.pid, time.time(), one.live.places_of(2)
@@ -243,8 +242,7 @@ def test_a_hold_whose_process_was_killed_is_gone_on_with(
         lambda log: {"a", "b"} <= {d.consumer for d in log if d.at > paused_at}
     )
     assert [] == find_orphaned_holds(one.desk.cluster, one.desk.state)
-    os.kill(first, signal.SIGKILL)
-    eventually(lambda: not has_live_keeper(one.path))
+    kill_keepers(one.path)
 
     renamed = replace(one.desk.cluster, name=one.desk.cluster.bootstrap_servers)
     (left,) = eventually(lambda: find_orphaned_holds(renamed, one.desk.state))
@@ -393,6 +391,32 @@ def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> 
         if has_live_keeper(who.path):
             with suppress(HoldLost):  # it may just be ending
                 ask_keeper(who.record.socket, {"do": "release"})
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-cooperative-sticky"])
+@pytest.mark.parametrize("numbers", [(1, 1), (1, 4)])
+def test_of_two_pauses_of_a_classic_group_at_once_one_wins(
+    holder: Callable[[str], Holder], tmp_path: Path, kind: str, numbers: tuple[int, int]
+) -> None:
+    """Exactly one of two operators on two machines pauses; the other is told who, what, since."""
+    one = holder(kind)
+    both = [one, Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)]
+    plans = [who.planned(number) for who, number in zip(both, numbers, strict=True)]
+
+    with ThreadPoolExecutor() as pool:
+        outcomes = list(pool.map(lambda who, plan: who.desk.apply(plan), both, plans))
+
+    (first,) = (at for at, outcome in enumerate(outcomes) if outcome.is_done)
+    assert one.live.places_of(numbers[first]) == one.paused
+    lost = outcomes[1 - first].steps[0]
+    note = both[first].record.note
+    assert note.since
+    assert ChangeStatus.REFUSED is lost.status
+    who = f"{note.who} @ {note.host} since {note.since:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"{who} has already paused {one.live.topics[0]}:{numbers[first]}" in lost.why
+    assert not has_live_keeper(both[1 - first].path)
+    assert both[first].resume().is_done
     one.live.applications.until_delivered(one.live.places)
 
 

@@ -43,13 +43,17 @@ def capture_quiet(
     view: GroupView, wanted: frozenset[TopicPartition], pool: MemberPool, *, patience_s: float
 ) -> RecipeGenerator[list[Holder]]:
     """
-    Take over the wanted partitions; return [] if the assignment was not exact.
+    Take over the wanted partitions; return [] if the assignment after the eviction was not exact.
 
-    Raises NotCaptured where it cannot even be tried: what would help is said.
+    Raises NotCaptured, before anybody is evicted, where it cannot be tried, and says what helps.
     """
     load = yield from _load(view, wanted)
     if not (yield from _loaded(view, load, pool, min(patience_s, LOADED_WITHIN_S))):
-        return []
+        raise NotCaptured(
+            "quiet capture: the group did not assign offsetbook's members what they need in time; "
+            "no member was evicted",
+            hint="run the command again, or use the lossless mode",
+        )
     evict = [leave(owner.member_id) for owner in view.owners(wanted)]
     yield from together(evict)
     apart = frozenset({load.topic.topic_id}) if load.topic else frozenset()

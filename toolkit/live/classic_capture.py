@@ -23,7 +23,8 @@ from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
 from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
-from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
+from toolkit.live.rival_captures import Contest, not_joined
+from toolkit.model import TopicPartition
 
 REBALANCING = "PreparingRebalance"
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
@@ -38,18 +39,23 @@ COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
-def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinResult]:
+def lead_eager(
+    member: SentinelMember, contest: Contest, ours: list[str]
+) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members let go of everything when they rebalance.
 
-    Ids of ours that may be in the group are put on `ours`.
+    Ids of ours that may be in the group are put on `ours`. Raises AnotherCapture, before anybody is
+    removed, if another capture goes on.
     """
     blocker = SentinelMember(member.protocol)
     member.member_id, blocker.member_id = yield from draw_ids(blocker, ours, 2)
     # While an id is out with which nobody has joined, the rebalance does not end.
     yield SendAhead(member.join_quietly())
-    yield Sleep(HEARTBEAT_S + LATE_S)
-    listed = yield from _waiting(member, ours)
+    all_wait_at = (yield Sleep(0)) + HEARTBEAT_S + LATE_S
+    while not (yield from contest.look(member.member_id)) or (yield Sleep(0)) < all_wait_at:
+        pass
+    listed = yield from _waiting(member)
     yield Leave(tuple(sorted(set(listed) - set(ours))))
     joining = yield SendAhead(member.join())
     yield from _until_back(len(listed), BACK_AFTER_S)
@@ -57,22 +63,27 @@ def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinR
 
 
 def lead_cooperative(
-    member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]], ours: list[str]
+    member: SentinelMember,
+    owned: Mapping[str, frozenset[TopicPartition]],
+    contest: Contest,
+    ours: list[str],
 ) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
     `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
-    second member of ours waits for. Then that one keeps the rebalance from ending.
+    second member of ours waits for. Then that one keeps the rebalance from ending. Raises
+    AnotherCapture, before anybody is removed, if another capture goes on.
     """
     blocker = SentinelMember(member.protocol)
     # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
     blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
-    leader = yield from _await_commit(blocker, owned)
+    leader = yield from _outlast(blocker, contest)
+    leader = yield from _await_commit(blocker, leader, owned)
     member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
     yield SendAhead(member.join_quietly())
     yield from _until_they_wait(blocker, leader)
-    listed = yield from _waiting(member, ours)
+    listed = yield from _waiting(member)
     # Members are listed in the order in which the coordinator looks for a new leader.
     first = listed[: listed.index(member.member_id)]
     yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
@@ -82,21 +93,12 @@ def lead_cooperative(
     return (yield from _let_it_end(joining, blocker))
 
 
-def _waiting(member: SentinelMember, ours: Collection[str]) -> RecipeGenerator[list[str]]:
+def _waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
     """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
     if listed.state != REBALANCING or member.member_id not in ids:
-        raise NotCaptured(
-            f"capture failed: the group went to {listed.state} before offsetbook could join",
-            hint=("run the command again"),
-        )
-    if any(
-        one.client_id == HOLDER_CLIENT_ID and one.member_id not in ours for one in listed.members
-    ):
-        raise NotCaptured(
-            "another hold of the group is being captured", hint=("run the command again")
-        )
+        raise not_joined(listed)
     return ids
 
 
@@ -120,11 +122,28 @@ class GroupLeader(NamedTuple):
     assigned_at: float
 
 
-def _join_quietly(member: SentinelMember) -> RecipeGenerator[GroupLeader]:
+def _outlast(member: SentinelMember, contest: Contest) -> RecipeGenerator[GroupLeader]:
+    """Join as a member that wants nothing, and stay until no other capture can go on."""
+    joining = yield SendAhead(member.join_quietly())
+    is_over = False
+    while not contest.has_joined:
+        is_over = yield from contest.look(member.member_id)
+    leader = yield from _join_quietly(member, (yield WaitFor(joining)))
+    while not is_over:
+        if (yield member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
+            leader = yield from _join_quietly(member)
+        is_over = yield from contest.look(member.member_id)
+    return leader
+
+
+def _join_quietly(
+    member: SentinelMember, answer: JoinResult | None = None
+) -> RecipeGenerator[GroupLeader]:
     """Join as one that wants nothing, once more until the group is at rest."""
     code = ErrorCode.REBALANCE_IN_PROGRESS
     while code == ErrorCode.REBALANCE_IN_PROGRESS:
-        joined: JoinResult = yield member.join_quietly()
+        joined: JoinResult = answer or (yield member.join_quietly())
+        answer = None
         if joined.error:
             raise NotCaptured(
                 f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
@@ -136,10 +155,11 @@ def _join_quietly(member: SentinelMember) -> RecipeGenerator[GroupLeader]:
 
 
 def _await_commit(
-    member: SentinelMember, owned: Mapping[str, frozenset[TopicPartition]]
+    member: SentinelMember,
+    leader: GroupLeader,
+    owned: Mapping[str, frozenset[TopicPartition]],
 ) -> RecipeGenerator[GroupLeader]:
     """Be a member that wants nothing until the leader has committed; return who leads."""
-    leader = yield from _join_quietly(member)
     before = (yield FetchCommits()).offsets
     now = leader.assigned_at
     give_up_at = now + COMMIT_WITHIN_S
@@ -194,11 +214,6 @@ def check_capturable(group: ClassicFacts) -> None:
             f"the group is {group.state or 'missing'}, protocol type {group.protocol_type!r}: "
             "only Stable consumer groups can be held",
             hint="wait until it is Stable",
-        )
-    if holders := [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]:
-        raise NotCaptured(
-            f"another hold exists, from {holders[0].host.lstrip('/')}",
-            hint="pause these partitions from there as well, or resume that hold",
         )
     for one in group.members:
         if read_subscription(one.subscription) is None:

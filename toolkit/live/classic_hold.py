@@ -17,9 +17,7 @@ from toolkit.errors import HoldLost, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.classic import (
-    ClassicFacts,
     ClassicHeartbeat,
-    DescribeClassic,
     Join,
     JoinResult,
     Leave,
@@ -34,6 +32,7 @@ from toolkit.live.classic_capture import check_capturable, lead_cooperative, lea
 from toolkit.live.classic_member import SentinelMember, ids_before
 from toolkit.live.leader_hold import BEAT_S, SESSION_TIMEOUT_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.live.rival_captures import AnotherCapture, look_for_others, refuse_another_hold
 from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
 
@@ -75,6 +74,8 @@ class ClassicHold(LeaderHold):
             if ours and not isinstance(exc, GeneratorExit):
                 self._member = None
                 yield Leave(tuple(ours))
+            if isinstance(exc, AnotherCapture):
+                yield from refuse_another_hold()
             if ours and isinstance(exc, HoldLost):
                 raise NotCaptured(
                     f"capture failed: {exc.problem}", hint="run the command again"
@@ -123,7 +124,7 @@ class ClassicHold(LeaderHold):
         return self._member
 
     def _become_leader(self, ours: list[str]) -> RecipeGenerator[JoinResult]:
-        group: ClassicFacts = yield DescribeClassic()
+        contest, group = yield from look_for_others()
         check_capturable(group)
         protocol = protocol_named(group.protocol)
         wanted = (read_subscription(one.subscription) for one in group.members)
@@ -135,9 +136,9 @@ class ClassicHold(LeaderHold):
             one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
         }
         if protocol.cooperative:
-            joined = yield from lead_cooperative(member, self._shares, ours)
+            joined = yield from lead_cooperative(member, self._shares, contest, ours)
         else:
-            joined = yield from lead_eager(member, ours)
+            joined = yield from lead_eager(member, contest, ours)
         self._member = member
         return joined
 

@@ -5,7 +5,7 @@ It captures them, says to the broker that the hold goes on, follows the group an
 and ends when it is told to, when the pause duration has ended, or when somebody else has let the
 partitions go; it never takes back what somebody else resumed. Whoever starts it has the other end
 of its standard input: until a line comes from there, the end of that process is the end of the
-hold. With `--standby` it waits until the keeper before it is gone, and takes the hold over.
+hold. It starts a standby, with the same standard input, which takes the hold over should it die.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from toolkit.live.hold import new_hold, taken_over
 from toolkit.live.hold_end_record import record_end
 from toolkit.live.keeper_socket import KeeperReply, KeeperRequest, KeeperSocket
 from toolkit.live.recipe_steps import RecipeGenerator, run_recipe
+from toolkit.live.standby import OPTION, Standby, is_detached
 from toolkit.model import TopicPartition
 from toolkit.storage.hold_files import HoldRecord, HoldStatus, keeper_lock, read_hold, write_hold
 
@@ -65,6 +66,7 @@ class Keeper:
             self.hold = taken_over(*kind, record.members, note=record.note)
         else:
             self.hold = new_hold(*kind, prefer=record.prefer, note=record.note)
+        self.standby = Standby(path)
         self.control = KeeperSocket()
         self.channel = GroupChannel(record.cluster, record.group_id, check=self.check)
 
@@ -75,6 +77,7 @@ class Keeper:
             try:
                 if missing := frozenset(self.record.wanted) - self.hold.held:
                     self.do(self.hold.capture(missing))
+                    self.standby.ensure()
                 self.note_held("held")
                 self.keep()
             except HoldLost as exc:
@@ -110,6 +113,7 @@ class Keeper:
                     self.do(self.hold.keep())
                     self.heard_at = time.monotonic()
                     self.note_held("held")
+                    self.standby.ensure()  # not before: what ends this one might end it, too
             except HoldLost as exc:
                 if self.hold.held in {held, frozenset()}:
                     raise
@@ -152,7 +156,7 @@ class Keeper:
         if self.wakeful.fileno() in found:
             self.wakeful.recv(100)
         if self.starter in found and self.starter is not None:
-            if os.read(self.starter, 100):
+            if is_detached(self.starter):
                 log.info("detached from the starter")
             else:
                 self.asked_to_end = self.asked_to_end or (
@@ -264,20 +268,21 @@ def now() -> datetime:
 def main() -> None:
     """Daemonize and run the keeper."""
     path, *options = sys.argv[1:]
-    if os.fork():
+    standby = OPTION in options
+    if not standby and os.fork():
         os._exit(0)
     logging.basicConfig(format="%(asctime)s %(name)s %(levelname)s %(message)s", level=logging.INFO)
     # What the client says while a broker is away it says all the time; we say it once.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     for ignored in (signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    standby = "--standby" in options
     try:
         with keeper_lock(Path(path), within_s=math.inf if standby else LOOKED_AT_FOR_S):
             record = read_hold(Path(path))
             if record is None or (standby and record.status is not HoldStatus.HELD):
                 return  # there is nothing to take over
-            keeper = Keeper(Path(path), record, starter=None if standby else 0)
+            log.info("%s", "the standby goes on" if standby else "started")
+            keeper = Keeper(Path(path), record, starter=0)
             signal.signal(signal.SIGTERM, lambda *_: _stop(keeper))
             keeper.run()
     except Blocked as exc:

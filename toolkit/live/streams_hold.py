@@ -28,8 +28,9 @@ from toolkit.kafka_io.membership.classic import (
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
 from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep
+from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
-from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
+from toolkit.model import HoldNote, TopicPartition
 
 PROTOCOL = "stream"
 BACK_WITHIN_S = 30.0  # who was evicted is back, unless its next heartbeat is far away
@@ -115,6 +116,8 @@ class StreamsHold(LeaderHold):
     ) -> RecipeGenerator[JoinResult]:
         """Evict all threads while ours waits to join, so that it is the first, and leads."""
         group: ClassicFacts = yield DescribeClassic()
+        if holders(group):
+            yield from refuse_another_hold()
         _check_capturable(group)
         tasks = StreamsTasks.read(group.members)
         tasks.check(wanted)
@@ -216,9 +219,4 @@ def _check_capturable(group: ClassicFacts) -> None:
             f"the group is {group.state or 'missing'}, protocol {group.protocol!r}: only Stable "
             "Kafka Streams groups can be held",
             hint="wait until it is Stable",
-        )
-    if holders := [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]:
-        raise NotCaptured(
-            f"another hold exists, from {holders[0].host.lstrip('/')}",
-            hint="pause these partitions from there as well, or resume that hold",
         )

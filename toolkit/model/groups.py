@@ -74,6 +74,15 @@ class HoldNote:
     reason: str = ""
     survives_s: float | None = None  # how long it lasts without its keeper
 
+    def is_of_same_hold(self, other: HoldNote) -> bool:
+        """Whether both were made by the same operator at the same time, to the millisecond."""
+        return self._made == other._made
+
+    @property
+    def _made(self) -> tuple[str, str, str]:
+        since = self.since.isoformat(timespec="milliseconds") if self.since else ""
+        return self.who, self.host, since
+
 
 @dataclass(frozen=True, slots=True)
 class Member:

@@ -123,6 +123,10 @@ class HoldExecutor:
         except ToolkitError as exc:
             unseen = f"{why or 'request accepted'}; could not be verified: {exc}"
             return _outcome(step, dict.fromkeys(wanted, (ChangeStatus.FAILED, unseen)), unseen)
+        if why and holds:  # what another operator holds now was not done here
+            record = read_hold(hold_path(self.state, self.case.plan.cluster_id, step.group_id))
+            ours = record.note if record else HoldNote()
+            after = {p: member for p, member in after.items() if not _is_of_another(member, ours)}
         results = {
             partition: _became(
                 was=partition in before, is_=partition in after, meant=holds, why=why
@@ -160,13 +164,15 @@ class HoldExecutor:
 
     def clear_away(self, step: Step, path: Path, there: Collection[str]) -> None:
         """Remove the members of a killed keeper: the group waits for them."""
-        if has_live_keeper(path):
-            return
-        left = {member.member_id for member in self.holders(step.group_id)} - {*there}
-        if left:
-            self.make_leave(step, left)
         record = read_hold(path)
-        if record and record.status is HoldStatus.STARTING:
+        # One that has ended has left; what is there is another capture, which shows no note yet.
+        has_left = record and (record.status, step.type) == (HoldStatus.ENDED, GroupType.CLASSIC)
+        if not record or has_left or has_live_keeper(path):
+            return
+        found = (m for m in self.holders(step.group_id) if not _is_of_another(m, record.note))
+        if left := {member.member_id for member in found} - {*there}:
+            self.make_leave(step, left)
+        if record.status is HoldStatus.STARTING:
             write_hold(path, replace(record, status=HoldStatus.ENDED, words=KILLED))
 
     def holders(self, group_id: str) -> list[Member]:
@@ -267,6 +273,11 @@ class HoldExecutor:
                 elif is_last or all((partition in shown) == held for partition in wanted):
                     return shown
                 time.sleep(LOOK_EVERY_S)
+
+
+def _is_of_another(member: Member, ours: HoldNote) -> bool:
+    note = member.hold_note
+    return bool(note and note.who and not note.is_of_same_hold(ours))
 
 
 def _became(*, was: bool, is_: bool, meant: bool, why: str) -> tuple[ChangeStatus, str]:

@@ -120,15 +120,17 @@ def wait_until_held(path: Path, tie: KeeperHandle, stopped: Callable[[], str]) -
 
 def follow(path: Path) -> Iterator[HoldRecord]:
     """Yield the record of a hold on every change, until it has ended."""
-    last = None
+    last, was_kept = None, True
     while True:
         # In this order: a keeper writes the end of the hold before it releases its lock.
         kept, record = has_live_keeper(path), read_hold(path)
         if record and record != last:
             last = record
             yield record
-        if not kept or not record or record.status is HoldStatus.ENDED:
+        # A standby takes the lock a moment after its keeper has died.
+        if not (kept or was_kept) or not record or record.status is HoldStatus.ENDED:
             return
+        was_kept = kept
         time.sleep(FOLLOW_EVERY_S)
 
 

@@ -9,6 +9,7 @@ lives, however it ends; so who can take that lock knows that nobody is keeping t
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -21,7 +22,7 @@ from typing import Any
 from toolkit.errors import Blocked, StateFileError
 from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote, TopicPartition
 from toolkit.storage.formats.atomic_files import file_name, make_folder, write_whole
-from toolkit.storage.formats.file_lock import lock_file, try_lock
+from toolkit.storage.formats.file_lock import lock_file, try_lock, wait_for_lock
 from toolkit.storage.formats.json_codec import utc_text
 
 TRY_EVERY_S = 0.05
@@ -103,6 +104,8 @@ def keeper_lock(path: Path, *, within_s: float = 0) -> Iterator[None]:
     """Become the only keeper of a hold; raises Blocked if another one remains."""
     give_up_at = time.monotonic() + within_s
     with _lock_file(path) as descriptor:
+        if within_s == math.inf:
+            wait_for_lock(descriptor)
         while not try_lock(descriptor):
             if time.monotonic() >= give_up_at:
                 raise Blocked(f"another keeper owns the hold of {path}")

@@ -266,6 +266,18 @@ def test_old_commits_are_told_where_they_cost() -> None:
     assert "old-commit" not in notes(pause(facts(group(), age_s=3600, end=10), terms=QUIET))
 
 
+def test_a_member_that_may_be_busy_with_one_record_is_told_where_it_is_waited_for() -> None:
+    """It has lag and no commit for long; not where it has read all, commits, or is evicted."""
+    busy = facts(group(), age_s=120)
+    why = told(pause(busy), "slow-member")
+
+    assert "has lag and has not committed for 2 min" in why
+    assert "prefer quiet" in why
+    others = (facts(group(), age_s=120, end=10), facts(group(), age_s=5), facts(classic()))
+    assert not any("slow-member" in notes(pause(one)) for one in others)
+    assert "slow-member" not in notes(pause(busy, terms=QUIET))
+
+
 @pytest.mark.parametrize(
     ("rule", "severity", "about", "terms", "settings"),
     [

@@ -19,7 +19,9 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable
 from toolkit.kafka_io.client.connection import Connection, wait_for
 from toolkit.kafka_io.client.coordinators import find_coordinators
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
+from toolkit.kafka_io.membership.classic import DescribeClassic, Join
 from toolkit.kafka_io.membership.request import MemberRequest
+from toolkit.kafka_io.membership.unanswered_join import UnansweredJoin
 from toolkit.model import HOLDER_CLIENT_ID, Cluster
 
 GIVE_UP_AFTER_S = 30.0
@@ -116,14 +118,13 @@ class GroupChannel:
         """
         Return the answer to a request that was sent ahead.
 
-        It is sent again only if its connection is lost or the coordinator has moved: of two joins
-        of one member, a coordinator answers the one that arrives last, which may be either. Raises
-        what `ask_together` raises.
+        It is sent again only if its connection is lost, the coordinator has moved, or a join is not
+        answered though the rebalance has ended. Raises what `ask_together` raises.
         """
         if pending.connections is not self._open:  # they were closed: nothing more comes
             return self.ask(pending.request)
         try:
-            wait_for([pending.response], self.check)
+            wait_for([pending.response], self._while_waiting([pending.request]))
         except ClusterUnreachable:
             return self.ask(pending.request)
         answer = pending.request.read(pending.response.result())
@@ -141,13 +142,25 @@ class GroupChannel:
                 [request.build(self.group_id) for request in requests],
                 to=node_id,
                 timeout_s=LONGEST_WAIT_S if waits else None,
-                meanwhile=self.check,
+                meanwhile=self._while_waiting(requests),
             )
         except BaseException:
             if waits:  # what was left waiting would keep the next one waiting
                 self.disconnect()
             raise
         return tuple(r.read(a) for r, a in zip(requests, responses, strict=True))
+
+    def _while_waiting(self, requests: Sequence[MemberRequest]) -> Callable[[], None]:
+        """Return what is called now and then while the answers to some requests are waited for."""
+        if not any(isinstance(request, Join) for request in requests):
+            return self.check
+        unanswered = UnansweredJoin(lambda: self._ask_once([DescribeClassic()])[0])
+
+        def look() -> None:
+            self.check()
+            unanswered.look()
+
+        return look
 
     def _connection(self, *, waits: bool) -> Connection:
         if waits:

@@ -84,6 +84,7 @@ NOTES = {
     "repeats": "How many records the group reads again.",
     "watched": "After a move, the commits of the group are watched.",
     "stays-committed": "What was committed before a pause stays while the group is live.",
+    "slow-member": "A member may be processing one record, and revokes nothing meanwhile.",
     "slow-group": "The members send heartbeats rarely, so they notice a change late.",
     "source-live": "The group that is copied has members, which continue to commit.",
     "stops": "Which partitions stop, and for how long.",

@@ -163,8 +163,8 @@ def _survives(case: HoldContext, found: Costs) -> str:
         f"after {format_duration(case.terms.pause_for)}" if case.terms.pause_for else "when resumed"
     )
     return (
-        f"ends {ends}. If the keeper crashes, the group resumes the partitions after about "
-        f"{lasts} (session timeout), unless another keeper takes over"
+        f"ends {ends}. If the keeper and its standby crash, the group resumes the partitions after "
+        f"about {lasts} (session timeout), unless another keeper takes over"
     )
 
 

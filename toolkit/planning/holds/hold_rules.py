@@ -22,6 +22,7 @@ from toolkit.planning.holds.hold_context import (
     HoldContext,
     Recipe,
 )
+from toolkit.planning.holds.slow_members import slow_member
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.partition_selection import scopes_of
@@ -265,6 +266,7 @@ CASE_RULES: tuple[Callable[[HoldContext], Iterator[Finding]], ...] = (
     no_committed_offset,
     old_commit,
     slow_group,
+    slow_member,
     hold_too_long,
     retention,
     group_size,

@@ -39,6 +39,11 @@ def try_lock(descriptor: int, *, shared: bool = False) -> bool:
     return True
 
 
+def wait_for_lock(descriptor: int) -> None:
+    """Take the lock, as soon as nobody else has it."""
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
 @contextmanager
 def exclusively(
     path: Path,

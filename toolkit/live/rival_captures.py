@@ -1,0 +1,129 @@
+"""
+Decide on the cluster which of several captures of a classic group goes on.
+
+Operators on two machines share no files, so the group itself decides. A capture looks whether
+offsetbook is in the group, joins, and looks again until every capture that can have missed it in
+its own first look is listed: `FIRST_LOOK_TO_JOIN_S`. Of those, the lowest member id goes on. One
+that took longer to join gives way to every other. Both are measured with one machine's own clock,
+so of several captures one at most goes on, whatever the clocks of the machines say.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NoReturn
+
+from toolkit.errors import NotCaptured
+from toolkit.kafka_io.groups.hold_notes import read_note
+from toolkit.kafka_io.groups.subscriptions import user_data_from_bytes
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribeClassic,
+    DescribedClassicMember,
+)
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
+from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription
+from toolkit.planning.holds.hold_rules import holder_in_words, in_short
+
+FIRST_LOOK_TO_JOIN_S = 3.0  # drawing ids and joining takes 0.1 to 0.5 s on a quiet machine
+LOOK_EVERY_S = 0.5
+AT_REST_WITHIN_S = 5.0
+NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
+
+
+class AnotherCapture(NotCaptured):
+    """Another capture of the same group goes on; ours has to leave."""
+
+
+class Contest:
+    """A capture of ours among others; `looked_at` is when no other one was in the group."""
+
+    def __init__(self, looked_at: float) -> None:
+        """Begin before our member has joined."""
+        self.looked_at = looked_at
+        self._joined_at = math.inf
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether our member was seen in the group."""
+        return self._joined_at < math.inf
+
+    def look(self, member_id: str) -> RecipeGenerator[bool]:
+        """
+        Look once, after a while, and return whether our member has outlasted all others.
+
+        Raises AnotherCapture if it has to give way, and NotCaptured if it is not in the group.
+        """
+        began = yield Sleep(LOOK_EVERY_S)
+        group: ClassicFacts = yield DescribeClassic()
+        if member_id not in (one.member_id for one in group.members):
+            if not self.has_joined and began < self.looked_at + FIRST_LOOK_TO_JOIN_S:
+                return False
+            raise not_joined(group)
+        if not self.has_joined:
+            self._joined_at = yield Sleep(0)
+        is_late = self._joined_at - self.looked_at >= FIRST_LOOK_TO_JOIN_S
+        others = [one.member_id for one in holders(group) if one.member_id != member_id]
+        if others and (is_late or min(others) < member_id):
+            raise AnotherCapture("another hold of the group is being captured")
+        return bool(began >= self._joined_at + FIRST_LOOK_TO_JOIN_S)
+
+
+def look_for_others() -> RecipeGenerator[tuple[Contest, ClassicFacts]]:
+    """
+    Return the group as it is without another hold of ours, once it is not in a rebalance.
+
+    Raises NotCaptured that says who holds what. A rebalance may be the beginning of a capture, and
+    is waited for. Nothing is sent that could disturb the group.
+    """
+    give_up_at = (yield Sleep(0)) + AT_REST_WITHIN_S
+    while True:
+        looked_at = yield Sleep(0)
+        group: ClassicFacts = yield DescribeClassic()
+        if holders(group):
+            yield from refuse_another_hold()
+        if not group.state.endswith("Rebalance") or looked_at >= give_up_at:
+            return Contest(looked_at), group
+        yield Sleep(LOOK_EVERY_S)
+
+
+def not_joined(group: ClassicFacts) -> NotCaptured:
+    """Return the error of a capture whose member is not in the group."""
+    return NotCaptured(
+        f"capture failed: the group went to {group.state} before offsetbook could join",
+        hint="run the command again",
+    )
+
+
+def holders(group: ClassicFacts) -> list[DescribedClassicMember]:
+    """Return offsetbook's members, which are shown in every state of a group."""
+    return [one for one in group.members if one.client_id == HOLDER_CLIENT_ID]
+
+
+def refuse_another_hold() -> RecipeGenerator[NoReturn]:
+    """Raise NotCaptured that says who holds what, as soon as the group shows it."""
+    give_up_at = (yield Sleep(0)) + NOTE_WITHIN_S
+    while True:
+        group: ClassicFacts = yield DescribeClassic()
+        others = [_as_member(one) for one in holders(group)]
+        named = next((one for one in others if one.hold_note and one.hold_note.who), None)
+        if named:
+            raise NotCaptured(
+                f"{holder_in_words(named)} has already paused {in_short(list(named.holds))}",
+                hint="pause these partitions from there as well, or resume that pause first",
+            )
+        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at or not others:
+            where = f"exists, from {others[0].host}" if others else "was being captured"
+            raise NotCaptured(f"another hold of the group {where}", hint="run the command again")
+
+
+def _as_member(one: DescribedClassicMember) -> Member:
+    found = read_note(user_data_from_bytes(one.assignment))
+    return Member(
+        one.member_id,
+        one.client_id,
+        one.host.lstrip("/"),
+        Subscription(),
+        holds=found.paused,
+        hold_note=found.note,
+    )

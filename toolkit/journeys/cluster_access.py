@@ -97,7 +97,9 @@ class ClusterAccess:
     def _what_to_run(self) -> str:
         if is_of_sandbox(self.fleet_file):
             return "'offsetbook sandbox up' starts the sandbox"
-        return f"'offsetbook doctor {shlex.quote(self.cluster.name)}' checks the connection"
+        fleet = ["--fleet", str(self.fleet_file)] if self.fleet_file else []
+        command = shlex.join(["offsetbook", "doctor", *fleet, "--cluster", self.cluster.name])
+        return f"'{command}' checks the connection"
 
     def beside(self, cluster: str) -> Self:
         """Open another cluster of the same fleet file, with the same state directory."""

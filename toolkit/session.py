@@ -112,6 +112,7 @@ def connect(
         name = read_undo_record(folder, run).cluster
     session = Session.named(name, fleet_file, state)
     session.asked = asked
-    if asked:
+    # A saved plan may be for a mirror, and its source be gone.
+    if asked and not asked.values.get("plan_file"):
         session.require_answer()
     return session

@@ -77,7 +77,7 @@ with DAG("offsetbook_nightly", schedule="30 2 * * *", **ALWAYS):
 
 with DAG("offsetbook_weekly", schedule="0 4 * * 0", **ALWAYS):
     # The clean-up relies on what the look has seen, and does not run where that has failed.
-    runbook("weekly-unsubscribed-look") >> runbook("weekly-unsubscribed-cleanup")
+    runbook("weekly-unsubscribed-report") >> runbook("weekly-unsubscribed-cleanup")
 
 with DAG("offsetbook_without_the_runner", schedule=None, **ALWAYS):
     # A notebook as it is, for looking only. A misspelt parameter is a warning and the default is

@@ -37,7 +37,7 @@ CRONTAB = SCHEDULES / "crontab"
 DOCKERFILE = ROOT / "Dockerfile"
 # Those that the examples start; each has a page.
 NIGHTLY, DAILY = "nightly-fleet-lag", "expiry-watch"
-LOOK, CLEAN_UP = "weekly-unsubscribed-look", "weekly-unsubscribed-cleanup"
+REPORT, CLEAN_UP = "weekly-unsubscribed-report", "weekly-unsubscribed-cleanup"
 BASH = shutil.which("bash") or "/bin/bash"
 SYSTEMD = shutil.which("systemd-analyze")
 
@@ -97,7 +97,7 @@ def test_cron_runs_runbooks_that_there_are(tool: Tool) -> None:
     entries = cron_lines()
     commands = [words for _, command in entries for words in commands_in(command)]
 
-    assert [NIGHTLY, DAILY, LOOK, CLEAN_UP] == runbooks_of(commands)
+    assert [NIGHTLY, DAILY, REPORT, CLEAN_UP] == runbooks_of(commands)
     are_times(tool, *(time for time, _ in entries))
     for _, command in entries:
         subprocess.run(["/bin/sh", "-n", "-c", command], check=True)
@@ -135,7 +135,7 @@ def test_systemd_runs_runbooks_and_takes_only_0_for_success() -> None:
     service = unit(SCHEDULES / "offsetbook@.service")["Service"]
     commands = [service["ExecStart"].replace("%i", name).split() for name in timers()]
 
-    assert {NIGHTLY, LOOK, CLEAN_UP} == set(runbooks_of(commands))
+    assert {NIGHTLY, REPORT, CLEAN_UP} == set(runbooks_of(commands))
     assert "SuccessExitStatus" not in service
     assert "oneshot" == service["Type"]  # of another type, a run that SIGTERM ended is a success
     assert ("SIGTERM", "mixed") == (service["KillSignal"], service["KillMode"])
@@ -176,7 +176,7 @@ def test_airflow_takes_the_dags(dags: dict[str, Any]) -> None:
     commands = [words for task in by_command.values() for words in commands_in(task["command"])]
     (bare,) = [task for task in dags["tasks"] if task["notebook"]]
 
-    assert sorted([NIGHTLY, DAILY, LOOK, CLEAN_UP]) == sorted(runbooks_of(commands))
+    assert sorted([NIGHTLY, DAILY, REPORT, CLEAN_UP]) == sorted(runbooks_of(commands))
     assert set(by_command) == set(runbooks_of(commands))
     assert all(not task["skipped"] and not task["retries"] for task in dags["tasks"])
     notebook = ROOT / "notebooks" / Path(bare["notebook"]).name

@@ -192,7 +192,7 @@ def test_a_broker_that_is_lost_before_the_change(scene: Scene, breakable: Any) -
     assert (1, "failed") == (code, told["status"]), told
     assert (1, "failed") == (later, said["runs"][0]["status"])
     result = said["runs"][0]["result"]
-    assert ({"breakable": None}, "Plan") == (result["cluster_ids"], result["error"]["step"])
+    assert ({"breakable": None}, "Cluster") == (result["cluster_ids"], result["error"]["step"])
     assert 0 == told["result"]["counts"].get("changed", 0) == scene.changed()
     assert scene.undone()
 

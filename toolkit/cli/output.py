@@ -1,4 +1,4 @@
-"""Write frames to stdout as a table, JSON or CSV; words go to stderr."""
+"""Write rows to stdout as a table, JSON or CSV; words go to stderr."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.data_formats import csv_texts, json_texts
 from toolkit.model import NO_SUCH_GROUP
 
 if TYPE_CHECKING:
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 
     from toolkit.errors import ToolkitError
     from toolkit.model import Snapshot
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
+    from toolkit.model.rows import Rows
 
 
 def write_frames(
@@ -41,31 +41,32 @@ def write_frames(
 def write_frame(
     frame: pd.DataFrame, output: str, *, important: Sequence[str] = (), is_whole: bool = False
 ) -> None:
-    """
-    Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON).
+    """Write a frame as `write_rows` writes rows."""
+    from toolkit.report.frame_cells import rows_of
 
-    On a narrow terminal, a table shows as many columns as fit: first the `important` ones, then the
-    others in their order. Rows that do not fit the screen are counted, unless the table `is_whole`,
-    as one that is approved has to be.
-    """
     if output == "json":
+        # Numbers with decimals as pandas writes them.
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
         echo_data(f"{text}\n")
-    elif output == "csv":
-        echo_data(_without_formulas(frame).to_csv(index=False))
     else:
-        _write_table(frame, important, is_whole=is_whole)
+        write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
 
 
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before text that a spreadsheet would execute."""
+def write_rows(
+    table: Rows, output: str, *, important: Sequence[str] = (), is_whole: bool = False
+) -> None:
+    """
+    Write rows in the chosen form; without any, the headings (table, CSV) or [] (JSON).
 
-    def quoted(cell: object) -> object:
-        return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
-
-    return frame.assign(
-        **{str(n): frame[n].map(quoted) for n in frame.select_dtypes(["object", "string"])}
-    )
+    JSON and CSV are written as the rows come. On a narrow terminal, a table shows as many columns
+    as fit: first the `important` ones, then the others in their order. Rows that do not fit the
+    screen are counted, unless the table `is_whole`, as one that is approved has to be.
+    """
+    if output == "table":
+        _write_table(table, important, is_whole=is_whole)
+        return
+    for text in json_texts(table) if output == "json" else csv_texts(table):
+        echo_data(text)
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:
@@ -107,14 +108,14 @@ def echo_data(text: str) -> None:
     click.echo(text, nl=False, color=True)
 
 
-def _write_table(frame: pd.DataFrame, important: Sequence[str], *, is_whole: bool) -> None:
+def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:
     from toolkit.cli.terminal_table import Screen, terminal_table, wrapped
 
     screen = Screen.current() if sys.stdout.isatty() else None
-    table = terminal_table(frame, printable, screen=screen, important=important, is_whole=is_whole)
-    header = table.header
+    shown = terminal_table(table, printable, screen=screen, important=important, is_whole=is_whole)
+    header = shown.header
     if screen and os.environ.get("TERM") != "dumb" and not without_colour():
         header = [click.style(line, bold=True) for line in header]
-    click.echo("\n".join([*header, *table.rows]), color=bool(screen))
-    if screen and table.omitted:
-        click.echo("\n".join(wrapped(table.omitted, screen.width)), err=True)
+    click.echo("\n".join([*header, *shown.rows]), color=bool(screen))
+    if screen and shown.omitted:
+        click.echo("\n".join(wrapped(shown.omitted, screen.width)), err=True)

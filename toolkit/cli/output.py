@@ -11,13 +11,13 @@ import click
 
 from toolkit.cli.data_formats import csv_texts, json_texts
 from toolkit.model import NO_SUCH_GROUP
+from toolkit.model.rows import Rows, concatenated
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.errors import ToolkitError
     from toolkit.model import Snapshot
-    from toolkit.model.rows import Rows
 
 
 def write_frames(
@@ -36,6 +36,18 @@ def write_frames(
         if most:
             frame = frame.sort_values(most, ascending=False, na_position="last", kind="stable")
         write_frame(frame, output, important=important)
+
+
+def write_tables(
+    tables: Sequence[Rows], output: str, *, most: str = "", important: Sequence[str] = ()
+) -> None:
+    """
+    Write tables of the same columns, one a cluster, as one; without any, write nothing.
+
+    `most` names the column by which each is ordered, largest first; `important` see `write_rows`.
+    """
+    if tables:
+        write_rows(concatenated(tables, most=most), output, important=important)
 
 
 def write_frame(

@@ -9,7 +9,7 @@ import click
 
 from toolkit.cli.inspect.groups import FIRST_OF_PARTITIONS
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import printable, write_frames, write_problems
+from toolkit.cli.output import printable, write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 
 if TYPE_CHECKING:
@@ -39,9 +39,12 @@ def command(scope: CommandScope, *, by: str, commit_times: bool) -> None:
     reading = read_clusters(
         scope, lambda access: lag(access, scope.groups, commit_times=commit_times)
     )
-    frames = [r.by_group if by == "group" else r.partitions for r in reading.reports]
+    tables = [
+        report.group_rows if by == "group" else report.partition_rows(largest_first=True)
+        for report in reading.reports
+    ]
     first = FIRST if by == "group" else FIRST_OF_PARTITIONS
-    write_frames(frames, scope.output, most="lag", important=first)
+    write_tables(tables, scope.output, most="lag", important=first)
     write_problems(reading.snapshots)
     if scope.groups and not scope.quiet:
         for report in reading.reports:

@@ -34,6 +34,7 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())
 logging.getLogger("kafka").setLevel(logging.INFO)
 
 MOST_IN_FLIGHT = 1000
+AT_ONCE = 2  # requests of a large read: a broker works on one while we decode the other's answer
 LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
 
 
@@ -148,27 +149,31 @@ class Connection:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
-        Brokers work side by side and one broker's requests follow one another, so a large read does
-        not flood anybody. A request that failed is answered with the error; once a broker has not
-        answered, the rest of its sequence is not sent.
+        Brokers work side by side. One broker answers its requests one after the other, and has at
+        most the next one waiting, so a large read does not flood anybody. A request that failed is
+        answered with the error; once a broker has not answered, the rest of its sequence is not
+        sent.
         """
         answers: queue.SimpleQueue[Response] = queue.SimpleQueue()
+        silent: dict[int, ToolkitError] = {}
 
-        async def ask_one_broker(node_id: int, sequence: Sequence[TaggedRequest]) -> None:
-            silent: ToolkitError | None = None
+        async def ask_one_broker(node_id: int, sequence: Iterator[TaggedRequest]) -> None:
             for about, request in sequence:
-                if silent:
-                    answers.put(Response(node_id, about, silent))
+                if node_id in silent:
+                    answers.put(Response(node_id, about, silent[node_id]))
                     continue
                 try:
                     answers.put(Response(node_id, about, await self._answer(request, node_id)))
                 except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
                     error = _request_error(self.cluster, request, exc)
                     answers.put(Response(node_id, about, error))
-                    silent = error if isinstance(exc, NO_ANSWER) else None
+                    if isinstance(exc, NO_ANSWER):
+                        silent[node_id] = error
 
         for node_id, sequence in asks.items():
-            self._admin._manager.call_soon(ask_one_broker, node_id, sequence)  # noqa: SLF001
+            remaining = iter(sequence)
+            for _ in range(AT_ONCE):
+                self._admin._manager.call_soon(ask_one_broker, node_id, remaining)  # noqa: SLF001
         for _ in range(sum(map(len, asks.values()))):
             yield answers.get()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from toolkit.kafka_io.offsets_topic.reader import (
     read_offsets_partition,
 )
 from toolkit.model import UNREAD_OFFSETS_TOPIC, Commit, Group, GroupState, Problem, TopicPartition
+from toolkit.model.commit_columns import CommitColumns, columns_of
 
 
 class GroupTimes(NamedTuple):
@@ -69,17 +70,34 @@ def read_group_times(
     return times, problems
 
 
-def with_commit_times(commits: Iterable[Commit], times: Mapping[str, GroupTimes]) -> list[Commit]:
+def with_commit_times(commits: Sequence[Commit], times: Mapping[str, GroupTimes]) -> CommitColumns:
     """Add to each commit when it was made; one that has moved on since keeps None."""
-    return [_timed(commit, times.get(commit.group_id)) for commit in commits]
+    timed = columns_of(commits)
+    for group_id, topic, places in timed.blocks:
+        known = times[group_id].commits if group_id in times else {}
+        for place in places if known else ():
+            value = known.get(TopicPartition(topic, timed.partitions[place]))
+            if value is not None and value.offset == timed.offsets[place]:
+                timed.set_time(place, value.committed_at, value.topic_id)
+    return timed
 
 
-def _timed(commit: Commit, times: GroupTimes | None) -> Commit:
-    key = TopicPartition(commit.topic, commit.partition)
-    value = times.commits.get(key) if times else None
-    if value is None or value.offset != commit.offset:
-        return commit
-    return replace(commit, committed_at=value.committed_at, topic_id=value.topic_id or "")
+def commits_in_doubt(
+    times: Mapping[str, GroupTimes], commits: Sequence[Commit]
+) -> dict[str, set[TopicPartition]]:
+    """
+    Return by group where the offsets topic has or hides a commit, and none is known.
+
+    Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
+    """
+    columns = columns_of(commits)
+    known: dict[str, set[TopicPartition]] = defaultdict(set)
+    for group_id, topic, places in columns.blocks:
+        if group_id in times:
+            known[group_id].update(TopicPartition(topic, columns.partitions[n]) for n in places)
+    there = {name: {*found.hidden, *found.commits} for name, found in times.items()}
+    doubt = {name: partitions - known[name] for name, partitions in there.items()}
+    return {name: partitions for name, partitions in doubt.items() if partitions}
 
 
 def with_empty_since(groups: Iterable[Group], times: Mapping[str, GroupTimes]) -> list[Group]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.errors import ToolkitError
-    from toolkit.model import Snapshot
+    from toolkit.model import Problem, Snapshot
+
+FEW = 10  # lines of one kind on stderr; more become one with a count
+MOST_NAMED = 5
 
 
 def write_frames(
@@ -82,17 +86,39 @@ def write_rows(
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:
-    """Say on stderr what could not be read, one line each; a missing group was said before."""
+    """
+    Say on stderr what could not be read; a missing group was said before.
+
+    One line each, but the first ones and a count where many have the same reason.
+    """
     for snapshot in snapshots:
+        same: dict[tuple[str, str], list[Problem]] = defaultdict(list)
         for problem in snapshot.problems:
-            if problem.what == NO_SUCH_GROUP:
-                continue
-            subject = [f"cluster {snapshot.cluster}"]
-            subject += [f"group {printable(problem.group_id)}"] if problem.group_id else []
-            subject += [f"topic {printable(problem.topic)}"] if problem.topic else []
-            subject += [f"partition {problem.partition}"] if problem.partition is not None else []
-            about = f"could not read {problem.what} of {', '.join(subject)}"
-            click.echo(f"{about}: {printable(problem.why)}", err=True)
+            if problem.what != NO_SUCH_GROUP:
+                same[problem.what, problem.why].append(problem)
+        for (what, why), problems in same.items():
+            shown = problems if len(problems) <= FEW else problems[:MOST_NAMED]
+            for problem in shown:
+                about = ", ".join([f"cluster {snapshot.cluster}", *_subject(problem)])
+                click.echo(f"could not read {what} of {about}: {printable(why)}", err=True)
+            if more := len(problems) - len(shown):
+                text = f"could not read {what} of {more:,} more in cluster {snapshot.cluster}"
+                click.echo(f"{text}, for the same reason", err=True)
+
+
+def _subject(problem: Problem) -> Iterator[str]:
+    if problem.group_id:
+        yield f"group {printable(problem.group_id)}"
+    if problem.topic:
+        yield f"topic {printable(problem.topic)}"
+    if problem.partition is not None:
+        yield f"partition {problem.partition}"
+
+
+def few_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(printable, names[:MOST_NAMED])) + more
 
 
 def printable(value: object) -> str:

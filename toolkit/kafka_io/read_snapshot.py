@@ -157,6 +157,9 @@ def _with_times(
     of_group: Callable[[Group], bool],
 ) -> tuple[list[Group], Sequence[Commit], list[Problem]]:
     """Add what the offsets topic tells of groups and commits, and what it cannot tell."""
+    wanted = _groups_to_time(groups, commits, of_group)
+    if not wanted:
+        return [*groups], commits, []
     # Loads what reads records, which most commands need not do.
     from toolkit.kafka_io.groups.group_times import (  # noqa: PLC0415
         commits_in_doubt,
@@ -165,7 +168,7 @@ def _with_times(
         with_empty_since,
     )
 
-    times, problems = read_group_times(connection, _groups_to_time(groups, commits, of_group))
+    times, problems = read_group_times(connection, wanted)
     problems += read_first_commits(connection, commits_in_doubt(times, commits))
     return with_empty_since(groups, times), with_commit_times(commits, times), problems
 

@@ -7,19 +7,16 @@ The rules are those of `lag.py`, which computes them for frames; a test compares
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import groupby
 from operator import attrgetter, itemgetter
 
-from toolkit.model import GroupType, LogOffsets, Snapshot, TopicPartition
+from toolkit.model import Snapshot, TopicPartition
 from toolkit.model.commit_columns import CommitColumns, columns_of
 from toolkit.model.rows import Kind, Row, Rows
+from toolkit.planning.lag.group_topics import NO_LOG, UNKNOWN, GroupTopic, by_group_and_topic
 from toolkit.planning.lag.lag import lag_of
 
-UNKNOWN = -1  # in an array, where an offset or a lag cannot be None
-NO_LOG = LogOffsets(None, None)
 PARTITION_COLUMNS: dict[str, Kind] = {
     **dict.fromkeys(("cluster", "group", "topic"), "text"),
     **dict.fromkeys(("partition", "committed", "log_start", "log_end", "last_stable"), "number"),
@@ -38,35 +35,13 @@ GROUP_COLUMNS: dict[str, Kind] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _GroupTopic:
-    """What a group has committed or owns of one topic, by partition."""
-
-    group_id: str
-    topic: str
-    partitions: Sequence[int]
-    offsets: Sequence[int]  # UNKNOWN: no commit
-    places: Sequence[int]  # in the columns of commits; UNKNOWN: no commit
-    owners: Mapping[TopicPartition, str]  # of the group
-    logs: Mapping[int, LogOffsets]  # of the topic
-
-    @property
-    def lags(self) -> Iterator[tuple[int | None, int | None, int | None, str]]:
-        """What `lag_of` says of each partition."""
-        log = self.logs.get
-        return (
-            lag_of(None if offset == UNKNOWN else offset, log(number, NO_LOG))
-            for number, offset in zip(self.partitions, self.offsets, strict=True)
-        )
-
-
 def partition_rows(snapshot: Snapshot, *, largest_first: bool = False) -> Rows:
     """
     Return a row for each partition that a group has committed or owns; columns as in `with_lag`.
 
     By group, topic and partition, or by lag. Without share groups (KIP-932), as `offsets_frame`.
     """
-    parts = _by_group_and_topic(snapshot)
+    parts = by_group_and_topic(snapshot)
     commits = columns_of(snapshot.commits)
     if not largest_first:
         rows = (
@@ -86,7 +61,7 @@ def partition_rows(snapshot: Snapshot, *, largest_first: bool = False) -> Rows:
     )
 
 
-def _row(snapshot: Snapshot, commits: CommitColumns, part: _GroupTopic, index: int) -> Row:
+def _row(snapshot: Snapshot, commits: CommitColumns, part: GroupTopic, index: int) -> Row:
     number, place, offset = part.partitions[index], part.places[index], part.offsets[index]
     committed = None if offset == UNKNOWN else offset
     log = part.logs.get(number, NO_LOG)
@@ -108,14 +83,14 @@ def _row(snapshot: Snapshot, commits: CommitColumns, part: _GroupTopic, index: i
 
 def group_rows(snapshot: Snapshot) -> Rows:
     """Return a row for each group with a commit or owner, largest lag first; see `lag_by_group`."""
-    by_group = groupby(_by_group_and_topic(snapshot), attrgetter("group_id"))
+    by_group = groupby(by_group_and_topic(snapshot), attrgetter("group_id"))
     rows = [_group_row(snapshot.cluster, group_id, list(parts)) for group_id, parts in by_group]
     lag = itemgetter(list(GROUP_COLUMNS).index("lag"))
     rows.sort(key=lambda row: UNKNOWN if lag(row) is None else lag(row), reverse=True)
     return Rows(GROUP_COLUMNS, rows)
 
 
-def _group_row(cluster: str, group_id: str, parts: Sequence[_GroupTopic]) -> Row:
+def _group_row(cluster: str, group_id: str, parts: Sequence[GroupTopic]) -> Row:
     found = [one for part in parts for one in part.lags]
     lags = [UNKNOWN if one[0] is None else one[0] for one in found]
     known = [lag for lag in lags if lag != UNKNOWN]
@@ -134,47 +109,3 @@ def _group_row(cluster: str, group_id: str, parts: Sequence[_GroupTopic]) -> Row
         partition,
         worst,
     )
-
-
-def _by_group_and_topic(snapshot: Snapshot) -> list[_GroupTopic]:
-    """Return what each group has committed or owns, by group and topic."""
-    commits = columns_of(snapshot.commits)
-    places: dict[tuple[str, str], list[range]] = defaultdict(list)
-    for block in commits.blocks:
-        places[block.group_id, block.topic].append(block.places)
-    owned: dict[tuple[str, str], set[int]] = defaultdict(set)
-    owners: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
-    for group in snapshot.groups:
-        for member in group.members if group.type is not GroupType.SHARE else ():
-            owners[group.group_id].update(dict.fromkeys(member.assignment, member.display_name))
-            for topic, number in member.assignment:
-                owned[group.group_id, topic].add(number)
-    logs: dict[str, dict[int, LogOffsets]] = defaultdict(dict)
-    for (topic, number), log in snapshot.logs.items():
-        logs[topic][number] = log
-    return [
-        _GroupTopic(
-            *key,
-            *_partitions(commits, places.get(key, ()), owned.get(key, ())),
-            owners.get(key[0], {}),
-            logs.get(key[1], {}),
-        )
-        for key in sorted(places.keys() | owned.keys())
-    ]
-
-
-def _partitions(
-    commits: CommitColumns, blocks: Sequence[range], owned: Iterable[int]
-) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
-    """Return partitions in order, and the committed offset and the place of each."""
-    if len(blocks) == 1:
-        here = blocks[0]
-        numbers = commits.partitions[here.start : here.stop]
-        is_ordered = numbers.tolist() == sorted(numbers)
-        if is_ordered and not set(owned) - set(numbers):
-            return numbers, commits.offsets[here.start : here.stop], here
-    place_of = dict.fromkeys(owned, UNKNOWN)
-    place_of.update((commits.partitions[place], place) for here in blocks for place in here)
-    ordered = sorted(place_of)
-    found = [place_of[number] for number in ordered]
-    return ordered, [UNKNOWN if p == UNKNOWN else commits.offsets[p] for p in found], found

@@ -12,11 +12,11 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.wire.offset_fetch import VERSION, FetchedTopic, OffsetFetchOfGroups
 from toolkit.model import Problem, TopicPartition
-from toolkit.model.commit_columns import NO_EPOCH, CommitColumns
+from toolkit.model.commit_columns import CommitColumns
 
 FIRST_COMMIT = "an open transaction has the first commit of this partition pending"
-MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
 
 
 class _PendingCommit(NamedTuple):
@@ -83,16 +83,16 @@ def _ask(
     *,
     require_stable: bool,
 ) -> Iterator[GroupEntry | Problem]:
-    def build(chunk: Sequence[str]) -> OffsetFetchRequest:
+    def build(chunk: Sequence[str]) -> OffsetFetchOfGroups:
         groups = [
             OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(wanted[g]))
             for g in chunk
         ]
-        return OffsetFetchRequest(
+        return OffsetFetchOfGroups(
             groups=groups,
             require_stable=require_stable,
-            min_version=MANY_GROUPS_VERSION,
-            max_version=MANY_GROUPS_VERSION,
+            min_version=VERSION,
+            max_version=VERSION,
         )
 
     return ask_coordinators(connection, wanted, what="committed offsets", build=build)
@@ -115,20 +115,25 @@ def _others(
         return
     group_id = answer.entry.group_id
     for topic in answer.entry.topics:
-        name, told = topic.name, topic.partitions
-        found = [p for p in told if p.error_code == ErrorCode.NONE and p.committed_offset >= 0]
-        start = len(commits)
-        commits.add_block(
-            group_id,
-            name,
-            partitions=[p.partition_index for p in found],
-            offsets=[p.committed_offset for p in found],
-            epochs=[max(p.committed_leader_epoch, NO_EPOCH) for p in found],
-        )
-        commits.metadata.update((start + n, p.metadata) for n, p in enumerate(found) if p.metadata)
-        for other in told if len(found) < len(told) else ():
-            if other.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                yield _PendingCommit(group_id, name, other.partition_index)
-            elif other.error_code != ErrorCode.NONE:
-                why = reason(other.error_code, "Describe")
-                yield Problem("committed offset", why, group_id, name, other.partition_index)
+        _add_topic(commits, group_id, topic)
+        if not any(topic.error_codes):
+            continue
+        for number, code in zip(topic.partitions, topic.error_codes, strict=True):
+            if code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                yield _PendingCommit(group_id, topic.name, number)
+            elif code:
+                why = reason(code, "Describe")
+                yield Problem("committed offset", why, group_id, topic.name, number)
+
+
+def _add_topic(commits: CommitColumns, group_id: str, topic: FetchedTopic) -> None:
+    """Add the commits of a group to one topic; a partition without one has offset -1."""
+    partitions, offsets, epochs, notes = topic[1:5]
+    if any(topic.error_codes) or min(offsets, default=0) < 0:
+        cells = (partitions, offsets, epochs, notes or [""] * len(offsets), topic.error_codes)
+        good = [row for row in zip(*cells, strict=True) if row[1] >= 0 and not row[4]]
+        partitions, offsets, epochs, notes, _ = zip(*good, strict=True) if good else [()] * 5
+    start = len(commits)
+    commits.add_block(group_id, topic.name, partitions=partitions, offsets=offsets, epochs=epochs)
+    if notes:
+        commits.metadata.update((start + n, note) for n, note in enumerate(notes) if note)

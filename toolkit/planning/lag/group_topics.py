@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolkit.model import GroupType, LogOffsets, Snapshot, TopicPartition
@@ -72,14 +72,14 @@ def by_group_and_topic(
 
 
 def _partitions(
-    commits: CommitColumns, blocks: Sequence[range], owned: Iterable[int]
+    commits: CommitColumns, blocks: Sequence[range], owned: Collection[int]
 ) -> tuple[Sequence[int], Sequence[int], Sequence[int]]:
     """Return partitions in order, and the committed offset and the place of each."""
     if len(blocks) == 1:
         here = blocks[0]
         numbers = commits.partitions[here.start : here.stop]
         is_ordered = numbers.tolist() == sorted(numbers)
-        if is_ordered and not set(owned) - set(numbers):
+        if is_ordered and (not owned or set(owned) <= set(numbers)):
             return numbers, commits.offsets[here.start : here.stop], here
     place_of = dict.fromkeys(owned, UNKNOWN)
     place_of.update((commits.partitions[place], place) for here in blocks for place in here)

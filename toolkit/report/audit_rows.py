@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from datetime import datetime
 from operator import itemgetter
 
 from toolkit.model.rows import Kind, Rows
@@ -44,7 +45,7 @@ def run_rows(entries: Iterable[AuditEntry]) -> Rows:
     rows = [
         (
             run_id,
-            entry.at,
+            _to_ms(entry.at),
             entry.cluster,
             entry.run.who,
             entry.run.host,
@@ -75,7 +76,7 @@ def change_rows(entries: Iterable[AuditEntry]) -> Rows:
     last = {entry.run.run_id: entry for entry in entries}
     rows = [
         (
-            *(entry.run.run_id, entry.at, entry.cluster, entry.run.who, step.group_id),
+            *(entry.run.run_id, _to_ms(entry.at), entry.cluster, entry.run.who, step.group_id),
             *(str(step.action), *change.partition, _offset(change.before), _offset(change.after)),
             *(change.status and str(change.status), _offset(change.found), change.why or step.why),
         )
@@ -98,3 +99,7 @@ def _result(outcome: AuditEntry | None) -> str:
 
 def _offset(position: Position | None) -> int | None:
     return None if position is None else position.offset
+
+
+def _to_ms(at: datetime) -> datetime:
+    return at.replace(microsecond=at.microsecond // 1000 * 1000)

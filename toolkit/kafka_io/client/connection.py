@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -60,6 +60,14 @@ class Response(NamedTuple):
     node_id: int
     about: Any
     response: Any | ToolkitError
+
+
+class _Answers:
+    """Answers as they come, None where a broker's turn has ended, and which brokers are silent."""
+
+    def __init__(self) -> None:
+        self.come: queue.SimpleQueue[Response | Exception | None] = queue.SimpleQueue()
+        self.silent: dict[int, ToolkitError] = {}
 
 
 class Connection:
@@ -145,37 +153,52 @@ class Connection:
                     raise error from exc
         raise AssertionError
 
-    def send_each(self, asks: Mapping[int, Sequence[TaggedRequest]]) -> Iterator[Response]:
+    def send_each(self, asks: Mapping[int, Iterable[TaggedRequest]]) -> Iterator[Response]:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
         Brokers work side by side. One broker answers its requests one after the other, and has at
         most the next one waiting, so a large read does not flood anybody. A request that failed is
         answered with the error; once a broker has not answered, the rest of its sequence is not
-        sent.
+        sent. A sequence may be made while it is read, by a thread of the client.
         """
-        answers: queue.SimpleQueue[Response] = queue.SimpleQueue()
-        silent: dict[int, ToolkitError] = {}
-
-        async def ask_one_broker(node_id: int, sequence: Iterator[TaggedRequest]) -> None:
-            for about, request in sequence:
-                if node_id in silent:
-                    answers.put(Response(node_id, about, silent[node_id]))
-                    continue
-                try:
-                    answers.put(Response(node_id, about, await self._answer(request, node_id)))
-                except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
-                    error = _request_error(self.cluster, request, exc)
-                    answers.put(Response(node_id, about, error))
-                    if isinstance(exc, NO_ANSWER):
-                        silent[node_id] = error
-
+        answers = _Answers()
         for node_id, sequence in asks.items():
             remaining = iter(sequence)
             for _ in range(AT_ONCE):
-                self._admin._manager.call_soon(ask_one_broker, node_id, remaining)  # noqa: SLF001
-        for _ in range(sum(map(len, asks.values()))):
-            yield answers.get()
+                self._admin._manager.call_soon(self._ask_in_turn, node_id, remaining, answers)  # noqa: SLF001
+        running = AT_ONCE * len(asks)
+        while running:
+            answer = answers.come.get()
+            if isinstance(answer, Exception):
+                raise answer
+            if answer is None:
+                running -= 1
+            else:
+                yield answer
+
+    async def _ask_in_turn(
+        self, node_id: int, sequence: Iterator[TaggedRequest], answers: _Answers
+    ) -> None:
+        try:
+            for about, request in sequence:
+                response = answers.silent.get(node_id)
+                if response is None:
+                    response = await self._answer_or_error(request, node_id, answers)
+                answers.come.put(Response(node_id, about, response))
+        except Exception as exc:  # noqa: BLE001 - a request could not be made: told to who waits
+            answers.come.put(exc)
+        else:
+            answers.come.put(None)
+
+    async def _answer_or_error(self, request: Any, node_id: int, answers: _Answers) -> Any:
+        try:
+            return await self._answer(request, node_id)
+        except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
+            error = _request_error(self.cluster, request, exc)
+            if isinstance(exc, NO_ANSWER):
+                answers.silent[node_id] = error
+            return error
 
     def send_together(
         self,

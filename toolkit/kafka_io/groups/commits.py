@@ -12,7 +12,12 @@ from kafka.protocol.consumer import OffsetFetchRequest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.wire.offset_fetch import VERSION, FetchedTopic, OffsetFetchOfGroups
+from toolkit.kafka_io.wire.offset_fetch import (
+    VERSION,
+    FetchedGroup,
+    FetchedTopic,
+    OffsetFetchOfGroups,
+)
 from toolkit.model import Problem, TopicPartition
 from toolkit.model.commit_columns import CommitColumns
 
@@ -95,7 +100,13 @@ def _ask(
             max_version=VERSION,
         )
 
-    return ask_coordinators(connection, wanted, what="committed offsets", build=build)
+    return ask_coordinators(
+        connection, wanted, what="committed offsets", build=build, size=_partitions_of
+    )
+
+
+def _partitions_of(group: FetchedGroup) -> int:
+    return sum(len(topic.partitions) for topic in group.topics)
 
 
 def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:

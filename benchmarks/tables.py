@@ -27,7 +27,8 @@ from rich.text import Text
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
-from toolkit.report.cell_text import cell_texts, column_kind
+from toolkit.report.cell_text import cell_texts
+from toolkit.report.frame_cells import cell_values, column_kind, rows_of
 
 
 def main() -> None:
@@ -75,7 +76,7 @@ def made_up(rows: int) -> pd.DataFrame:
 
 def ours(frame: pd.DataFrame) -> str:
     """Return the table as the command writes it."""
-    table = terminal_table(frame, printable)
+    table = terminal_table(rows_of(frame), printable)
     return "\n".join([*table.header, *table.rows])
 
 
@@ -86,7 +87,7 @@ def with_rich(frame: pd.DataFrame) -> str:
     for name in frame:
         kind = column_kind(frame[name])
         table.add_column(str(name), justify="left" if kind == "text" else "right")
-        columns.append(cell_texts(frame[name], kind))
+        columns.append(cell_texts(cell_values(frame[name]), kind))
     for row in zip(*columns, strict=True):
         table.add_row(*map(Text, row))
     written = io.StringIO()

@@ -4,16 +4,21 @@ import csv
 import io
 import json
 import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolkit.cli.data_formats import FORMULA, csv_texts, json_texts
 from toolkit.cli.output import printable, write_frame, write_frames, write_problems
 from toolkit.errors import ToolkitError
 from toolkit.model import Problem, Snapshot
+from toolkit.model.rows import Rows
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\n\u202e"
 
 
@@ -139,6 +144,60 @@ def test_problems_name_their_subject(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().err == (
         "could not read log offsets of cluster eu, topic orders, partition 0: it has no leader\n"
     )
+
+
+def test_many_problems_of_one_kind_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first few are named and the rest counted, whatever comes in between."""
+    many = [Problem("members", "it is down", f"g{number}") for number in range(4_000)]
+    write_problems([_snapshot(*many[:2], Problem("groups", "no leader"), *many[2:])])
+
+    *named, counted, other = capsys.readouterr().err.splitlines()
+    assert [f"could not read members of cluster eu, group g{n}: it is down" for n in range(5)] == (
+        named
+    )
+    assert "could not read members of 3,995 more in cluster eu, for the same reason" == counted
+    assert "could not read groups of cluster eu: no leader" == other
+
+
+CELLS = {
+    "group": st.text(st.characters(exclude_categories=["Cs"]), max_size=5) | st.just("=a/b"),
+    "lag": st.none() | st.integers(-(2**63), 2**63 - 1),
+    "committed_at": st.none()
+    | st.integers(0, 4_102_444_800_000).map(lambda ms: EPOCH + timedelta(milliseconds=ms)),
+    "pending": st.booleans(),
+}
+
+
+@given(st.lists(st.tuples(*CELLS.values()), max_size=5))
+def test_rows_are_written_as_frames_are(rows: list[tuple[object, ...]]) -> None:
+    """Rows give the same bytes as pandas gives for a frame of them, in JSON and CSV."""
+    kinds = {"group": "str", "lag": "Int64", "committed_at": "datetime64[ms, UTC]"}
+    frame = pd.DataFrame(rows, columns=list(CELLS), dtype="object").astype(
+        kinds | {"pending": bool}
+    )
+    table = Rows(dict(zip(CELLS, ("text", "number", "time", "text"), strict=True)), rows)
+
+    told = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
+    assert f"{told}\n" == "".join(json_texts(table))
+    safe = frame.assign(
+        group=[f"'{name}" if name.startswith(FORMULA) else name for name in frame["group"]]
+    )
+    assert safe.to_csv(index=False) == "".join(csv_texts(table))
+
+
+def test_csv_is_written_while_rows_come() -> None:
+    """A reader gets the first rows before the last are made."""
+    made = 0
+
+    def rows() -> Iterator[tuple[int]]:
+        nonlocal made
+        for made in range(1, 100_001):
+            yield (made,)
+
+    texts = csv_texts(Rows({"lag": "number"}, rows()))
+    assert "lag\n" == next(texts)
+    assert next(texts).startswith("1\n2\n")
+    assert made < 100_000
 
 
 def _snapshot(*problems: Problem) -> Snapshot:

@@ -16,6 +16,10 @@ from toolkit.cli.familiar_words import FAMILIAR
 
 Command = Callable[..., "CompletedProcess[str]"]
 
+FRAMES = ("pandas", "numpy", "pyarrow", "plotly", "IPython", "ipywidgets")
+# A pattern of a subscription needs re2, and a name that is not ASCII the widths that rich knows.
+FOR_NAMES = ("re2", "rich")
+CLIENTS = ("kafka", "confluent_kafka")
 HEAVY = ("pandas", "numpy", "pyarrow", "kafka", "confluent_kafka", "pyspark", "papermill", "rich")
 SHOW_MODULES = """
 import sys
@@ -48,6 +52,32 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
 
     assert not set(HEAVY) & set(done.stderr.split())
     assert "click" in done.stderr.split()
+
+
+SMALL = {
+    ("fleet", "list"): (*FRAMES, *FOR_NAMES, *CLIENTS),
+    ("audit", "list"): (*FRAMES, *FOR_NAMES, *CLIENTS),
+    ("clusters",): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
+    ("groups", "list"): (*FRAMES, "confluent_kafka"),
+    ("paused-partitions",): (*FRAMES, "confluent_kafka"),
+    ("lag", "--group", "billing"): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
+    ("lag", "--by", "partition", "--output", "csv"): (*FRAMES, "confluent_kafka"),
+}
+
+
+@pytest.mark.parametrize("arguments", SMALL, ids=" ".join)
+def test_small_command_imports_what_it_needs(arguments: tuple[str, ...], fleet: Path) -> None:
+    """A command that computes little loads no frames, and only what sends requests of Kafka's."""
+    whole = [*arguments, "--fleet", str(fleet)]
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW_MODULES.format(arguments=whole)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout.startswith("cluster") or arguments[0] == "audit"
+    assert not set(SMALL[arguments]) & set(done.stderr.split())
 
 
 def test_help_names_every_command(offsetbook: Command) -> None:

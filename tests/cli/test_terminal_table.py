@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from toolkit.cli.output import printable, write_frame
 from toolkit.cli.terminal_table import Screen, terminal_table
+from toolkit.report.frame_cells import rows_of
 
 OnTerminal = Callable[[int, int], None]
 
@@ -41,7 +42,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
 def test_no_word_is_broken_at_any_width(rows: list[tuple[str, int, str, str]], width: int) -> None:
     """Lines fit the width, every word of a shown column is whole, and other columns are named."""
     frame = pd.DataFrame(rows, columns=NAMES)
-    table = terminal_table(frame, printable, screen=Screen(width, 24), is_whole=True)
+    table = terminal_table(rows_of(frame), printable, screen=Screen(width, 24), is_whole=True)
     shown = [name for name in NAMES if name not in table.omitted_columns]
     words = {word for line in table.rows for word in line.split()}
 

@@ -1,23 +1,27 @@
-"""Write frames to stdout as a table, JSON or CSV; words go to stderr."""
+"""Write rows to stdout as a table, JSON or CSV; words go to stderr."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from toolkit.cli.data_formats import csv_texts, json_texts
 from toolkit.model import NO_SUCH_GROUP
+from toolkit.model.rows import Rows, concatenated
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from toolkit.errors import ToolkitError
-    from toolkit.model import Snapshot
+    from toolkit.model import Problem, Snapshot
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a spreadsheet's formulas begin
+FEW = 10  # lines of one kind on stderr; more become one with a count
+MOST_NAMED = 5
 
 
 def write_frames(
@@ -38,48 +42,83 @@ def write_frames(
         write_frame(frame, output, important=important)
 
 
+def write_tables(
+    tables: Sequence[Rows], output: str, *, most: str = "", important: Sequence[str] = ()
+) -> None:
+    """
+    Write tables of the same columns, one a cluster, as one; without any, write nothing.
+
+    `most` names the column by which each is ordered, largest first; `important` see `write_rows`.
+    """
+    if tables:
+        write_rows(concatenated(tables, most=most), output, important=important)
+
+
 def write_frame(
     frame: pd.DataFrame, output: str, *, important: Sequence[str] = (), is_whole: bool = False
 ) -> None:
-    """
-    Write a frame in the chosen form; an empty one gives headings (table, CSV) or [] (JSON).
+    """Write a frame as `write_rows` writes rows."""
+    from toolkit.report.frame_cells import rows_of
 
-    On a narrow terminal, a table shows as many columns as fit: first the `important` ones, then the
-    others in their order. Rows that do not fit the screen are counted, unless the table `is_whole`,
-    as one that is approved has to be.
-    """
     if output == "json":
+        # Numbers with decimals as pandas writes them.
         text = frame.to_json(orient="records", date_format="iso", indent=2, force_ascii=False)
         echo_data(f"{text}\n")
-    elif output == "csv":
-        echo_data(_without_formulas(frame).to_csv(index=False))
     else:
-        _write_table(frame, important, is_whole=is_whole)
+        write_rows(rows_of(frame), output, important=important, is_whole=is_whole)
 
 
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before text that a spreadsheet would execute."""
+def write_rows(
+    table: Rows, output: str, *, important: Sequence[str] = (), is_whole: bool = False
+) -> None:
+    """
+    Write rows in the chosen form; without any, the headings (table, CSV) or [] (JSON).
 
-    def quoted(cell: object) -> object:
-        return f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell
-
-    return frame.assign(
-        **{str(n): frame[n].map(quoted) for n in frame.select_dtypes(["object", "string"])}
-    )
+    JSON and CSV are written as the rows come. On a narrow terminal, a table shows as many columns
+    as fit: first the `important` ones, then the others in their order. Rows that do not fit the
+    screen are counted, unless the table `is_whole`, as one that is approved has to be.
+    """
+    if output == "table":
+        _write_table(table, important, is_whole=is_whole)
+        return
+    for text in json_texts(table) if output == "json" else csv_texts(table):
+        echo_data(text)
 
 
 def write_problems(snapshots: Iterable[Snapshot]) -> None:
-    """Say on stderr what could not be read, one line each; a missing group was said before."""
+    """
+    Say on stderr what could not be read; a missing group was said before.
+
+    One line each, but the first ones and a count where many have the same reason.
+    """
     for snapshot in snapshots:
+        same: dict[tuple[str, str], list[Problem]] = defaultdict(list)
         for problem in snapshot.problems:
-            if problem.what == NO_SUCH_GROUP:
-                continue
-            subject = [f"cluster {snapshot.cluster}"]
-            subject += [f"group {printable(problem.group_id)}"] if problem.group_id else []
-            subject += [f"topic {printable(problem.topic)}"] if problem.topic else []
-            subject += [f"partition {problem.partition}"] if problem.partition is not None else []
-            about = f"could not read {problem.what} of {', '.join(subject)}"
-            click.echo(f"{about}: {printable(problem.why)}", err=True)
+            if problem.what != NO_SUCH_GROUP:
+                same[problem.what, problem.why].append(problem)
+        for (what, why), problems in same.items():
+            shown = problems if len(problems) <= FEW else problems[:MOST_NAMED]
+            for problem in shown:
+                about = ", ".join([f"cluster {snapshot.cluster}", *_subject(problem)])
+                click.echo(f"could not read {what} of {about}: {printable(why)}", err=True)
+            if more := len(problems) - len(shown):
+                text = f"could not read {what} of {more:,} more in cluster {snapshot.cluster}"
+                click.echo(f"{text}, for the same reason", err=True)
+
+
+def _subject(problem: Problem) -> Iterator[str]:
+    if problem.group_id:
+        yield f"group {printable(problem.group_id)}"
+    if problem.topic:
+        yield f"topic {printable(problem.topic)}"
+    if problem.partition is not None:
+        yield f"partition {problem.partition}"
+
+
+def few_names(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(map(printable, names[:MOST_NAMED])) + more
 
 
 def printable(value: object) -> str:
@@ -107,14 +146,14 @@ def echo_data(text: str) -> None:
     click.echo(text, nl=False, color=True)
 
 
-def _write_table(frame: pd.DataFrame, important: Sequence[str], *, is_whole: bool) -> None:
+def _write_table(table: Rows, important: Sequence[str], *, is_whole: bool) -> None:
     from toolkit.cli.terminal_table import Screen, terminal_table, wrapped
 
     screen = Screen.current() if sys.stdout.isatty() else None
-    table = terminal_table(frame, printable, screen=screen, important=important, is_whole=is_whole)
-    header = table.header
+    shown = terminal_table(table, printable, screen=screen, important=important, is_whole=is_whole)
+    header = shown.header
     if screen and os.environ.get("TERM") != "dumb" and not without_colour():
         header = [click.style(line, bold=True) for line in header]
-    click.echo("\n".join([*header, *table.rows]), color=bool(screen))
-    if screen and table.omitted:
-        click.echo("\n".join(wrapped(table.omitted, screen.width)), err=True)
+    click.echo("\n".join([*header, *shown.rows]), color=bool(screen))
+    if screen and shown.omitted:
+        click.echo("\n".join(wrapped(shown.omitted, screen.width)), err=True)

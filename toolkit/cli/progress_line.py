@@ -33,6 +33,8 @@ class ProgressLine:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far the read is, in steps of a hundredth."""
+        if not self.visible:
+            return
         percent = 100 * progress.done // max(progress.total, 1)
         self.show(f"{progress.step} {percent} %")
 

@@ -1,5 +1,5 @@
 """
-Frames as tables of text: unlimited for files and pipes, fitted to the screen of a terminal.
+Rows as tables of text: unlimited for files and pipes, fitted to the screen of a terminal.
 
 On a terminal, columns are left out before a word is broken, the least important first, and what is
 left out is stated. Widths are measured once for each distinct value of a column.
@@ -11,15 +11,11 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice, zip_longest
+from typing import Any, NamedTuple
 
-from rich.cells import cell_len, chop_cells
-
-from toolkit.report.cell_text import MISSING, cell_texts, column_kind, heading
-
-if TYPE_CHECKING:
-    import pandas as pd
+from toolkit.model.rows import Kind, Rows, in_columns
+from toolkit.report.cell_text import MISSING, cell_texts, heading
 
 GAP = "  "
 # Characters: what is longer than a phrase may be wrapped, a sentence not as narrow as a phrase; a
@@ -103,7 +99,7 @@ class _Column:
 
 
 def terminal_table(
-    frame: pd.DataFrame,
+    table: Rows,
     clean: Callable[[str], str],
     *,
     screen: Screen | None = None,
@@ -111,14 +107,19 @@ def terminal_table(
     is_whole: bool = False,
 ) -> TerminalTable:
     """
-    Return a frame as a table; for a screen, as far as it fits there.
+    Return rows as a table; for a screen, as far as they fit there.
 
     `clean` makes a text safe to print. `important` names columns in the order in which they get
-    room; all others come after them, in the order of the frame. With `is_whole`, no row is cut.
+    room; all others come after them, in their own order. With `is_whole`, no row is cut.
     """
     lines = None if screen is None or is_whole else max(screen.height - LINES_BELOW, 1)
-    columns = [_column(name, frame[name].head(lines or len(frame)), clean) for name in frame]
-    _fit(_by_importance(frame.columns, columns, important), screen.width if screen else None)
+    source = iter(table.rows)
+    head = list(islice(source, lines))
+    columns = [
+        _column(name, kind, cells, clean)
+        for name, kind, cells in in_columns(Rows(table.columns, head))
+    ]
+    _fit(_by_importance(table.columns, columns, important), screen.width if screen else None)
     shown = [column for column in columns if column.width]
     header = list(_block([column.name for column in shown], shown, _heading_lines))
     rows: list[str] = []
@@ -129,11 +130,12 @@ def terminal_table(
         rows += block
         count += 1
     omitted = [column.name for column in columns if not column.width] if rows else []
-    return TerminalTable(header, rows, omitted, len(frame) - count)
+    return TerminalTable(header, rows, omitted, len(head) - count + sum(1 for _ in source))
 
 
-def _column(name: object, values: pd.Series[Any], clean: Callable[[str], str]) -> _Column:
-    kind = column_kind(values)
+def _column(
+    name: object, kind: Kind, values: Sequence[Any], clean: Callable[[str], str]
+) -> _Column:
     texts = cell_texts(values, kind)
     if kind == "time":
         texts = [text.replace(" UTC", "Z") for text in texts]
@@ -215,7 +217,11 @@ def _padded(text: str, column: _Column) -> str:
 
 
 def _width(text: str) -> int:
-    return len(text) if text.isascii() else cell_len(text)
+    if text.isascii() or text == MISSING:
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -254,5 +260,7 @@ def _unbreakable(text: str) -> Iterator[str]:
 
 def _parts(word: str, width: int) -> Iterator[str]:
     """Yield a long name in parts that end in a separator; only one without any is cut."""
+    from rich.cells import chop_cells
+
     for part in AFTER_SEPARATORS.findall(word):
         yield from [part] if _width(part) <= width else chop_cells(part, width)

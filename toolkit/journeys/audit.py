@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.model.plurals import counted
+from toolkit.model.rows import Rows
+from toolkit.report.audit_rows import change_rows, run_rows
 from toolkit.report.conclusion import conclude
 from toolkit.report.safe_names import visible_lines
 from toolkit.storage.audit import AuditEntry, has_log, is_harmless, read, unfinished, verify
@@ -78,6 +80,16 @@ class AuditReport:
         from toolkit.report.audit_frames import runs_frame  # noqa: PLC0415 - loads pandas
 
         return runs_frame(self.entries)
+
+    @property
+    def run_rows(self) -> Rows:
+        """`runs` as plain rows, which start at once."""
+        return run_rows(self.entries)
+
+    @property
+    def change_rows(self) -> Rows:
+        """`changes` as plain rows."""
+        return change_rows(self.entries)
 
     @property
     def undoable(self) -> pd.DataFrame:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import GroupType, Snapshot
-from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
-from toolkit.planning.lag.lag import lag_by_group, with_lag
+from toolkit.model.commit_columns import columns_of
+from toolkit.model.rows import Rows
+from toolkit.planning.lag.lag_rows import group_rows, partition_rows
 from toolkit.report.safe_names import visible_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SHARE = GroupType.SHARE  # has no committed offsets at all
 
@@ -27,22 +30,47 @@ class LagReport:
     @cached_property
     def partitions(self) -> pd.DataFrame:
         """One row for each partition that a group has committed or owns; see `with_lag`."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            offsets_frame,
+        )
+        from toolkit.planning.lag.lag import with_lag  # noqa: PLC0415 - as above
+
         return with_lag(offsets_frame(self.facts))
 
     @property
     def groups(self) -> pd.DataFrame:
         """One row for each group; see `groups_frame`."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            groups_frame,
+        )
+
         return groups_frame(self.facts)
 
     @property
     def by_group(self) -> pd.DataFrame:
         """One row for each group, largest lag first; see `lag_by_group`."""
+        from toolkit.planning.lag.lag import lag_by_group  # noqa: PLC0415 - loads pandas
+
         return lag_by_group(self.partitions)
+
+    def partition_rows(self, *, largest_first: bool = False) -> Rows:
+        """Return `partitions` as plain rows, which start at once."""
+        return partition_rows(self.facts, largest_first=largest_first)
+
+    @property
+    def group_rows(self) -> Rows:
+        """`by_group` as plain rows."""
+        return group_rows(self.facts)
 
     @property
     def without_offsets(self) -> tuple[str, ...]:
         """The groups that have no row: nothing is committed, and no partition assigned."""
-        known = set(self.partitions["group"])
+        known = {block.group_id for block in columns_of(self.facts.commits).blocks}
+        known |= {
+            group.group_id
+            for group in self.facts.groups
+            if any(member.assignment for member in group.members)
+        }
         groups = (group.group_id for group in self.facts.groups if group.type is not SHARE)
         return tuple(group_id for group_id in groups if group_id not in known)
 
@@ -52,6 +80,9 @@ class LagReport:
 
     def _ipython_display_(self) -> None:
         """Show read errors, and the groups with the largest lag."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            problems_frame,
+        )
         from toolkit.report.lag_charts import show_lag_chart  # noqa: PLC0415 - loads plotly
         from toolkit.report.tables import show_problems, show_table  # noqa: PLC0415
 

@@ -4,35 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from glob import escape
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Snapshot
-from toolkit.planning.frames.snapshot_frames import offsets_frame, problems_frame
-from toolkit.planning.holds.board_tiles import tiles_frame
-from toolkit.planning.holds.paused_frame import paused_frame
-from toolkit.planning.lag.lag import with_lag
+from toolkit.model.rows import Rows
+from toolkit.planning.holds.paused_rows import paused_rows
 from toolkit.report.made_from import end_plans
 from toolkit.report.safe_names import visible_lines
-from toolkit.report.tables import show_problems, show_table
 from toolkit.storage.hold_files import has_live_keeper, hold_path
 from toolkit.storage.operator import Operator
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def find_paused(snapshot: Snapshot, state: Path) -> pd.DataFrame:
     """Return what is paused in the groups of a snapshot, see `paused_frame`."""
+    from toolkit.planning.holds.paused_frame import paused_frame  # noqa: PLC0415 - loads pandas
+
+    return paused_frame(snapshot, by=Operator.here(), kept=_kept(snapshot, state))
+
+
+def _kept(snapshot: Snapshot, state: Path) -> set[str]:
+    """Return the groups with a running keeper of ours."""
     held = [group.group_id for group in snapshot.groups if group.paused]
     paths = {name: hold_path(state, snapshot.cluster_id, name) for name in held}
-    kept = {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
-    return paused_frame(snapshot, by=Operator.here(), kept=kept)
+    return {name for name, path in paths.items() if path.exists() and has_live_keeper(path)}
 
 
 def show_paused(rows: pd.DataFrame) -> None:
     """Show by whom, since when and until when partitions are paused; takes a `paused_frame`."""
+    from toolkit.report.tables import show_table  # noqa: PLC0415 - loads pandas
+
     show_table(
         rows.drop(columns="cluster"),
         caption_text="Paused partitions, as the brokers report them",
@@ -42,10 +50,21 @@ def show_paused(rows: pd.DataFrame) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PausedReport:
-    """What is paused in groups, in `rows` as `paused_frame` has it, and what was not read."""
+    """What is paused in groups, and what was not read."""
 
     facts: Snapshot
-    rows: pd.DataFrame
+    state: Path
+
+    @property
+    def plain_rows(self) -> Rows:
+        """What is paused, see `paused_rows`."""
+        kept = _kept(self.facts, self.state)
+        return paused_rows(self.facts, by=Operator.here(), kept=kept)
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """What is paused, see `paused_frame`."""
+        return find_paused(self.facts, self.state)
 
     def __repr__(self) -> str:
         """Return the paused partitions as text."""
@@ -55,6 +74,11 @@ class PausedReport:
 
     def _ipython_display_(self) -> None:
         """Show by whom, since when and until when each partition is paused."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            problems_frame,
+        )
+        from toolkit.report.tables import show_problems  # noqa: PLC0415 - as above
+
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
         show_paused(self.rows)
 
@@ -67,8 +91,10 @@ def paused(access: ClusterAccess, groups: str | Sequence[str] = ()) -> PausedRep
     """
     if isinstance(groups, str):
         groups = [escape(groups)] if groups else ()
-    facts = read_snapshot(access.cluster, groups=groups, on_progress=access.on_progress)
-    return PausedReport(facts, find_paused(facts, access.state))
+    facts = read_snapshot(
+        access.cluster, groups=groups, offsets=False, on_progress=access.on_progress
+    )
+    return PausedReport(facts, access.state)
 
 
 def board(access: ClusterAccess, group: str) -> PauseBoardSource:
@@ -93,6 +119,12 @@ class PauseBoardSource:
 
     def __call__(self) -> pd.DataFrame:
         """Return the group's `tiles_frame`; raises what reading a cluster raises."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            offsets_frame,
+        )
+        from toolkit.planning.holds.board_tiles import tiles_frame  # noqa: PLC0415 - as above
+        from toolkit.planning.lag.lag import with_lag  # noqa: PLC0415 - as above
+
         with self.access.connections.in_use():
             snapshot = read_snapshot(self.access.cluster, groups=[self.group])
         offsets = with_lag(offsets_frame(snapshot))

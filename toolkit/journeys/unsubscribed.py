@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
-from toolkit.model import Snapshot
-from toolkit.planning.frames.snapshot_frames import problems_frame
-from toolkit.planning.unsubscribed.unsubscribed_offsets import Unsubscribed, find_unsubscribed
+from toolkit.model import Group, Snapshot
+from toolkit.planning.unsubscribed.unsubscribed_offsets import (
+    Unsubscribed,
+    find_unsubscribed,
+    uncheckable_reason,
+)
 from toolkit.report.safe_names import visible_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +54,9 @@ class UnsubscribedReport:
 
     def _ipython_display_(self) -> None:
         """Show read errors, and what was found."""
+        from toolkit.planning.frames.snapshot_frames import (  # noqa: PLC0415 - loads pandas
+            problems_frame,
+        )
         from toolkit.report.tables import show_problems  # noqa: PLC0415 - only notebooks come here
 
         show_problems(problems_frame(self.facts.problems, cluster=self.facts.cluster))
@@ -79,7 +87,12 @@ def unsubscribed(access: ClusterAccess, groups: Sequence[str] = ()) -> Unsubscri
     Find the unsubscribed offsets of all live groups, or of groups by name and shell pattern.
 
     Reads the whole cluster in either case, to find the other groups that subscribe to each topic.
-    Raises NotFound if no group has any of the names, and ClusterUnreachable.
+    Times of commits are read only of groups whose subscription is known. Raises NotFound if no
+    group has any of the names, and ClusterUnreachable.
     """
-    facts = read_snapshot(access.cluster, commit_times=True, on_progress=access.on_progress)
+    facts = read_snapshot(access.cluster, commit_times=_is_checked, on_progress=access.on_progress)
     return UnsubscribedReport(facts, find_unsubscribed(facts, groups=groups))
+
+
+def _is_checked(group: Group) -> bool:
+    return not uncheckable_reason(group)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,12 +14,6 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits, read_first_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import commits_of_earlier_topics
-from toolkit.kafka_io.groups.group_times import (
-    GroupTimes,
-    read_group_times,
-    with_commit_times,
-    with_empty_since,
-)
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets, topic_names
@@ -36,6 +30,7 @@ from toolkit.model import (
     TopicPartition,
     select_groups,
 )
+from toolkit.model.commit_columns import columns_of
 
 
 class Progress(NamedTuple):
@@ -47,29 +42,36 @@ class Progress(NamedTuple):
 
 
 OnProgress = Callable[[Progress], None]
+CommitTimes = bool | Callable[[Group], bool]  # whether, or of which groups
 
 
 def read_snapshot(
     cluster: Cluster,
     *,
     groups: Sequence[str] = (),
-    commit_times: bool = False,
+    offsets: bool = True,
+    commit_times: CommitTimes = False,
     on_progress: OnProgress = lambda _: None,
 ) -> Snapshot:
     """
     Read a cluster, or some of its groups, without changing anything.
 
     `groups` holds names and shell patterns (`pay*`), see `select_groups`. None
-    means all. `commit_times` adds when each commit was made and since when a group is Empty, from
-    the offsets topic where that may be read, and a problem for each first commit that an open
-    transaction is about to make. Raises ClusterUnreachable where nobody answers; anything smaller
+    means all. Without `offsets`, only groups and members are read. `commit_times` adds when each
+    commit was made and since when a group is Empty, of all groups or of some, from the offsets
+    topic where that may be read, and a problem for each first commit that an open transaction is
+    about to make. Raises ClusterUnreachable where nobody answers; anything smaller
     that fails becomes a row in `problems`. Commits are read before log offsets, so
     that a commit made in between cannot look as if it were beyond the log end, and before
     subscriptions, so that a topic which a group has only just begun to read cannot look left over.
     """
     with connected(cluster) as connection:
         found = snapshot_over(
-            connection, groups=groups, commit_times=commit_times, on_progress=on_progress
+            connection,
+            groups=groups,
+            offsets=offsets,
+            commit_times=commit_times,
+            on_progress=on_progress,
         )
         # Not for plans: a reset of such an offset is what mends it.
         earlier = commits_of_earlier_topics(connection, found.commits)
@@ -80,7 +82,8 @@ def snapshot_over(
     connection: Connection,
     *,
     groups: Sequence[str] = (),
-    commit_times: bool = False,
+    offsets: bool = True,
+    commit_times: CommitTimes = False,
     on_progress: OnProgress = lambda _: None,
 ) -> Snapshot:
     """Do as `read_snapshot` does, over a connection that is open."""
@@ -90,18 +93,21 @@ def snapshot_over(
     chosen, missing = select_groups(listed, groups)
     why = "no group matches this name"
     problems += [Problem(NO_SUCH_GROUP, why, group_id=name) for name in missing]
-    commits, refused = _commits(connection, chosen, on_progress)
+    commits, refused = _commits(connection, chosen if offsets else (), on_progress)
     hidden = list(find_hidden(connection))
     if groups and not missing:  # all that were asked for are there
         hidden = [problem for problem in hidden if problem.what == HIDDEN_COMMITS]
+    if not offsets:
+        hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
     described, undescribed = _describe(connection, chosen, on_progress)
-    wanted = _partitions(described, commits)
+    wanted = _partitions(described, commits) if offsets else set()
     on_progress(Progress("log offsets", 0, len(wanted)))
     logs, unknown = read_log_offsets(connection, wanted)
     untimed: list[Problem] = []
     if commit_times:
         on_progress(Progress("commit times", 0, 1))
-        described, commits, untimed = _with_times(connection, described, commits)
+        of_group = commit_times if callable(commit_times) else lambda _: True
+        described, commits, untimed = _with_times(connection, described, commits, of_group)
         if not any(problem.what == UNREAD_OFFSETS_TOPIC for problem in untimed):
             # The offsets topic has shown them, and each that is hidden is a problem of its own.
             hidden = [problem for problem in hidden if problem.what != HIDDEN_COMMITS]
@@ -110,7 +116,7 @@ def snapshot_over(
         cluster_id=connection.cluster_id,
         taken_at=taken_at,
         groups=tuple(sorted(described, key=lambda group: group.group_id)),
-        commits=tuple(commits),
+        commits=commits,
         logs=logs,
         problems=(*problems, *hidden, *refused, *undescribed, *unknown, *untimed),
     )
@@ -118,7 +124,7 @@ def snapshot_over(
 
 def _commits(
     connection: Connection, groups: Sequence[Group], on_progress: OnProgress
-) -> tuple[list[Commit], list[Problem]]:
+) -> tuple[Sequence[Commit], list[Problem]]:
     done = 0
 
     def on_group() -> None:
@@ -145,37 +151,45 @@ def _describe(
 
 
 def _with_times(
-    connection: Connection, groups: Sequence[Group], commits: Sequence[Commit]
-) -> tuple[list[Group], list[Commit], list[Problem]]:
+    connection: Connection,
+    groups: Sequence[Group],
+    commits: Sequence[Commit],
+    of_group: Callable[[Group], bool],
+) -> tuple[list[Group], Sequence[Commit], list[Problem]]:
     """Add what the offsets topic tells of groups and commits, and what it cannot tell."""
-    times, problems = read_group_times(connection, _groups_to_time(groups, commits))
-    problems += read_first_commits(connection, _in_doubt(times, commits))
+    wanted = _groups_to_time(groups, commits, of_group)
+    if not wanted:
+        return [*groups], commits, []
+    # Loads what reads records, which most commands need not do.
+    from toolkit.kafka_io.groups.group_times import (  # noqa: PLC0415
+        commits_in_doubt,
+        read_group_times,
+        with_commit_times,
+        with_empty_since,
+    )
+
+    times, problems = read_group_times(connection, wanted)
+    problems += read_first_commits(connection, commits_in_doubt(times, commits))
     return with_empty_since(groups, times), with_commit_times(commits, times), problems
 
 
-def _groups_to_time(groups: Sequence[Group], commits: Sequence[Commit]) -> set[str]:
+def _groups_to_time(
+    groups: Sequence[Group], commits: Sequence[Commit], of_group: Callable[[Group], bool]
+) -> set[str]:
     """Every group with a commit, or of which it matters since when it is Empty."""
-    empty = {group.group_id for group in groups if group.state is GroupState.EMPTY}
-    return empty | {commit.group_id for commit in commits}
-
-
-def _in_doubt(
-    times: Mapping[str, GroupTimes], commits: Sequence[Commit]
-) -> dict[str, set[TopicPartition]]:
-    """
-    Return by group where the offsets topic has or hides a commit, and none is known.
-
-    Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
-    """
-    known = defaultdict(set)
-    for commit in commits:
-        known[commit.group_id].add(TopicPartition(commit.topic, commit.partition))
-    there = {name: {*found.hidden, *found.commits} for name, found in times.items()}
-    doubt = {name: partitions - known[name] for name, partitions in there.items()}
-    return {name: partitions for name, partitions in doubt.items() if partitions}
+    committed = {block.group_id for block in columns_of(commits).blocks}
+    return {
+        group.group_id
+        for group in groups
+        if (group.state is GroupState.EMPTY or group.group_id in committed) and of_group(group)
+    }
 
 
 def _partitions(groups: Sequence[Group], commits: Sequence[Commit]) -> set[TopicPartition]:
     """Every partition with a commit or an owner: an owned one without a commit has a row too."""
+    columns = columns_of(commits)
+    numbers: dict[str, set[int]] = defaultdict(set)
+    for _, topic, places in columns.blocks:
+        numbers[topic].update(columns.partitions[places.start : places.stop])
     owned = {partition for g in groups for member in g.members for partition in member.assignment}
-    return owned | {TopicPartition(commit.topic, commit.partition) for commit in commits}
+    return owned | {TopicPartition(topic, n) for topic, found in numbers.items() for n in found}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -39,7 +39,7 @@ class Snapshot:
     cluster_id: str
     taken_at: datetime
     groups: tuple[Group, ...]
-    commits: tuple[Commit, ...]
+    commits: Sequence[Commit]
     logs: Mapping[TopicPartition, LogOffsets]
     problems: tuple[Problem, ...] = ()
     # Offsets at an instant, if requested: None for a partition without a record at or after it.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError, UsageError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import GROUPS_PER_REQUEST
+from toolkit.kafka_io.client.coordinators import MOST_GROUPS
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.listing import list_groups
@@ -27,7 +27,7 @@ from toolkit.planning.guardrails.registry import CheckContext
 
 OnStep = Callable[[StepOutcome], None]
 
-LARGEST_BATCH = GROUPS_PER_REQUEST  # their offsets are read by one request each time
+LARGEST_BATCH = MOST_GROUPS  # their offsets are read by one request each time
 
 
 def carry_out(

@@ -15,9 +15,11 @@ from typing import Any
 
 import pandas as pd
 
+from toolkit.model.rows import Kind
 from toolkit.report.browser_libraries import table_script, table_style
-from toolkit.report.cell_text import Kind, cell_texts, column_kind, heading, is_missing
+from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
+from toolkit.report.frame_cells import cell_values, column_kind
 from toolkit.report.safe_names import in_html, visible
 
 ROW_CAP = 2000
@@ -129,7 +131,8 @@ def _table(frame: pd.DataFrame) -> str:
 
 def _cells(column: pd.Series[Any], kind: Kind) -> list[str]:
     """Return cells; the page sorts by `data-order`, which all cells of a column have or none."""
-    texts = cell_texts(column, kind)
+    values = cell_values(column)
+    texts = cell_texts(values, kind)
     if kind == "text":
         return [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
     if kind == "time":
@@ -137,12 +140,12 @@ def _cells(column: pd.Series[Any], kind: Kind) -> list[str]:
     place = "moment" if kind == "duration" else "number"
     return [
         f'<td class="{place}" data-order="{_order(value)}">{text}</td>'
-        for value, text in zip(column.astype(object), texts, strict=True)
+        for value, text in zip(values, texts, strict=True)
     ]
 
 
 def _order(value: Any) -> object:
-    if is_missing(value):
+    if value is None:
         return ""
     return value.total_seconds() if isinstance(value, timedelta) else value
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AclOperation, AclPermissionType, ResourceType
 from fleet_tasks import rows_of, tasks_of
 
-from toolkit.kafka_io.client.connection import Connection, Response, TaggedRequest
+from toolkit.kafka_io.client.connection import AT_ONCE, Connection, Response, TaggedRequest
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
@@ -25,7 +25,7 @@ class Forgetful(Connection):
     forgotten = ""
 
     def send_each(
-        self, asks: Mapping[int, Sequence[TaggedRequest]], *, at_once: int = 1
+        self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
     ) -> Iterator[Response]:
         """Take the forgotten name out of real answers."""
         for answer in super().send_each(asks, at_once=at_once):
@@ -60,6 +60,43 @@ def test_a_group_that_an_answer_leaves_out_is_a_problem(
     assert [kept] == [commit.group_id for commit in commits]
     assert [lost] == [problem.group_id for problem in problems]
     assert "missing in the broker's response" in problems[0].why
+
+
+class Measured(Connection):
+    """A connection that counts the partitions in each answer about groups."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Connect."""
+        super().__init__(cluster)
+        self.sizes: list[int] = []
+
+    def send_each(self, asks: Mapping[int, Iterable[TaggedRequest]]) -> Iterator[Response]:
+        """Count what is answered."""
+        for answer in super().send_each(asks):
+            topics = [topic for group in answer.response.groups for topic in group.topics]
+            self.sizes.append(sum(len(topic.partitions) for topic in topics))
+            yield answer
+
+
+def test_answers_are_no_larger_than_a_coordinator_may_send(
+    bare_cluster: Cluster, applications: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests are about fewer groups where groups have many offsets, and nothing is left out."""
+    monkeypatch.setattr("toolkit.kafka_io.client.coordinators.FEWEST_GROUPS", 2)
+    monkeypatch.setattr("toolkit.kafka_io.client.coordinators.ELEMENTS_PER_ANSWER", 10)
+    apps = applications(bare_cluster)
+    topic = apps.create_topic(apps.name("sizes"), partitions=5)
+    groups = [apps.name(f"size-{number}") for number in range(12)]
+    for group in groups:
+        apps.commit(group, {TopicPartition(topic, number): 0 for number in range(5)})
+    with Measured(bare_cluster) as connection:
+        commits, problems = read_commits(connection, groups)
+
+    assert [] == problems
+    assert {(group, number) for group in groups for number in range(5)} == {
+        (commit.group_id, commit.partition) for commit in commits
+    }
+    assert max(connection.sizes) <= 10
 
 
 def test_a_partition_that_an_answer_leaves_out_is_a_problem(

@@ -146,7 +146,7 @@ def test_two_threads_share_one_connection(
 def test_a_session_plans_and_applies_over_one_connection(
     desk: Desk, idle_group: str, opened: Opened
 ) -> None:
-    """And asks once who coordinates the group."""
+    """And does not ask who coordinates the group: the broker that lists it does."""
     session = desk.session
     session.look_back()
     change = session.reset([idle_group], to=target("to-earliest"))
@@ -155,7 +155,7 @@ def test_a_session_plans_and_applies_over_one_connection(
     done = change.decide(dry_run=False, approve=approve, reason="read again").apply()
     assert done.changed_anything
     assert 1 == len(opened)
-    assert 1 == opened.requests.count("FindCoordinatorRequest")
+    assert 0 == opened.requests.count("FindCoordinatorRequest")
 
 
 def test_a_command_opens_one_connection(desk: Desk, idle_group: str, opened: Opened) -> None:
@@ -165,4 +165,4 @@ def test_a_command_opens_one_connection(desk: Desk, idle_group: str, opened: Ope
     assert 0 == done.exit_code
     assert 1 == len(opened)
     assert opened[0] in opened.closed
-    assert 1 == opened.requests.count("FindCoordinatorRequest")
+    assert 0 == opened.requests.count("FindCoordinatorRequest")

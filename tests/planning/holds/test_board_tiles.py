@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.planning.holds.board_tiles import LAGGING_FROM, TILE_COLUMNS, TileState, tiles_frame
-from toolkit.planning.holds.paused_frame import PAUSED_COLUMNS
+from toolkit.planning.holds.paused_rows import PAUSED_COLUMNS
 
 NO_HOLDS = pd.DataFrame(columns=list(PAUSED_COLUMNS)).astype({"partition": "Int64"})
 lags = st.none() | st.integers(-5, 3 * LAGGING_FROM)

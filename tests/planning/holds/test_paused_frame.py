@@ -11,7 +11,8 @@ from facts import NOON
 from held import ALICE, NOTE, facts, group, holder, reader
 
 from toolkit.model import HoldNote
-from toolkit.planning.holds.paused_frame import PAUSED_COLUMNS, paused_frame
+from toolkit.planning.holds.paused_frame import paused_frame
+from toolkit.planning.holds.paused_rows import PAUSED_COLUMNS
 
 HOUR = timedelta(hours=1)
 ABOUT = facts(

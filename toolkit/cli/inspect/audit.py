@@ -46,14 +46,14 @@ def command() -> None:
 @OUTPUT
 def list_runs(*, changes: bool, output: str, **given: Any) -> None:
     """List runs, newest first: user, reason, result, and the run id for 'offsetbook undo'."""
-    from toolkit.cli.output import write_frame
+    from toolkit.cli.output import write_rows
     from toolkit.journeys.audit import audit
 
     report = audit(_state(given), cluster=given["cluster"] or "", groups=given["groups"])
     if not report.exists:
         click.echo(report.summary, err=True)
-    frame, first = (report.changes, FIRST_OF_CHANGES) if changes else (report.runs, FIRST)
-    write_frame(frame, output, important=first)
+    rows, first = (report.change_rows, FIRST_OF_CHANGES) if changes else (report.run_rows, FIRST)
+    write_rows(rows, output, important=first)
 
 
 @command.command("verify")

@@ -12,6 +12,13 @@ from toolkit.cli.options import CLUSTERS, FLEET, OUTPUT
 
 if TYPE_CHECKING:
     from toolkit.model import Cluster
+    from toolkit.model.rows import Kind
+
+COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("cluster", "address", "cluster_id"), "text"),
+    **dict.fromkeys(("brokers", "groups"), "number"),
+    "problem": "text",
+}
 
 
 @click.command("clusters")
@@ -22,16 +29,15 @@ def command(*, fleet: Path | None, clusters: tuple[str, ...], output: str) -> No
     """List the clusters in the fleet file and check that they are reachable."""
     from concurrent.futures import ThreadPoolExecutor
 
-    import pandas as pd
-
-    from toolkit.cli.output import write_frame
+    from toolkit.cli.output import write_rows
     from toolkit.journeys.cluster_access import find_clusters
+    from toolkit.model.rows import Rows
 
     chosen = find_clusters(clusters, fleet)
     with ThreadPoolExecutor(max_workers=8) as pool:
         rows = list(pool.map(_knock, chosen))
-    frame = pd.DataFrame(rows).astype({"brokers": "Int64", "groups": "Int64"})
-    write_frame(frame, output, important=("cluster", "problem", "address", "brokers", "groups"))
+    table = Rows(COLUMNS, [tuple(row[name] for name in COLUMNS) for row in rows])
+    write_rows(table, output, important=("cluster", "problem", "address", "brokers", "groups"))
     failed = sum(1 for row in rows if row["problem"])
     sys.exit(0 if not failed else 1 if failed == len(rows) else 4)
 

@@ -80,9 +80,8 @@ def add(name: str, *, no_check: bool, fleet: Path | None, **described: Any) -> N
 @OUTPUT
 def list_clusters(*, fleet: Path | None, output: str) -> None:
     """List the clusters in the fleet file, without connecting to them."""
-    import pandas as pd
-
-    from toolkit.cli.output import write_frame
+    from toolkit.cli.output import write_rows
+    from toolkit.model.rows import Rows
     from toolkit.storage.fleet_file import find_fleet_file, load_fleet, properties_files
 
     path = find_fleet_file(fleet)
@@ -98,7 +97,7 @@ def list_clusters(*, fleet: Path | None, output: str) -> None:
         )
         for cluster in load_fleet(path).values()
     ]
-    write_frame(pd.DataFrame(rows, columns=COLUMNS), output, important=COLUMNS)
+    write_rows(Rows(dict.fromkeys(COLUMNS, "text"), rows), output, important=COLUMNS)
 
 
 @command.command("check")

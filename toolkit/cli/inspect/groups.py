@@ -10,7 +10,7 @@ import click
 
 from toolkit.cli.complete_names import complete_groups
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import printable, write_frames, write_problems
+from toolkit.cli.output import printable, write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 from toolkit.model import GroupState, GroupType
 from toolkit.model.plurals import counted
@@ -46,16 +46,11 @@ def command() -> None:
 )
 def list_groups(scope: CommandScope, *, state: str | None, type_: str | None) -> None:
     """List groups with type, state, members and the topics they subscribe to."""
-    from toolkit.journeys.lag import lag
+    from toolkit.journeys.groups import groups
 
-    reading = read_clusters(scope, lambda access: lag(access, scope.groups))
-    frames = []
-    for frame in (report.groups for report in reading.reports):
-        wanted = frame["state"].eq(state or frame["state"]) & frame["type"].eq(
-            type_ or frame["type"]
-        )
-        frames.append(frame[wanted])
-    write_frames(frames, scope.output, important=FIRST)
+    reading = read_clusters(scope, lambda access: groups(access, scope.groups))
+    tables = [report.of_kind(state=state, type_=type_).rows for report in reading.reports]
+    write_tables(tables, scope.output, important=FIRST)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 
@@ -74,8 +69,8 @@ def describe(scope: CommandScope, *, names: tuple[str, ...]) -> None:
     if not scope.quiet:
         for snapshot in reading.snapshots:
             _say_groups(snapshot)
-    partitions = [report.partitions for report in reading.reports]
-    write_frames(partitions, scope.output, important=FIRST_OF_PARTITIONS)
+    partitions = [report.partition_rows() for report in reading.reports]
+    write_tables(partitions, scope.output, important=FIRST_OF_PARTITIONS)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
 

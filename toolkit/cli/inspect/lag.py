@@ -9,13 +9,12 @@ import click
 
 from toolkit.cli.inspect.groups import FIRST_OF_PARTITIONS
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import printable, write_frames, write_problems
+from toolkit.cli.output import few_names, write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 
 if TYPE_CHECKING:
     from toolkit.journeys.lag import LagReport
 
-MOST_NAMED = 5
 # What gets room first on a narrow terminal.
 FIRST = (
     *("cluster", "group", "lag", "worst_topic", "worst_partition", "worst_lag", "lost"),
@@ -39,9 +38,12 @@ def command(scope: CommandScope, *, by: str, commit_times: bool) -> None:
     reading = read_clusters(
         scope, lambda access: lag(access, scope.groups, commit_times=commit_times)
     )
-    frames = [r.by_group if by == "group" else r.partitions for r in reading.reports]
+    tables = [
+        report.group_rows if by == "group" else report.partition_rows(largest_first=True)
+        for report in reading.reports
+    ]
     first = FIRST if by == "group" else FIRST_OF_PARTITIONS
-    write_frames(frames, scope.output, most="lag", important=first)
+    write_tables(tables, scope.output, most="lag", important=first)
     write_problems(reading.snapshots)
     if scope.groups and not scope.quiet:
         for report in reading.reports:
@@ -52,10 +54,8 @@ def command(scope: CommandScope, *, by: str, commit_times: bool) -> None:
 def _tell_without_offsets(report: LagReport) -> None:
     """Say which groups have no row, and why that may be: brokers keep no reason."""
     if found := report.without_offsets:
-        names = ", ".join(map(printable, found[:MOST_NAMED]))
-        more = f" and {len(found) - MOST_NAMED:,} more" if len(found) > MOST_NAMED else ""
         click.echo(
-            f"cluster {report.facts.cluster}: no committed offsets: {names}{more} (none was "
+            f"cluster {report.facts.cluster}: no committed offsets: {few_names(found)} (none was "
             "committed, they expired, or they were deleted, also with a topic that was re-created)",
             err=True,
         )

@@ -7,7 +7,7 @@ import sys
 import click
 
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import write_frames, write_problems
+from toolkit.cli.output import write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 from toolkit.errors import UsageError
 
@@ -33,6 +33,6 @@ def command(scope: CommandScope, *, all_groups: bool) -> None:
     if all_groups and scope.groups:
         raise UsageError("--group and --all-groups are mutually exclusive", hint="use only one")
     reading = read_clusters(scope, lambda access: paused(access, scope.groups))
-    write_frames([report.rows for report in reading.reports], scope.output, important=FIRST)
+    write_tables([report.plain_rows for report in reading.reports], scope.output, important=FIRST)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import click
 
 from toolkit.cli.options import CommandScope, scope_options
-from toolkit.cli.output import printable, write_frames, write_problems
+from toolkit.cli.output import FEW, few_names, printable, write_problems, write_tables
 from toolkit.cli.reading import read_clusters
 from toolkit.model import select_groups
+
+if TYPE_CHECKING:
+    from toolkit.model.rows import Rows
 
 # What gets room first on a narrow terminal.
 FIRST = (
@@ -35,12 +40,27 @@ def command(scope: CommandScope) -> None:
         for report in reading.reports
         if not scope.groups or select_groups(report.facts.groups, scope.groups)[0]
     ]
-    write_frames([result.rows for result in found], scope.output, most="lag", important=FIRST)
+    tables = [result.offset_rows for result in found]
+    write_tables(tables, scope.output, most="lag", important=FIRST)
     if not scope.quiet:
-        for row in (row for result in found for row in result.left_out.to_dict("records")):
-            name = printable(row["group"])
-            click.echo(f"Skipped {row['cluster']} group {name}: {row['why']}", err=True)
-        if not any(len(result.rows) for result in found) and reading.reports:
+        for result in found:
+            _tell_skipped(result.skipped)
+        if not any(list(table.rows) for table in tables) and reading.reports:
             click.echo("no unsubscribed offsets found", err=True)
     write_problems(reading.snapshots)
     sys.exit(reading.exit_code())
+
+
+def _tell_skipped(skipped: Rows) -> None:
+    """Say which groups were not checked and why; many with one reason are one line."""
+    by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for cluster, name, *_, why in skipped.rows:
+        by_reason[cluster, why].append(name)
+    for (cluster, why), names in by_reason.items():
+        if len(names) > FEW:
+            click.echo(
+                f"Skipped {cluster} {len(names):,} groups ({few_names(names)}): {why}", err=True
+            )
+        else:
+            for name in names:
+                click.echo(f"Skipped {cluster} group {printable(name)}: {why}", err=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -34,6 +34,7 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())
 logging.getLogger("kafka").setLevel(logging.INFO)
 
 MOST_IN_FLIGHT = 1000
+AT_ONCE = 2  # requests of a large read: a broker works on one while we decode the other's answer
 LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
 
 
@@ -60,6 +61,14 @@ class Response(NamedTuple):
     about: Any
     response: Any | ToolkitError
     is_sent: bool = True
+
+
+class _Answers:
+    """Answers as they come, None where a broker's turn has ended, and which brokers are silent."""
+
+    def __init__(self) -> None:
+        self.come: queue.SimpleQueue[Response | Exception | None] = queue.SimpleQueue()
+        self.silent: dict[int, ToolkitError] = {}
 
 
 class Connection:
@@ -146,38 +155,56 @@ class Connection:
         raise AssertionError
 
     def send_each(
-        self, asks: Mapping[int, Sequence[TaggedRequest]], *, at_once: int = 1
+        self, asks: Mapping[int, Iterable[TaggedRequest]], *, at_once: int = AT_ONCE
     ) -> Iterator[Response]:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
-        Brokers work side by side and one broker's requests follow one another, so a large read does
-        not flood anybody; small ones may be sent several `at_once`. A request that failed is
-        answered with the error; once a broker has not answered, the rest of its sequence is not
-        sent.
+        Brokers work side by side. One broker answers its requests one after the other, and has at
+        most the next one waiting, so a large read does not flood anybody; of small ones more may
+        wait (`at_once`). A request that failed is answered with the error; once a broker has not
+        answered, the rest of its sequence is not sent. A sequence may be made while it is read, by
+        a thread of the client.
         """
-        answers: queue.SimpleQueue[Response] = queue.SimpleQueue()
-        silent: dict[int, ToolkitError] = {}
-
-        async def ask_one_broker(node_id: int, sequence: Iterator[TaggedRequest]) -> None:
-            for about, request in sequence:
-                if node_id in silent:
-                    answers.put(Response(node_id, about, silent[node_id], is_sent=False))
-                    continue
-                try:
-                    answers.put(Response(node_id, about, await self._answer(request, node_id)))
-                except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
-                    error = _request_error(self.cluster, request, exc)
-                    if isinstance(exc, NO_ANSWER):
-                        silent[node_id] = error
-                    answers.put(Response(node_id, about, error))
-
+        answers = _Answers()
         for node_id, sequence in asks.items():
-            requests = iter(sequence)
-            for _ in range(min(at_once, len(sequence))):
-                self._admin._manager.call_soon(ask_one_broker, node_id, requests)  # noqa: SLF001
-        for _ in range(sum(map(len, asks.values()))):
-            yield answers.get()
+            remaining = iter(sequence)
+            for _ in range(at_once):
+                self._admin._manager.call_soon(self._ask_in_turn, node_id, remaining, answers)  # noqa: SLF001
+        running = at_once * len(asks)
+        while running:
+            answer = answers.come.get()
+            if isinstance(answer, Exception):
+                raise answer
+            if answer is None:
+                running -= 1
+            else:
+                yield answer
+
+    async def _ask_in_turn(
+        self, node_id: int, sequence: Iterator[TaggedRequest], answers: _Answers
+    ) -> None:
+        try:
+            for about, request in sequence:
+                if node_id in answers.silent:
+                    error = answers.silent[node_id]
+                    answers.come.put(Response(node_id, about, error, is_sent=False))
+                    continue
+                response = await self._answer_or_error(request, node_id, answers)
+                answers.come.put(Response(node_id, about, response))
+        except Exception as exc:  # noqa: BLE001 - a request could not be made: told to who waits
+            answers.come.put(exc)
+        else:
+            answers.come.put(None)
+
+    async def _answer_or_error(self, request: Any, node_id: int, answers: _Answers) -> Any:
+        try:
+            return await self._answer(request, node_id)
+        except Exception as exc:  # noqa: BLE001 - without an answer we would wait for ever
+            error = _request_error(self.cluster, request, exc)
+            if isinstance(exc, NO_ANSWER):
+                answers.silent[node_id] = error
+            return error
 
     def send_together(
         self,

@@ -15,7 +15,10 @@ from toolkit.kafka_io.client.error_codes import ErrorCode, is_worth_retrying, re
 from toolkit.model import Problem
 
 Item = TypeVar("Item")
-GROUPS_PER_REQUEST = 250
+FEWEST_GROUPS, MOST_GROUPS = 25, 250  # in the first request to a coordinator, and in any
+# In an answer: an array of a message has at most 1,000,000 since Kafka 4.4, and a coordinator does
+# nothing else while it answers.
+ELEMENTS_PER_ANSWER = 50_000
 GROUPS_PER_LOOK_UP = 5000
 RETRY_FOR_S = 10.0
 RETRY_PAUSE_S = 0.2
@@ -50,12 +53,14 @@ def ask_coordinators(
     *,
     what: str,
     build: Callable[[Sequence[str]], Any],
+    size: Callable[[Any], int] = lambda _: 1,
 ) -> Iterator[GroupEntry | Problem]:
     """
     Ask about groups and yield, for each, its entry or the problem that took its place.
 
     `build` makes the request for some group ids; its response has `groups`, each entry with
-    `group_id` and `error_code`. `what` names the question in problems ("committed offsets").
+    `group_id` and `error_code`. `what` names the question in problems ("committed offsets"), and
+    `size` counts the elements of an entry, by which the number of groups in a request is chosen.
     A coordinator that moved or is loading is asked again for `RETRY_FOR_S`.
     """
     waiting = list(dict.fromkeys(group_ids))
@@ -63,7 +68,7 @@ def ask_coordinators(
     refresh = False
     while waiting:
         again = []
-        for result in _ask_once(connection, waiting, build, refresh=refresh):
+        for result in _ask_once(connection, waiting, build, size, refresh=refresh):
             if isinstance(result, GroupEntry):
                 yield result
             elif result.retry and time.monotonic() < give_up_at:
@@ -78,6 +83,7 @@ def _ask_once(
     connection: Connection,
     group_ids: Sequence[str],
     build: Callable[[Sequence[str]], Any],
+    size: Callable[[Any], int],
     *,
     refresh: bool,
 ) -> Iterator[GroupEntry | _Failure]:
@@ -91,17 +97,17 @@ def _ask_once(
         else:
             yield _failure(found.group_id, found)
     yield from map(_left_out, owed)
+    lots = {node_id: _Lots(ids) for node_id, ids in by_node.items()}
     asks = {
-        node_id: [
-            TaggedRequest(chunk, build(chunk)) for chunk in in_chunks(ids, GROUPS_PER_REQUEST)
-        ]
-        for node_id, ids in by_node.items()
+        node_id: (TaggedRequest(lot, build(lot)) for lot in of_node)
+        for node_id, of_node in lots.items()
     }
     for node_id, chunk, response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
             worth = isinstance(response, ClusterUnreachable)
             yield from (_Failure(group_id, str(response), retry=worth) for group_id in chunk)
             continue
+        lots[node_id].learn(len(chunk), sum(map(size, response.groups)))
         owed = set(chunk)
         for entry in response.groups:
             if entry.group_id not in owed:
@@ -112,6 +118,24 @@ def _ask_once(
             else:
                 yield _failure(entry.group_id, entry)
         yield from map(_left_out, owed)
+
+
+class _Lots(Iterator[Sequence[str]]):
+    """The groups of a coordinator, as many at a time as the answers so far allow."""
+
+    def __init__(self, group_ids: Sequence[str]) -> None:
+        self._group_ids, self._next, self._count = group_ids, 0, FEWEST_GROUPS
+
+    def __next__(self) -> Sequence[str]:
+        lot = self._group_ids[self._next : self._next + self._count]
+        if not lot:
+            raise StopIteration
+        self._next += len(lot)
+        return lot
+
+    def learn(self, groups: int, elements: int) -> None:
+        fitting = ELEMENTS_PER_ANSWER * groups // max(elements, 1)
+        self._count = max(1, min(fitting, 2 * self._count, MOST_GROUPS))
 
 
 def _failure(group_id: str, entry: Any) -> _Failure:

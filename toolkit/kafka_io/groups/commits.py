@@ -10,13 +10,18 @@ from typing import Any, NamedTuple
 from kafka.protocol.consumer import OffsetFetchRequest
 
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.coordinators import ask_coordinators
+from toolkit.kafka_io.client.coordinators import GroupEntry, ask_coordinators
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.model import Commit, Problem, TopicPartition
-from toolkit.model.garbage_collection import no_garbage_collection
+from toolkit.kafka_io.wire.offset_fetch import (
+    VERSION,
+    FetchedGroup,
+    FetchedTopic,
+    OffsetFetchOfGroups,
+)
+from toolkit.model import Problem, TopicPartition
+from toolkit.model.commit_columns import CommitColumns
 
 FIRST_COMMIT = "an open transaction has the first commit of this partition pending"
-MANY_GROUPS_VERSION = 8  # KIP-709; version 10 replaces topic names by ids
 
 
 class _PendingCommit(NamedTuple):
@@ -27,13 +32,12 @@ class _PendingCommit(NamedTuple):
     partition: int
 
 
-@no_garbage_collection()
 def read_commits(
     connection: Connection,
     group_ids: Iterable[str],
     *,
     on_group: Callable[[], None] = lambda: None,
-) -> tuple[list[Commit], list[Problem]]:
+) -> tuple[CommitColumns, list[Problem]]:
     """
     Return all committed offsets of the groups, and what could not be read.
 
@@ -43,20 +47,23 @@ def read_commits(
     require_stable, which tells where an open transaction is about to change one (KIP-447); those
     groups are asked again for the value that holds until then.
     """
+    commits, problems = CommitColumns(), list[Problem]()
+    held = set[_PendingCommit]()
     everything = dict.fromkeys(group_ids, ())
-    rows = list(_read(connection, everything, require_stable=True, on_group=on_group))
-    held = {row for row in rows if isinstance(row, _PendingCommit)}
-    groups = dict.fromkeys((key.group_id for key in held), ())
-    again = list(_read(connection, groups, require_stable=False))
-    pending = [
-        replace(row, pending=True)
-        for row in again
-        if isinstance(row, Commit)
-        and _PendingCommit(row.group_id, row.topic, row.partition) in held
-    ]
-    commits = [row for row in rows if isinstance(row, Commit)]
-    problems = [row for row in (*rows, *again) if isinstance(row, Problem)]
-    return commits + pending, list(dict.fromkeys(problems))
+    for answer in _ask(connection, everything, require_stable=True):
+        on_group()
+        for row in _others(answer, commits):
+            if isinstance(row, _PendingCommit):
+                held.add(row)
+            else:
+                problems.append(row)
+    again = CommitColumns()
+    for answer in _ask(connection, {key.group_id: () for key in held}, require_stable=False):
+        problems += [row for row in _others(answer, again) if isinstance(row, Problem)]
+    for one in again:
+        if _PendingCommit(one.group_id, one.topic, one.partition) in held:
+            commits.append(replace(one, pending=True))
+    return commits, list(dict.fromkeys(problems))
 
 
 def read_first_commits(
@@ -68,39 +75,38 @@ def read_first_commits(
     The partitions are to be without a commit: where there is one, `read_commits` tells. A broker
     tells only of those that are asked for by name.
     """
-    rows = _read(connection, partitions, require_stable=True)
     return [
         Problem("committed offset", FIRST_COMMIT, *row) if isinstance(row, _PendingCommit) else row
-        for row in rows
-        if not isinstance(row, Commit)
+        for answer in _ask(connection, partitions, require_stable=True)
+        for row in _others(answer, CommitColumns())
     ]
 
 
-def _read(
+def _ask(
     connection: Connection,
     wanted: Mapping[str, Collection[TopicPartition]],  # none of a group: all that it has
     *,
     require_stable: bool,
-    on_group: Callable[[], None] = lambda: None,
-) -> Iterator[Commit | Problem | _PendingCommit]:
-    def build(chunk: Sequence[str]) -> OffsetFetchRequest:
+) -> Iterator[GroupEntry | Problem]:
+    def build(chunk: Sequence[str]) -> OffsetFetchOfGroups:
         groups = [
             OffsetFetchRequest.OffsetFetchRequestGroup(group_id=g, topics=_topics(wanted[g]))
             for g in chunk
         ]
-        return OffsetFetchRequest(
+        return OffsetFetchOfGroups(
             groups=groups,
             require_stable=require_stable,
-            min_version=MANY_GROUPS_VERSION,
-            max_version=MANY_GROUPS_VERSION,
+            min_version=VERSION,
+            max_version=VERSION,
         )
 
-    for answer in ask_coordinators(connection, wanted, what="committed offsets", build=build):
-        if isinstance(answer, Problem):
-            yield answer
-        else:
-            yield from _rows(answer.entry)
-        on_group()
+    return ask_coordinators(
+        connection, wanted, what="committed offsets", build=build, size=_partitions_of
+    )
+
+
+def _partitions_of(group: FetchedGroup) -> int:
+    return sum(len(topic.partitions) for topic in group.topics)
 
 
 def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:
@@ -111,22 +117,34 @@ def _topics(partitions: Collection[TopicPartition]) -> list[Any] | None:
     return [one(name=name, partition_indexes=rows) for name, rows in by_topic.items()] or None
 
 
-def _rows(group: Any) -> Iterator[Commit | Problem | _PendingCommit]:
-    group_id = group.group_id
-    for topic in group.topics:
-        name = topic.name
-        for found in topic.partitions:
-            if found.error_code == ErrorCode.NONE and found.committed_offset >= 0:
-                yield Commit(
-                    group_id,
-                    name,
-                    found.partition_index,
-                    found.committed_offset,
-                    found.committed_leader_epoch if found.committed_leader_epoch >= 0 else None,
-                    found.metadata or "",
-                )
-            elif found.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
-                yield _PendingCommit(group_id, name, found.partition_index)
-            elif found.error_code != ErrorCode.NONE:
-                why = reason(found.error_code, "Describe")
-                yield Problem("committed offset", why, group_id, name, found.partition_index)
+def _others(
+    answer: GroupEntry | Problem, commits: CommitColumns
+) -> Iterator[Problem | _PendingCommit]:
+    """Add the commits of a group, and yield the rest of what was said about it."""
+    if isinstance(answer, Problem):
+        yield answer
+        return
+    group_id = answer.entry.group_id
+    for topic in answer.entry.topics:
+        _add_topic(commits, group_id, topic)
+        if not any(topic.error_codes):
+            continue
+        for number, code in zip(topic.partitions, topic.error_codes, strict=True):
+            if code == ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                yield _PendingCommit(group_id, topic.name, number)
+            elif code:
+                why = reason(code, "Describe")
+                yield Problem("committed offset", why, group_id, topic.name, number)
+
+
+def _add_topic(commits: CommitColumns, group_id: str, topic: FetchedTopic) -> None:
+    """Add the commits of a group to one topic; a partition without one has offset -1."""
+    partitions, offsets, epochs, notes = topic[1:5]
+    if any(topic.error_codes) or min(offsets, default=0) < 0:
+        cells = (partitions, offsets, epochs, notes or [""] * len(offsets), topic.error_codes)
+        good = [row for row in zip(*cells, strict=True) if row[1] >= 0 and not row[4]]
+        partitions, offsets, epochs, notes, _ = zip(*good, strict=True) if good else [()] * 5
+    start = len(commits)
+    commits.add_block(group_id, topic.name, partitions=partitions, offsets=offsets, epochs=epochs)
+    if notes:
+        commits.metadata.update((start + n, note) for n, note in enumerate(notes) if note)

@@ -8,12 +8,13 @@ into each commit, and it is compared with the id that the topic has now; before,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import in_chunks
 from toolkit.kafka_io.client.leaders import TOPICS_PER_REQUEST, describe_topics, topic_id
 from toolkit.model import Commit, Problem
+from toolkit.model.commit_columns import columns_of
 
 WHY = (
     "committed before the topic was deleted and re-created: "
@@ -21,18 +22,21 @@ WHY = (
 )
 
 
-def commits_of_earlier_topics(connection: Connection, commits: Iterable[Commit]) -> list[Problem]:
+def commits_of_earlier_topics(connection: Connection, commits: Sequence[Commit]) -> list[Problem]:
     """
     Return a problem for each committed offset of a topic that was re-created since.
 
     Its lag looks like any other and means nothing. Raises ClusterUnreachable and BrokerRefused.
     """
-    then = [commit for commit in commits if commit.topic_id]
-    now = read_topic_ids(connection, (commit.topic for commit in then))
+    columns = columns_of(commits)
+    if not columns.topic_ids:
+        return []
+    now = read_topic_ids(connection, (block.topic for block in columns.blocks))
     return [
-        Problem("lag", WHY, commit.group_id, commit.topic, commit.partition)
-        for commit in then
-        if is_of_earlier_topic(commit.topic, commit.topic_id, now)
+        Problem("lag", WHY, group_id, topic, columns.partitions[place])
+        for group_id, topic, places in columns.blocks
+        for place in places
+        if is_of_earlier_topic(topic, columns.topic_ids.get(place), now)
     ]
 
 

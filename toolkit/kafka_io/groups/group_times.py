@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -28,6 +28,7 @@ from toolkit.model import (
     Problem,
     TopicPartition,
 )
+from toolkit.model.commit_columns import CommitColumns, columns_of
 
 PARTITIONS_AT_ONCE = 4
 
@@ -96,26 +97,34 @@ def _read_side_by_side(
         yield from zip(logs, pool.map(read, logs), strict=True)
 
 
-def with_commit_times(commits: Iterable[Commit], times: Mapping[str, GroupTimes]) -> list[Commit]:
+def with_commit_times(commits: Sequence[Commit], times: Mapping[str, GroupTimes]) -> CommitColumns:
     """Add to each commit when it was made; one that has moved on since keeps None."""
-    return [_timed(commit, times.get(commit.group_id)) for commit in commits]
+    timed = columns_of(commits)
+    for group_id, topic, places in timed.blocks:
+        known = times[group_id].commits if group_id in times else {}
+        for place in places if known else ():
+            value = known.get(TopicPartition(topic, timed.partitions[place]))
+            if value is not None and value.offset == timed.offsets[place]:
+                timed.set_time(place, value.committed_at, value.topic_id)
+    return timed
 
 
-def _timed(commit: Commit, times: GroupTimes | None) -> Commit:
-    key = TopicPartition(commit.topic, commit.partition)
-    value = times.commits.get(key) if times else None
-    if value is None or value.offset != commit.offset:
-        return commit
-    return Commit(
-        commit.group_id,
-        *key,
-        offset=commit.offset,
-        leader_epoch=commit.leader_epoch,
-        metadata=commit.metadata,
-        committed_at=value.committed_at,
-        pending=commit.pending,
-        topic_id=value.topic_id or "",
-    )
+def commits_in_doubt(
+    times: Mapping[str, GroupTimes], commits: Sequence[Commit]
+) -> dict[str, set[TopicPartition]]:
+    """
+    Return by group where the offsets topic has or hides a commit, and none is known.
+
+    Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
+    """
+    columns = columns_of(commits)
+    known: dict[str, set[TopicPartition]] = defaultdict(set)
+    for group_id, topic, places in columns.blocks:
+        if group_id in times:
+            known[group_id].update(TopicPartition(topic, columns.partitions[n]) for n in places)
+    there = {name: {*found.hidden, *found.commits} for name, found in times.items()}
+    doubt = {name: partitions - known[name] for name, partitions in there.items()}
+    return {name: partitions for name, partitions in doubt.items() if partitions}
 
 
 def with_empty_since(groups: Iterable[Group], times: Mapping[str, GroupTimes]) -> list[Group]:

@@ -19,9 +19,12 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
     """
     Return every group with its type and state but without members, sorted by name.
 
+    One that is live is not described yet; an Empty one has no members to ask about.
+
     A broker lists the groups it coordinates and that we may describe. One that does not answer
     becomes a problem, because its groups are then missing from the list; so does a partition of the
     offsets topic without a leader, because nobody coordinates the groups that are kept in it.
+    So each group's coordinator need not be looked up.
     """
     groups: dict[str, Group] = {}
     problems: list[Problem] = []
@@ -37,6 +40,7 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
                 continue
             # A coordinator that is still loading lists what it has and an error beside it.
             groups.update((g.group_id, _listed(g, node_id)) for g in response.groups)
+            connection.coordinators.update((g.group_id, node_id) for g in response.groups)
             if is_worth_retrying(response.error_code) and time.monotonic() < give_up_at:
                 again.append(node_id)
             elif response.error_code != ErrorCode.NONE:
@@ -52,13 +56,14 @@ def list_groups(connection: Connection) -> tuple[list[Group], list[Problem]]:
 
 def _listed(entry: object, node_id: int) -> Group:
     protocol_type = getattr(entry, "protocol_type", "") or None
+    state = group_state(getattr(entry, "group_state", ""))
     return Group(
         group_id=entry.group_id,  # type: ignore[attr-defined] # generated at run time from a schema
         type=group_type(getattr(entry, "group_type", ""), protocol_type),
-        state=group_state(getattr(entry, "group_state", "")),
+        state=state,
         protocol_type=protocol_type,
         coordinator_id=node_id,
-        described=False,
+        described=state in {GroupState.EMPTY, GroupState.DEAD},
     )
 
 

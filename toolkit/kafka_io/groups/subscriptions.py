@@ -6,8 +6,6 @@ import struct
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 
-import re2
-
 from toolkit.model import UNPARSED, Subscription, TopicPartition
 
 TopicNames = Callable[[], frozenset[str]]
@@ -24,6 +22,8 @@ def from_names(names: Iterable[str], pattern: str | None, topics: TopicNames) ->
     names = frozenset(names)
     if not pattern:
         return Subscription(topics=names)
+    import re2  # noqa: PLC0415 - few groups have a pattern
+
     try:
         matched = _matching(pattern, topics())
     except re2.error as exc:
@@ -35,6 +35,8 @@ def from_names(names: Iterable[str], pattern: str | None, topics: TopicNames) ->
 
 @lru_cache(maxsize=1024)
 def _matching(pattern: str, topics: frozenset[str]) -> frozenset[str]:
+    import re2  # noqa: PLC0415 - as above
+
     options = re2.Options()
     options.log_errors = False
     compiled = re2.compile(pattern, options)

@@ -13,13 +13,10 @@ from dataclasses import asdict
 import pandas as pd
 
 from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
+from toolkit.planning.frames.group_rows import GROUP_COLUMNS, group_list
 from toolkit.planning.selection.partition_selection import scopes_of
 
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
-GROUP_COLUMNS = (
-    *("cluster", "group", "type", "state", "protocol", "assignor"),
-    *("coordinator", "members", "subscribed"),
-)
 MEMBER_COLUMNS = (
     *("member", "host", "instance_id", "rack", "partitions", "assigned_partitions"),
     *("held_partitions", "subscribed", "member_id"),
@@ -73,29 +70,9 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
 
 
 def groups_frame(snapshot: Snapshot) -> pd.DataFrame:
-    """One row for each group: cluster, group, type, state, protocol, assignor, members, topics."""
-    rows = [
-        {
-            "cluster": snapshot.cluster,
-            "group": group.group_id,
-            "type": str(group.type),
-            "state": str(group.state),
-            "protocol": group.protocol_type or "",
-            "assignor": group.assignor or "",
-            "coordinator": group.coordinator_id,
-            "members": len(group.members) if group.described else None,
-            "subscribed": _subscription(group),
-        }
-        for group in snapshot.groups
-    ]
-    frame = pd.DataFrame(rows, columns=list(GROUP_COLUMNS))
+    """One row for each group: `group_list` as a frame."""
+    frame = pd.DataFrame(list(group_list(snapshot).rows), columns=list(GROUP_COLUMNS))
     return frame.astype({"coordinator": "Int64", "members": "Int64"})
-
-
-def _subscription(group: Group) -> str:
-    """Return topic names, or in parentheses why they are unknown; "" without a subscription."""
-    why = group.unreadable_subscription
-    return f"({why})" if why else ", ".join(sorted(group.subscribed_topics))
 
 
 def problems_frame(problems: Iterable[Problem], *, cluster: str) -> pd.DataFrame:

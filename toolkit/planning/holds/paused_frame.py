@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from enum import StrEnum
-from typing import Any
 
 import pandas as pd
 
-from toolkit.model import Member, Snapshot
-
-PAUSED_COLUMNS = (
-    *("cluster", "group", "topic", "partition", "paused_by", "host", "paused_since"),
-    *("paused_until", "reason", "survives_keeper_s", "hold_status"),
-)
-
-
-class HoldOwnership(StrEnum):
-    """Whose hold it is, and whether its keeper is running."""
-
-    HELD = "held"  # a running keeper of this user maintains it
-    FOREIGN = "foreign"  # of another user or host, or unknown
-    ORPHANED = "orphaned"  # the keeper is gone: it ends at the session timeout
+from toolkit.model import Snapshot
+from toolkit.planning.holds.paused_rows import PAUSED_COLUMNS, paused_rows
 
 
 def paused_frame(
     snapshot: Snapshot, *, by: tuple[str, str] | None = None, kept: Collection[str] = ()
 ) -> pd.DataFrame:
     """
-    One row for each paused partition of each group, as reported by the brokers.
+    Return `paused_rows` as a frame.
 
-    `by` is the user and host that asks; `kept` are the groups whose keeper of theirs is running.
-    Columns: cluster, group, topic, partition (Int64), paused_by, host, paused_since, paused_until
-    (UTC, null if unknown), reason, survives_keeper_s (how long it lasts without its keeper),
-    hold_status (see `HoldOwnership`).
+    partition is Int64, survives_keeper_s Float64; unknown times are null.
     """
-    rows = [
-        (
-            *(snapshot.cluster, group.group_id, *partition),
-            *_told(member),
-            str(_ownership(member, by, has_live_keeper=group.group_id in kept)),
-        )
-        for group in snapshot.groups
-        for partition, member in sorted(group.paused.items())
-    ]
-    frame = pd.DataFrame(rows, columns=PAUSED_COLUMNS)
+    rows = list(paused_rows(snapshot, by=by, kept=kept).rows)
+    frame = pd.DataFrame(rows, columns=list(PAUSED_COLUMNS))
     times = "datetime64[ms, UTC]"
     kinds = {"partition": "Int64", "survives_keeper_s": "Float64"}
     return frame.astype({**kinds, "paused_since": times, "paused_until": times})
-
-
-def _told(member: Member) -> tuple[Any, ...]:
-    """Return user, host, start, end and reason; client id and host if there is no note."""
-    note = member.hold_note
-    if note is None or not note.who:
-        return member.client_id, member.host, None, None, "", None
-    return note.who, note.host, note.since, note.until, note.reason, note.survives_s
-
-
-def _ownership(
-    member: Member, by: tuple[str, str] | None, *, has_live_keeper: bool
-) -> HoldOwnership:
-    note = member.hold_note
-    if note is None or (note.who, note.host) != by:
-        return HoldOwnership.FOREIGN
-    return HoldOwnership.HELD if has_live_keeper else HoldOwnership.ORPHANED

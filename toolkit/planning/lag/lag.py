@@ -14,13 +14,36 @@ counted separately as lost.
 
 from __future__ import annotations
 
-import pandas as pd
+from typing import TYPE_CHECKING
+
+from toolkit.model import LogOffsets
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 IN_RANGE = "in range"
 LOST_RECORDS = "lost records"
 BEYOND_LOG_END = "beyond log end"
 NO_COMMIT = "no commit"
 LOG_UNKNOWN = "log unknown"
+
+
+def lag_of(
+    committed: int | None, log: LogOffsets
+) -> tuple[int | None, int | None, int | None, str]:
+    """Return lag, stable lag, lost records and position of one partition, as in `with_lag`."""
+    start, end, stable = log.log_start, log.log_end, log.last_stable
+    if committed is None:
+        return None, None, None, NO_COMMIT
+    if start is None or end is None:
+        return None, None, None, LOG_UNKNOWN
+    if committed > end:
+        return None, None, None, BEYOND_LOG_END
+    first = max(committed, start)
+    lost = first - committed
+    lag = end - first if end > first else 0
+    stable_lag = None if stable is None else stable - first if stable > first else 0
+    return lag, stable_lag, lost, LOST_RECORDS if lost else IN_RANGE
 
 
 def with_lag(offsets: pd.DataFrame) -> pd.DataFrame:
@@ -30,6 +53,8 @@ def with_lag(offsets: pd.DataFrame) -> pd.DataFrame:
     Reads committed, log_start, log_end and last_stable (Int64). `stable_lag` counts to the last
     stable offset: a read_committed consumer cannot read further while a transaction is open.
     """
+    import pandas as pd  # noqa: PLC0415 - a command that starts at once asks `lag_of`
+
     committed, start, end = offsets["committed"], offsets["log_start"], offsets["log_end"]
     beyond = (committed > end).fillna(value=False)
     first_readable = committed.where((committed >= start).fillna(value=False), start)

@@ -10,26 +10,49 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
-
-import pandas as pd
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING
 
 from toolkit.errors import NotFound
 from toolkit.model import Group, GroupState, GroupType, Snapshot, select_groups
-from toolkit.planning.frames.snapshot_frames import offsets_frame
-from toolkit.planning.lag.lag import with_lag
+from toolkit.model.commit_columns import columns_of
+from toolkit.model.rows import Kind, Row, Rows
+from toolkit.planning.lag.group_topics import UNKNOWN, GroupTopic, by_group_and_topic
 
-ROW_COLUMNS = [
-    *("cluster", "group", "topic", "partition", "lag", "group_lag_share", "deletable_now"),
-    *("other_subscribers", "committed", "committed_at", "lost", "type", "why"),
-]
-LEFT_OUT_COLUMNS = ["cluster", "group", "type", "state", "commits", "why"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROW_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("cluster", "group", "topic"), "text"),
+    **dict.fromkeys(("partition", "lag", "group_lag_share"), "number"),
+    "deletable_now": "text",
+    "other_subscribers": "text",
+    "committed": "number",
+    "committed_at": "time",
+    "lost": "number",
+    "type": "text",
+    "why": "text",
+}
+GROUP_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("cluster", "group"), "text"),
+    **dict.fromkeys(("topics", "partitions", "unsubscribed_lag", "subscribed_lag"), "number"),
+}
+LEFT_OUT_COLUMNS: dict[str, Kind] = {
+    **dict.fromkeys(("cluster", "group", "type", "state"), "text"),
+    "commits": "number",
+    "why": "text",
+}
 
 
-class Unsubscribed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Unsubscribed:
     """
-    `rows`: one for each committed offset that no member subscribes to, largest lag first.
+    Unsubscribed offsets, their groups, and the skipped groups: as plain rows, or as frames.
 
+    `rows`: one for each committed offset that no member subscribes to, largest lag first.
     `group_lag_share` is between 0 and 1 (null if any lag of the group is unknown).
     `deletable_now`: whether the broker would accept OffsetDelete at the time of the snapshot;
     always true here, because groups that it would reject are skipped. `other_subscribers`: the live
@@ -38,9 +61,29 @@ class Unsubscribed(NamedTuple):
     for each skipped group with commits, with the reason.
     """
 
-    rows: pd.DataFrame
-    by_group: pd.DataFrame
-    left_out: pd.DataFrame
+    offset_rows: Rows
+    group_rows: Rows
+    skipped: Rows
+
+    @cached_property
+    def rows(self) -> pd.DataFrame:
+        """The offsets."""
+        whole = dict.fromkeys(("lag", "committed", "lost"), "Int64")
+        kinds = {"partition": "int64", "group_lag_share": "Float64", "deletable_now": "bool"}
+        times = {"committed_at": "datetime64[ms, UTC]"}
+        return _frame(self.offset_rows, {**whole, **kinds, **times})
+
+    @cached_property
+    def by_group(self) -> pd.DataFrame:
+        """Their groups."""
+        counts = dict.fromkeys(("topics", "partitions"), "int64")
+        lags = dict.fromkeys(("unsubscribed_lag", "subscribed_lag"), "Int64")
+        return _frame(self.group_rows, {**counts, **lags})
+
+    @cached_property
+    def left_out(self) -> pd.DataFrame:
+        """The skipped groups."""
+        return _frame(self.skipped, {"commits": "int64"})
 
 
 def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsubscribed:
@@ -57,25 +100,95 @@ def find_unsubscribed(snapshot: Snapshot, *, groups: Sequence[str] = ()) -> Unsu
             hint="list the names with 'offsetbook groups list'",
         )
     reasons = {group.group_id: uncheckable_reason(group) for group in chosen}
-    considered = {g.group_id: g for g in chosen if not reasons[g.group_id]}
-    subscribed = {name: group.subscribed_topics for name, group in considered.items()}
-    partitions = with_lag(offsets_frame(snapshot))
-    partitions = partitions[partitions["group"].isin(list(considered))]
-    leftover = [
-        topic not in subscribed[name]
-        for name, topic in zip(partitions["group"], partitions["topic"], strict=True)
-    ]
-    rows = partitions[pd.Series(leftover, partitions.index, bool) & partitions["committed"].notna()]
-    rows = rows.sort_values("lag", ascending=False, na_position="last", kind="stable")
-    committed = partitions[partitions["committed"].notna()]
-    # A share of an incomplete sum would be too large, so it is null.
-    lags = committed.groupby("group")["lag"]
-    group_lag = lags.sum().where(lags.count() == lags.size())
+    considered = {group.group_id: group for group in chosen if not reasons[group.group_id]}
+    readers = _readers(snapshot)
+    rows: list[Row] = []
+    by_group: list[Row] = []
+    parts = by_group_and_topic(snapshot, only=considered)
+    for name, of_group in groupby(parts, attrgetter("group_id")):
+        found = _Found(snapshot, considered[name], list(of_group))
+        if of_group_rows := found.rows(readers):
+            rows += of_group_rows
+            by_group.append(found.summary(of_group_rows))
     return Unsubscribed(
-        rows=_with_group_facts(rows, considered, group_lag=group_lag, readers=_readers(snapshot)),
-        by_group=_by_group(partitions, rows),
-        left_out=_left_out(snapshot, chosen, reasons),
+        Rows(ROW_COLUMNS, _largest_first(rows, list(ROW_COLUMNS).index("lag"))),
+        Rows(GROUP_COLUMNS, _largest_first(by_group, UNSUBSCRIBED_LAG)),
+        Rows(LEFT_OUT_COLUMNS, _left_out(snapshot, chosen, reasons)),
     )
+
+
+UNSUBSCRIBED_LAG = list(GROUP_COLUMNS).index("unsubscribed_lag")
+
+
+def _largest_first(rows: list[Row], place: int) -> list[Row]:
+    return sorted(rows, key=lambda r: UNKNOWN if r[place] is None else r[place], reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What one group has committed or owns, and what of it is unsubscribed."""
+
+    snapshot: Snapshot
+    group: Group
+    parts: Sequence[GroupTopic]
+
+    def rows(self, readers: Mapping[str, set[str]]) -> list[Row]:
+        """Return a row for each unsubscribed offset."""
+        commits, whole = columns_of(self.snapshot.commits), self._whole_lag()
+        subscribed, why = self.group.subscribed_topics, _why(self.group)
+        rows: list[Row] = []
+        for part in (part for part in self.parts if part.topic not in subscribed):
+            others = ", ".join(sorted(readers.get(part.topic, ())))
+            cells = zip(part.partitions, part.offsets, part.places, part.lags, strict=True)
+            rows += (
+                (
+                    *(self.snapshot.cluster, self.group.group_id, part.topic, number, lag),
+                    lag / whole if whole and lag is not None else None,
+                    True,  # only groups with a known subscription get here; brokers accept it
+                    *(others, offset, commits.committed_at.get(place), lost),
+                    *(str(self.group.type), why),
+                )
+                for number, offset, place, (lag, _, lost, _) in cells
+                if offset != UNKNOWN
+            )
+        return rows
+
+    def _whole_lag(self) -> int | None:
+        """Return the lag of all commits; None if any is unknown: a share would be too large."""
+        lags = [
+            one[0]
+            for part in self.parts
+            for offset, one in zip(part.offsets, part.lags, strict=True)
+            if offset != UNKNOWN
+        ]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if len(known) == len(lags) else None
+
+    def summary(self, rows: Sequence[Row]) -> Row:
+        """Return the row of the group."""
+        subscribed, place = self.group.subscribed_topics, list(ROW_COLUMNS).index("lag")
+        unread = [row[place] for row in rows if row[place] is not None]
+        read = [
+            one[0]
+            for part in self.parts
+            for offset, one in zip(part.offsets, part.lags, strict=True)
+            if (part.topic in subscribed or offset == UNKNOWN) and one[0] is not None
+        ]
+        return (
+            *(self.snapshot.cluster, self.group.group_id),
+            *(len(set(map(itemgetter(2), rows))), len(rows)),
+            sum(unread) if unread else None,
+            sum(read) if read else None,
+        )
+
+
+def _frame(table: Rows, types: Mapping[str, str]) -> pd.DataFrame:
+    import pandas as pd  # noqa: PLC0415 - commands write plain rows
+
+    # Objects first: a missing offset in a column of integers would turn them all into floats.
+    frame = pd.DataFrame(list(table.rows), columns=list(table.columns), dtype="object")
+    text = {name: "str" for name, kind in table.columns.items() if kind == "text"}
+    return frame.astype({**text, **types})
 
 
 def unsubscribed_topics_by_group(snapshot: Snapshot) -> dict[str, frozenset[str]]:
@@ -87,8 +200,8 @@ def unsubscribed_topics_by_group(snapshot: Snapshot) -> dict[str, frozenset[str]
     """
     unread = {problem.group_id for problem in snapshot.problems}
     committed: dict[str, set[str]] = defaultdict(set)
-    for commit in snapshot.commits:
-        committed[commit.group_id].add(commit.topic)
+    for block in columns_of(snapshot.commits).blocks:
+        committed[block.group_id].add(block.topic)
     return {
         group.group_id: frozenset(committed[group.group_id] - group.subscribed_topics)
         for group in snapshot.groups
@@ -96,47 +209,15 @@ def unsubscribed_topics_by_group(snapshot: Snapshot) -> dict[str, frozenset[str]
     }
 
 
-def _with_group_facts(
-    rows: pd.DataFrame,
-    groups: Mapping[str, Group],
-    *,
-    group_lag: pd.Series[int],
-    readers: Mapping[str, set[str]],
-) -> pd.DataFrame:
-    """Add the facts of its group and topic to each unsubscribed offset."""
-    whole = rows["group"].map(group_lag).astype("Int64")
-    told = rows.assign(
-        type=[str(groups[name].type) for name in rows["group"]],
-        group_lag_share=(rows["lag"] / whole.where(whole > 0)).astype("Float64"),
-        # Only groups with a known subscription get here; the broker accepts their deletions.
-        deletable_now=True,
-        other_subscribers=[", ".join(sorted(readers.get(topic, ()))) for topic in rows["topic"]],
-        why=[_why(groups[name]) for name in rows["group"]],
-    )
-    return told[ROW_COLUMNS].reset_index(drop=True)
-
-
-def _left_out(
-    snapshot: Snapshot, chosen: Sequence[Group], reasons: Mapping[str, str]
-) -> pd.DataFrame:
-    commits = Counter(commit.group_id for commit in snapshot.commits)
-    rows = [
+def _left_out(snapshot: Snapshot, chosen: Sequence[Group], reasons: Mapping[str, str]) -> list[Row]:
+    commits = Counter[str]()
+    for block in columns_of(snapshot.commits).blocks:
+        commits[block.group_id] += len(block.places)
+    return [
         (snapshot.cluster, group.group_id, str(group.type), str(group.state), count, why)
         for group in chosen
         if (why := reasons[group.group_id]) and (count := commits[group.group_id])
     ]
-    return pd.DataFrame(rows, columns=LEFT_OUT_COLUMNS)
-
-
-def _by_group(partitions: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    keys = ["cluster", "group"]
-    leftover = rows.groupby(keys, sort=False)
-    table = leftover.agg(topics=("topic", "nunique"), partitions=("partition", "size"))
-    table["unsubscribed_lag"] = leftover["lag"].sum(min_count=1)
-    subscribed = partitions.drop(rows.index).groupby(keys)["lag"].sum(min_count=1)
-    table["subscribed_lag"] = subscribed.reindex(table.index)
-    by_lag = table.sort_values("unsubscribed_lag", ascending=False, kind="stable")
-    return by_lag.reset_index()
 
 
 def uncheckable_reason(group: Group) -> str:

@@ -1,0 +1,50 @@
+"""Plain rows for what is only shown or written: no frame, and no more in memory than needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import merge
+from itertools import chain
+from typing import Any, Literal
+
+Kind = Literal["text", "number", "duration", "time"]
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """
+    Named columns with what each holds, and rows, which may be made while they are read: once.
+
+    A cell is a str, int, float, bool, aware datetime or None. Truth values are in text columns.
+    """
+
+    columns: Mapping[str, Kind]
+    rows: Iterable[Row]
+
+
+def concatenated(tables: Sequence[Rows], *, most: str = "") -> Rows:
+    """
+    Return tables of the same columns as one; at least one is needed.
+
+    `most` names the column of numbers by which each is ordered, largest first and None last, so
+    that the whole is.
+    """
+    columns = tables[0].columns
+    if not most:
+        return Rows(columns, chain.from_iterable(table.rows for table in tables))
+    place = list(columns).index(most)
+
+    def rank(row: Row) -> tuple[bool, int]:
+        return row[place] is None, -(row[place] or 0)
+
+    return Rows(columns, merge(*(table.rows for table in tables), key=rank))
+
+
+def in_columns(table: Rows) -> Iterator[tuple[str, Kind, Sequence[Any]]]:
+    """Yield the columns of a table: name, kind and cells."""
+    rows = table.rows if isinstance(table.rows, Sequence) else list(table.rows)
+    cells: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else ((),) * len(table.columns)
+    for (name, kind), column in zip(table.columns.items(), cells, strict=True):
+        yield name, kind, column

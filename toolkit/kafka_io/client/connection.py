@@ -160,11 +160,10 @@ class Connection:
         """
         Send each broker its sequence of requests; yield the answers as they come.
 
-        Brokers work side by side. One broker answers its requests one after the other, and has at
-        most the next one waiting, so a large read does not flood anybody; of small ones more may
-        wait (`at_once`). A request that failed is answered with the error; once a broker has not
-        answered, the rest of its sequence is not sent. A sequence may be made while it is read, by
-        a thread of the client.
+        Brokers work side by side. A broker has at most the next request waiting, so a large read
+        does not flood it; of small ones more may wait (`at_once`). A request that failed is
+        answered with the error; once a broker has not answered, the rest of its sequence is not
+        sent. A sequence may be made while it is read, by a thread of the client.
         """
         answers = _Answers()
         for node_id, sequence in asks.items():
@@ -186,12 +185,10 @@ class Connection:
     ) -> None:
         try:
             for about, request in sequence:
-                if node_id in answers.silent:
-                    error = answers.silent[node_id]
-                    answers.come.put(Response(node_id, about, error, is_sent=False))
-                    continue
-                response = await self._answer_or_error(request, node_id, answers)
-                answers.come.put(Response(node_id, about, response))
+                is_sent, response = node_id not in answers.silent, answers.silent.get(node_id)
+                if is_sent:
+                    response = await self._answer_or_error(request, node_id, answers)
+                answers.come.put(Response(node_id, about, response, is_sent))
         except Exception as exc:  # noqa: BLE001 - a request could not be made: told to who waits
             answers.come.put(exc)
         else:

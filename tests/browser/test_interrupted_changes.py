@@ -22,7 +22,8 @@ from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
-COUNT, BEFORE_THE_GATE = 120, 60  # groups
+# Groups; they are written in batches of 1, 2, 4, ..., and no batch is interrupted between two.
+COUNT, BEFORE_THE_GATE, AT_THE_GATE = 120, 31, 32
 THERE = 7
 # Has the kernel wait in the middle of the change, so that it is interrupted there for sure.
 GATE = """
@@ -30,15 +31,16 @@ import time
 from functools import wraps
 from pathlib import Path
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
-gate, commit = Path({gate!r}), getattr(GroupWriter.commit, "__wrapped__", GroupWriter.commit)
+gate, commit = Path({gate!r}), GroupWriter.commit_together
+commit = getattr(commit, "__wrapped__", commit)
 @wraps(commit)
-def commit_behind_gate(writer, group, positions):
-    if group == {group!r}:
+def commit_behind_gate(writer, wanted):
+    if {group!r} in wanted:
         (gate / "reached").touch()
         while not (gate / "open").exists():
             time.sleep(0.05)
-    return commit(writer, group, positions)
-GroupWriter.commit = commit_behind_gate"""
+    return commit(writer, wanted)
+GroupWriter.commit_together = commit_behind_gate"""
 
 
 @dataclass(frozen=True)
@@ -149,18 +151,19 @@ def test_a_change_is_interrupted_and_undone(screen: Screen) -> None:
 
 
 def is_cancelled(screen: Screen, notebook: Open) -> None:
-    """The cancel button stops it between two groups; the panel says so, and how to go on."""
+    """The cancel button stops it between two batches; the panel says so, and how to go on."""
     with screen.in_the_middle(notebook, "cancelled"):
         notebook.review.get_by_role("button", name="Cancel").click()
         expect(notebook.review).to_contain_text("stopping after the current step")
         notebook.screenshot("cancelling", of=notebook.review)
 
     ended = notebook.review.locator(".ob-notice.ob-bad")
-    left = COUNT - BEFORE_THE_GATE - 1
+    done = BEFORE_THE_GATE + AT_THE_GATE
+    left = COUNT - done
     expect(ended).to_contain_text(f"{left} groups: not tried: cancelled by the user")
     expect(notebook.review).to_contain_text("partly applied")
     notebook.screenshot("cancelled", of=notebook.review)
-    assert {ChangeStatus.DONE: BEFORE_THE_GATE + 1, ChangeStatus.NOT_TRIED: left} == screen.told()
+    assert {ChangeStatus.DONE: done, ChangeStatus.NOT_TRIED: left} == screen.told()
     assert "cancelled by the user" == screen.last.interrupted
     notebook.run_from("decision.apply()")
     expect(notebook.page.locator(".ob-notice").last).to_contain_text("can be undone")

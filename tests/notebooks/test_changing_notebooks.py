@@ -28,7 +28,7 @@ DONE, BLOCKED = ("done", 0), ("blocked", 3)
 def at(held: Held, offset: int) -> Held:
     """Return what groups hold, with every offset replaced."""
     return {
-        group: {p: replace(position, offset=offset) for p, position in positions.items()}
+        group: {p: position._replace(offset=offset) for p, position in positions.items()}
         for group, positions in held.items()
     }
 
@@ -158,7 +158,7 @@ def test_what_a_broker_refuses(
     group = room.group()
     (step,) = room.desk.reset(group).steps
     changes = [
-        replace(c, after=Position(0, None, TOO_LONG)) if c.partition.partition in refused else c
+        c._replace(after=Position(0, None, TOO_LONG)) if c.partition.partition in refused else c
         for c in step.changes
     ]
     plan = replace(room.desk.reset(group), steps=(replace(step, changes=tuple(changes)),))

@@ -1,0 +1,136 @@
+"""
+Whole commands beside Kafka's own tool, on one real broker.
+
+Starts its own broker, fills it as `snapshot.py` does, and runs each command in turns, each run in a
+fresh process. Where `kafka-consumer-groups` answers the same, it runs in the same rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from snapshot import TOOL, Case, Run, fill, measure_in_turns, say, surroundings
+
+from toolkit.sandbox.broker import start_broker
+from toolkit.sandbox.jars import VERSION, kafka_jars
+from toolkit.spark.java import find_java
+
+ONE = "group-00001"
+
+
+class Pair(NamedTuple):
+    """A command, and what the tool is asked for the same; () where it has no answer."""
+
+    command: Sequence[str]
+    tool: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """The command as it is typed."""
+        return " ".join(self.command)
+
+
+DESCRIBE = ("--describe", "--all-groups")
+PAIRS = (
+    Pair(("lag", "--by", "partition", "--output", "csv"), DESCRIBE),
+    Pair(("lag",), DESCRIBE),
+    Pair(("groups", "list"), ("--list",)),
+    Pair(("unsubscribed",)),
+    Pair(("lag", "--group", ONE), ("--describe", "--group", ONE)),
+    Pair(("groups", "describe", ONE), ("--describe", "--group", ONE)),
+    Pair(("paused-partitions",)),
+    Pair(("clusters",)),
+    Pair(("fleet", "list")),
+    Pair(("audit", "list")),
+    Pair(("--help",)),
+)
+LARGE = (
+    Pair(("groups", "list", "--output", "csv")),
+    Pair(("lag", "--by", "partition", "--output", "csv")),
+    Pair(("unsubscribed",)),
+)
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
+        # Python keeps compiled modules, as it does unless a machine is set up otherwise.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(directory) / "pycache")
+        os.environ["XDG_STATE_HOME"] = str(Path(directory) / "state")
+        broker = start_broker(Path(directory) / "benchmark", on_step=say)
+        try:
+            say(f"making {options.groups} groups with {options.commits} commits each")
+            fill(broker.address, options.groups, options.commits)
+            fleet = Path(directory) / "fleet.yaml"
+            fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {broker.address}\n")
+            pairs = LARGE if options.large else PAIRS
+            cases = list(_cases(pairs, broker.address, fleet))
+            measure_in_turns(cases, 1, Path(directory) / "output")  # nothing is compiled later
+            runs = measure_in_turns(cases, options.rounds, Path(directory) / "output")
+        finally:
+            broker.stop()
+    print("\n".join([*surroundings(options, "whole commands"), "", *_table(pairs, runs)]))
+
+
+def _cases(pairs: Sequence[Pair], address: str, fleet: Path) -> Iterator[Case]:
+    jars = kafka_jars(VERSION)
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    tool = [str(find_java()), logging, "-cp", f"{jars}/*", TOOL]
+    offsetbook = str(Path(sys.executable).parent / "offsetbook")
+    asked = set()
+    for pair in pairs:
+        fleet_option = [] if pair.name == "--help" else ["--fleet", str(fleet)]
+        yield Case(pair.name, [offsetbook, *pair.command, *fleet_option], _uncounted)
+        if pair.tool and pair.tool not in asked:
+            asked.add(pair.tool)
+            servers = ["--bootstrap-server", address]
+            yield Case(f"tool {' '.join(pair.tool)}", [*tool, *servers, *pair.tool], _uncounted)
+
+
+def _uncounted(_output: Path) -> tuple[int, int]:
+    raise NotImplementedError  # what they find is compared by snapshot.py and the tests
+
+
+def _table(pairs: Sequence[Pair], runs: dict[str, list[Run]]) -> Iterator[str]:
+    yield "| command | wall s | CPU s | peak RSS MiB | tool: wall s, CPU s, MiB | |"
+    yield "|---|---|---|---|---|---|"
+    for pair in pairs:
+        mine = _middle(runs[pair.name])
+        cells = [pair.name, *_cells(mine)]
+        if pair.tool:
+            its = _middle(runs[f"tool {' '.join(pair.tool)}"])
+            cells += [", ".join(_cells(its)), f"{its.wall_s / mine.wall_s:.1f} times faster"]
+        else:
+            cells += ["–", ""]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _middle(runs: Sequence[Run]) -> Run:
+    return Run(*(median(values) for values in zip(*runs, strict=True)))
+
+
+def _cells(run: Run) -> tuple[str, str, str]:
+    return f"{run.wall_s:.2f}", f"{run.cpu_s:.2f}", f"{run.peak_mib:.0f}"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", type=int, default=5000)
+    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="only what many groups make slow")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

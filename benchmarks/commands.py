@@ -8,17 +8,14 @@ fresh process. Where `kafka-consumer-groups` answers the same, it runs in the sa
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from snapshot import TOOL, Case, Run, fill, measure_in_turns, say, surroundings
+from snapshot import TOOL, Case, Run, filled_broker, measure_in_turns, surroundings
 
-from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.spark.java import find_java
 
@@ -60,23 +57,11 @@ LARGE = (
 
 def main() -> None:
     options = _options()
-    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
-        # Python keeps compiled modules, as it does unless a machine is set up otherwise.
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        os.environ["PYTHONPYCACHEPREFIX"] = str(Path(directory) / "pycache")
-        os.environ["XDG_STATE_HOME"] = str(Path(directory) / "state")
-        broker = start_broker(Path(directory) / "benchmark", on_step=say)
-        try:
-            say(f"making {options.groups} groups with {options.commits} commits each")
-            fill(broker.address, options.groups, options.commits)
-            fleet = Path(directory) / "fleet.yaml"
-            fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {broker.address}\n")
-            pairs = LARGE if options.large else PAIRS
-            cases = list(_cases(pairs, broker.address, fleet))
-            measure_in_turns(cases, 1, Path(directory) / "output")  # nothing is compiled later
-            runs = measure_in_turns(cases, options.rounds, Path(directory) / "output")
-        finally:
-            broker.stop()
+    pairs = LARGE if options.large else PAIRS
+    with filled_broker(options) as (address, fleet, output):
+        cases = list(_cases(pairs, address, fleet))
+        measure_in_turns(cases, 1, output)  # nothing is compiled later
+        runs = measure_in_turns(cases, options.rounds, output)
     print("\n".join([*surroundings(options, "whole commands"), "", *_table(pairs, runs)]))
 
 

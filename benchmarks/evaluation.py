@@ -11,28 +11,20 @@ fleet job:
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.metadata import version
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-from planning import peak_mib, spread
+from fresh_runs import Steps, main, peak_mib
 
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.status import with_status
 
-SIZES = (50_000, 1_000_000)
 RECENT, COMMITS_PER_GROUP = 10, 1_000
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = ("lag", "status", "expiry")
@@ -122,45 +114,5 @@ def _lists(last: npt.NDArray[np.int64], step: int) -> pd.Series[list[object]]:
     return lists
 
 
-def report(rounds: int) -> Iterator[str]:
-    """Yield the result as Markdown, after measuring each size so many times."""
-    runs = {size: [_fresh(size) for _ in range(rounds)] for size in SIZES}
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    yield (
-        f"Median (lowest–highest) of {rounds} runs, {datetime.now(UTC):%Y-%m-%d}. "
-        f"Python {platform.python_version()}, pandas {version('pandas')}; {platform.system()} "
-        f"{platform.machine()}, {os.cpu_count()} CPUs, load average {load}."
-    )
-    yield ""
-    yield "| commits | lag s | status s | expiry s | together CPU s | added MiB |"
-    yield "|---|---|---|---|---|---|"
-    for size, taken in runs.items():
-        steps = [spread([run[step] for run in taken], 2) for step in STEPS]
-        together = spread([sum(run[step] for step in STEPS) for run in taken], 2)
-        memory = spread([run["peak_mib"] - run["facts_mib"] for run in taken], 0)
-        yield f"| {size:,} | {' | '.join(steps)} | {together} | {memory} |"
-
-
-def _fresh(size: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--once", str(size)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    taken: dict[str, float] = json.loads(done.stdout)
-    print(f"{size:,} commits: {taken}", file=sys.stderr)
-    return taken
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--once", type=int, help="measure one size in this process")
-    options = parser.parse_args()
-    if options.once:
-        print(json.dumps(measure(options.once)))
-        return
-    print("\n".join(report(options.rounds)))
-
-
 if __name__ == "__main__":
-    main()
+    main(Steps(__file__, __doc__, "commits", STEPS, measure))

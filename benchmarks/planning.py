@@ -12,19 +12,12 @@ reviewer waits for:
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import platform
-import resource
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from importlib.metadata import version
 from itertools import islice
-from statistics import median
+
+from fresh_runs import Steps, main, peak_mib
 
 from toolkit.model import (
     Commit,
@@ -40,19 +33,10 @@ from toolkit.planning.changes.reset import plan_reset
 from toolkit.planning.changes.targets import ShiftBy
 from toolkit.planning.frames.review_frame import review_frame, summary
 
-SIZES = (50_000, 1_000_000)
 TIMED = 500  # records of which the time is read
 PARTITIONS_PER_TOPIC, COMMITS_PER_GROUP, TOPICS = 100, 1_000, 100
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 STEPS = ("plan", "fingerprint", "preview")
-
-
-def main() -> None:
-    options = _options()
-    if options.once:
-        print(json.dumps(measure(options.once)))
-        return
-    print("\n".join(report(SIZES, options.rounds)))
 
 
 def measure(size: int) -> dict[str, float]:
@@ -104,52 +88,6 @@ def made_up(size: int) -> Snapshot:
     )
 
 
-def report(sizes: Sequence[int], rounds: int) -> Iterator[str]:
-    """Yield the result as Markdown, after measuring each size so many times."""
-    runs = {size: [_fresh(size) for _ in range(rounds)] for size in sizes}
-    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    yield (
-        f"{COMMITS_PER_GROUP:,} commits a group. Median (lowest–highest) of {rounds} runs, "
-        f"{datetime.now(UTC):%Y-%m-%d}. Python {platform.python_version()}, "
-        f"pandas {version('pandas')}; {platform.system()} {platform.machine()}, "
-        f"{os.cpu_count()} CPUs, load average {load}."
-    )
-    yield ""
-    yield "| partitions | plan s | fingerprint s | preview s | together CPU s | added MiB |"
-    yield "|---|---|---|---|---|---|"
-    for size, taken in runs.items():
-        steps = [spread([run[step] for run in taken], 2) for step in STEPS]
-        together = spread([sum(run[step] for step in STEPS) for run in taken], 2)
-        memory = spread([run["peak_mib"] - run["facts_mib"] for run in taken], 0)
-        yield f"| {size:,} | {' | '.join(steps)} | {together} | {memory} |"
-
-
-def _fresh(size: int) -> dict[str, float]:
-    command = [sys.executable, __file__, "--once", str(size)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    taken: dict[str, float] = json.loads(done.stdout)
-    print(f"{size:,} partitions: {taken}", file=sys.stderr)
-    return taken
-
-
-def peak_mib() -> float:
-    # Linux counts the peak in KiB, macOS in bytes.
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / (2**20 if sys.platform == "darwin" else 2**10)
-
-
-def spread(values: Sequence[float], digits: int) -> str:
-    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--once", type=int, help="measure one size in this process")
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    main()
+    about = f"{COMMITS_PER_GROUP:,} commits a group. "
+    main(Steps(__file__, __doc__, "partitions", STEPS, measure, about))

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -74,22 +75,30 @@ class Case(NamedTuple):
 
 def main() -> None:
     options = _options()
+    with filled_broker(options) as (address, fleet, output):
+        cases = _cases(address, fleet)
+        found = agree(cases, output)
+        runs = measure_in_turns(cases, options.rounds, output)
+    print(report(runs, options, found))
+
+
+@contextmanager
+def filled_broker(options: argparse.Namespace) -> Iterator[tuple[str, Path, Path]]:
+    """Start and fill a broker; yield its address, a fleet file, and where output may go."""
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as directory:
         # Python keeps compiled modules, as it does unless a machine is set up otherwise.
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(Path(directory) / "pycache")
+        os.environ["XDG_STATE_HOME"] = str(Path(directory) / "state")
         broker = start_broker(Path(directory) / "benchmark", on_step=say)
         try:
             say(f"making {options.groups} groups with {options.commits} commits each")
             fill(broker.address, options.groups, options.commits)
             fleet = Path(directory) / "fleet.yaml"
             fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {broker.address}\n")
-            cases = _cases(broker.address, fleet)
-            found = agree(cases, Path(directory) / "output")
-            runs = measure_in_turns(cases, options.rounds, Path(directory) / "output")
+            yield broker.address, fleet, Path(directory) / "output"
         finally:
             broker.stop()
-    print(report(runs, options, found))
 
 
 def fill(address: str, groups: int, commits: int) -> None:

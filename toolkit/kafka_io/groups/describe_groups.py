@@ -52,7 +52,7 @@ def describe_groups(
     by_call: dict[GroupType, dict[str, Group]] = {}
     for group in listed:
         if not group.is_live:
-            yield group if group.described else replace(group, described=True)
+            yield group
         elif group.type in CALLS:
             by_call.setdefault(group.type, {})[group.group_id] = group
         else:

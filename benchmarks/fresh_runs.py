@@ -1,0 +1,86 @@
+"""Measure steps of pure code for several sizes, each run in a fresh process, as a table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from statistics import median
+from typing import NamedTuple
+
+SIZES = (50_000, 1_000_000)
+
+
+class Steps(NamedTuple):
+    """
+    What one script measures.
+
+    `measure` takes a size, and returns seconds by step, and `facts_mib` and `peak_mib`.
+    """
+
+    script: str
+    description: str | None
+    unit: str
+    names: Sequence[str]
+    measure: Callable[[int], dict[str, float]]
+    about: str = ""
+
+
+def main(steps: Steps) -> None:
+    """Run the script: one size in this process, or all sizes in fresh ones."""
+    parser = argparse.ArgumentParser(
+        description=steps.description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--once", type=int, help="measure one size in this process")
+    options = parser.parse_args()
+    if options.once:
+        print(json.dumps(steps.measure(options.once)))
+        return
+    print("\n".join(_report(steps, options.rounds)))
+
+
+def peak_mib() -> float:
+    """Return the largest memory that this process has had."""
+    # Linux counts the peak in KiB, macOS in bytes.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def _report(steps: Steps, rounds: int) -> Iterator[str]:
+    """Yield the result as Markdown, after measuring each size so many times."""
+    runs = {size: [_fresh(steps, size) for _ in range(rounds)] for size in SIZES}
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    yield (
+        f"{steps.about}Median (lowest–highest) of {rounds} runs, {datetime.now(UTC):%Y-%m-%d}. "
+        f"Python {platform.python_version()}, pandas {version('pandas')}; {platform.system()} "
+        f"{platform.machine()}, {os.cpu_count()} CPUs, load average {load}."
+    )
+    yield ""
+    heading = " | ".join(f"{name} s" for name in steps.names)
+    yield f"| {steps.unit} | {heading} | together CPU s | added MiB |"
+    yield "|---|---|---|---|---|---|"
+    for size, taken in runs.items():
+        each = [_spread([run[name] for run in taken], 2) for name in steps.names]
+        together = _spread([sum(run[name] for name in steps.names) for run in taken], 2)
+        memory = _spread([run["peak_mib"] - run["facts_mib"] for run in taken], 0)
+        yield f"| {size:,} | {' | '.join(each)} | {together} | {memory} |"
+
+
+def _fresh(steps: Steps, size: int) -> dict[str, float]:
+    command = [sys.executable, steps.script, "--once", str(size)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    taken: dict[str, float] = json.loads(done.stdout)
+    print(f"{size:,} {steps.unit}: {taken}", file=sys.stderr)
+    return taken
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    return f"{median(values):.{digits}f} ({min(values):.{digits}f}–{max(values):.{digits}f})"

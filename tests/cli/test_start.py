@@ -60,6 +60,7 @@ SMALL = {
     ("clusters",): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
     ("groups", "list"): (*FRAMES, "confluent_kafka"),
     ("paused-partitions",): (*FRAMES, "confluent_kafka"),
+    ("groups", "describe", "billing"): (*FRAMES,),
     ("lag", "--group", "billing"): (*FRAMES, *FOR_NAMES, "confluent_kafka"),
     ("lag", "--by", "partition", "--output", "csv"): (*FRAMES, "confluent_kafka"),
 }

@@ -24,7 +24,7 @@ from toolkit.errors import BrokerRefused, ClusterUnreachable, ToolkitError
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.offsets_topic.bulk_read import read_records
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.jars import VERSION
 

@@ -26,8 +26,9 @@ from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord, partition_of
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, GroupState, GroupType, TopicPartition
 from toolkit.planning.expiry.expiry_rules import ExpiryRule
 from toolkit.planning.expiry.with_expiry import with_expiry

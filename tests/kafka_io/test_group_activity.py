@@ -17,7 +17,8 @@ from raw_classic import commit
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.model import Cluster, TopicPartition
 from toolkit.planning.unsubscribed.group_activity import activity_by_group, with_removal_kinds

@@ -7,7 +7,7 @@ import pytest
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.logs.log_offsets import read_log_offsets
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.read_snapshot import read_snapshot, select_groups
 from toolkit.model import Cluster, Group, GroupState, GroupType, Snapshot, TopicPartition
 from toolkit.sandbox.fleet import Sandbox

@@ -27,8 +27,9 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.leaders import describe_topics, topic_id
 from toolkit.kafka_io.groups.group_settings import read_expiry_settings
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST, merge_latest
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark import read_state

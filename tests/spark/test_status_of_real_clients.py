@@ -25,7 +25,8 @@ from toolkit.kafka_io.logs.log_offsets import read_log_offsets
 from toolkit.kafka_io.logs.offset_time_lookup import TimeLookup, read_log_times
 from toolkit.kafka_io.offsets_topic.commit_rows import COMMITS, decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import GROUPS, decode_groups
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions, read_offsets_log
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.model import Cluster, Group, TopicPartition
 from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.status import StatusRules, with_status

@@ -19,7 +19,7 @@ from toolkit.kafka_io.client import connection_diagnosis
 from toolkit.kafka_io.client.client_settings import admin_settings, bootstrap_servers, bulk_settings
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.error_codes import is_worth_retrying, reason
-from toolkit.kafka_io.groups.group_times import read_group_times
+from toolkit.kafka_io.groups.group_times import GroupTimes, read_group_times
 from toolkit.kafka_io.groups.listing import list_groups
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
@@ -205,7 +205,7 @@ def test_tls_with_its_certificate(secured: Any) -> None:
     """With the certificate named in the fleet file, TLS works for requests and bulk reading."""
     with Connection(secured.tls) as connection:
         assert connection.cluster_id
-        assert read_group_times(connection, []) == ({}, [])
+        assert read_group_times(connection, []) == (GroupTimes(), [])
 
 
 def test_wrong_password(secured: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,23 @@
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.structs import TopicPartition as Place
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.commits import FIRST_COMMIT, read_commits
-from toolkit.kafka_io.groups.group_times import read_group_times, with_commit_times
+from toolkit.kafka_io.groups.group_times import (
+    GroupTimes,
+    read_group_times,
+    with_commit_times,
+)
+from toolkit.kafka_io.groups.listing import list_groups
+from toolkit.kafka_io.offsets_topic.commit_records import CommitKey
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_partition
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Group, GroupState, TopicPartition
 from toolkit.sandbox.raw_connection import RawConnection
@@ -83,7 +94,7 @@ def test_what_an_open_transaction_hides(exclusive_apps: Any) -> None:
     (pending,) = (commit for commit in commits if commit.partition == 0)
     now = datetime.now(UTC)
     assert (2, True) == (pending.offset, pending.pending)
-    assert now - timedelta(minutes=5) < pending.committed_at <= times[group].empty_since <= now
+    assert now - timedelta(minutes=5) < pending.committed_at <= times.empty_since[group] <= now
     assert [] == problems
 
 
@@ -189,10 +200,51 @@ def test_group_without_members_ever(bare_cluster: Cluster, committed: Any) -> No
     assert (group.state, group.empty_since) == (GroupState.EMPTY, None)
 
 
+def test_both_readers_agree(cluster: Cluster) -> None:
+    """Of groups of all kinds that nobody uses, the topic says what it says for the fleet job."""
+    with Connection(cluster) as connection:
+        idle = {g.group_id for g in list_groups(connection)[0] if g.state is GroupState.EMPTY}
+        times, problems = read_group_times(connection, idle)
+        logs = offsets_partitions(connection).logs.items()
+        read = [read_offsets_partition(cluster, number, log) for number, log in logs]
+
+    assert [] == problems
+    found = {k: v for part in read for k, v in part.commits.items() if k.group_id in idle}
+    held = {CommitKey(g, *partition) for g in idle for partition in times.partitions(g)}
+    assert found.keys() == held
+    timed = with_commit_times([Commit(*key, value.offset) for key, value in found.items()], times)
+    wanted = [(value.committed_at, value.topic_id or "") for value in found.values()]
+    assert wanted == [(commit.committed_at, commit.topic_id) for commit in timed]
+    emptied = {name: at for part in read for name, at in part.emptied.items() if name in idle}
+    assert emptied == times.empty_since
+    assert min(len(emptied), len(held)) > 1
+
+
+def test_second_read_goes_on(apps: Any) -> None:
+    """Over one connection, a read tells what was committed and deleted since the one before."""
+    topic, group = commit_two(apps)
+    others = [commit_two(apps)[1] for _ in range(2)]
+    with Connection(apps.cluster) as connection:
+        first, _ = read_group_times(connection, [group, others[0]])
+        before = dict(first.commits[group])
+        apps.commit(group, {TopicPartition(topic, 0): 6})
+        admin = KafkaAdminClient(bootstrap_servers=apps.cluster.bootstrap_servers)
+        with closing(admin):
+            admin.delete_group_offsets(group, [Place(topic, 1)])
+        second, _ = read_group_times(connection, [group])
+        more, _ = read_group_times(connection, [group, *others])
+    with Connection(apps.cluster) as connection:
+        anew, _ = read_group_times(connection, [group, *others])
+
+    assert {TopicPartition(topic, 0)} == second.partitions(group)
+    assert before != second.commits[group] == more.commits[group] == anew.commits[group]
+    assert anew.commits == more.commits
+
+
 def test_clocks_of_a_group_that_does_not_exist(bare_cluster: Cluster) -> None:
     """A group that the topic does not know has no clock and no commits."""
     with Connection(bare_cluster) as connection:
         times, problems = read_group_times(connection, ["nobody"])
 
-    assert times == {"nobody": (None, {}, ())}
+    assert times == GroupTimes(commits={"nobody": {}})
     assert problems == []

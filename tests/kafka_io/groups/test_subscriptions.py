@@ -17,8 +17,8 @@ from toolkit.kafka_io.groups.subscriptions import (
     from_classic_metadata,
     from_names,
 )
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Subscription, TopicPartition
 

@@ -35,8 +35,8 @@ from toolkit.kafka_io.offsets_topic.group_records import (
 )
 from toolkit.kafka_io.offsets_topic.group_rows import DECODERS
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 
 MUTATIONS = 100_000

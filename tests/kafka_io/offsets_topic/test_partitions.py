@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import TopicPartition
 
 

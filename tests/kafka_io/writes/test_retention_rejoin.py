@@ -95,13 +95,14 @@ def test_only_the_group_meant_is_touched(exclusive_apps: Any) -> None:
         with Connection(apps.cluster) as connection:
             times, _ = read_group_times(connection, [group])
         snapshot = read_snapshot(apps.cluster)
-        return {g.group_id for g in snapshot.groups}, times[group].commits
+        found = times.commits[group], times.partitions(group)
+        return {g.group_id for g in snapshot.groups}, *found
 
     before = state()
     emptied_again(apps.cluster, group)
 
     assert before == state()
-    assert list(before[1]) == [TopicPartition(topic, 0)]
+    assert before[2] == {TopicPartition(topic, 0)}
 
 
 def test_group_with_a_member_is_left_alone(apps: Any, left: Any) -> None:

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import struct
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.offsets_topic.commit_records import CommitValue
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, partition_of
-from toolkit.kafka_io.offsets_topic.reader import (
-    OffsetsPartition,
-    offsets_partitions,
-    read_offsets_partition,
+from toolkit.kafka_io.client.timestamps import from_ms
+from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
+from toolkit.kafka_io.offsets_topic.commit_times import commit_time
+from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
+from toolkit.kafka_io.offsets_topic.log_ends import OffsetsTopic, offsets_partitions
+from toolkit.kafka_io.offsets_topic.newest_records import (
+    NewestRecords,
+    OwnRecord,
+    id_bytes,
+    read_on,
+)
+from toolkit.kafka_io.offsets_topic.partitions import (
+    CLASSIC_GROUP,
+    CONSUMER_MEMBER,
+    OFFSETS_TOPIC,
+    SHARE_MEMBER,
+    STREAMS_MEMBER,
+    TYPE_OF_GROUP,
+    UnknownRecord,
+    partition_of,
 )
 from toolkit.model import (
     UNREAD_OFFSETS_TOPIC,
@@ -30,87 +45,165 @@ from toolkit.model import (
 )
 from toolkit.model.commit_columns import CommitColumns, columns_of
 
-PARTITIONS_AT_ONCE = 4
+MEMBERS = frozenset({CONSUMER_MEMBER, SHARE_MEMBER, STREAMS_MEMBER})
+KEY_TYPE = b"\0\1"
+NUMBER = struct.Struct(">i")
 
 
-class GroupTimes(NamedTuple):
-    """What the offsets topic says of one group's times."""
+@dataclass(slots=True)
+class GroupTimes:
+    """
+    What the offsets topic says of the times of some groups.
 
-    empty_since: datetime | None  # holds only while its coordinator calls it Empty
-    commits: Mapping[TopicPartition, CommitValue]
-    # What an open transaction is about to commit.
-    hidden: Collection[TopicPartition] = ()
+    `empty_since` holds only while the group's coordinator calls it Empty. `hidden` is what an open
+    transaction is about to commit. `commits`: of each group, by what their keys have after its id.
+    """
+
+    empty_since: dict[str, datetime] = field(default_factory=dict)
+    hidden: dict[str, set[TopicPartition]] = field(default_factory=lambda: defaultdict(set))
+    commits: dict[str, Mapping[bytes, bytes]] = field(default_factory=dict)
+
+    def partitions(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions that a group has committed."""
+        start = KEY_TYPE + _text(group_id)
+        found = set()
+        for key in self.commits.get(group_id, ()):
+            with suppress(UnknownRecord):  # which no client of now can have committed
+                _, topic, number = decode_commit_key(start + key)
+                found.add(TopicPartition(topic, number))
+        return found
+
+
+# What was read over a connection, by partition and how many there were: the next read goes on.
+_READ: WeakKeyDictionary[Connection, dict[tuple[int, int], NewestRecords]] = WeakKeyDictionary()
 
 
 def read_group_times(
     connection: Connection, group_ids: Iterable[str]
-) -> tuple[dict[str, GroupTimes], list[Problem]]:
+) -> tuple[GroupTimes, list[Problem]]:
     """
-    Return the times of each group, as far as the offsets topic may be read, and the problems.
+    Return the times of groups, as far as the offsets topic may be read, and the problems.
 
-    Only the partitions that hold these groups are read, each once. Behind an open transaction, what
-    counts is read as well; where that fails, nobody knows when its groups became Empty.
+    Only the partitions that hold these groups are read, and only what was written since the last
+    read over this connection. Behind an open transaction, what counts is read as well; where that
+    fails, nobody knows when its groups became Empty.
     """
-    wanted = set(group_ids)
+    times = GroupTimes()
     try:
         topic = offsets_partitions(connection)
     except ToolkitError as exc:
-        return {}, [Problem(UNREAD_OFFSETS_TOPIC, str(exc))]
-    needed = {partition_of(group_id, topic.partitions or 1) for group_id in wanted}
-    commits: dict[str, dict[TopicPartition, CommitValue]] = {group_id: {} for group_id in wanted}
-    emptied: dict[str, datetime] = {}
-    hidden: dict[str, list[TopicPartition]] = defaultdict(list)
+        return times, [Problem(UNREAD_OFFSETS_TOPIC, str(exc))]
+    groups: dict[int, list[str]] = defaultdict(list)
+    for name in dict.fromkeys(group_ids):
+        groups[partition_of(name, topic.partitions or 1)].append(name)
+    known, failed = _newest(connection, topic, groups)
     problems = []
-    logs = {number: topic.logs[number] for number in sorted(needed & topic.logs.keys())}
-    for number, found in _read_side_by_side(connection.cluster, logs):
+    for number, records in known.items():
         place = (None, OFFSETS_TOPIC, number)
-        if isinstance(found, ToolkitError):
-            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(found), *place))
+        if number in failed:
+            problems.append(Problem(UNREAD_OFFSETS_TOPIC, str(failed[number]), *place))
             continue
-        for key, value in found.commits.items():
-            if key.group_id in wanted:
-                commits[key.group_id][TopicPartition(key.topic, key.partition)] = value
-        for key in found.pending:
-            hidden[key.group_id].append(TopicPartition(key.topic, key.partition))
-        if found.tail_problem:
-            problems.append(Problem("group clocks", found.tail_problem, *place))
-        else:
-            emptied |= found.emptied
-    times = {
-        name: GroupTimes(emptied.get(name), commits[name], tuple(hidden[name])) for name in wanted
-    }
+        why = _add_tail(connection.cluster, number, topic.logs[number], records, times)
+        if why:
+            problems.append(Problem("group clocks", why, *place))
+        for name in groups[number]:
+            times.commits[name] = records.commits[id_bytes(name)]
+            own = records.own.get(id_bytes(name))
+            if own and not why and (since := _empty_since(own)):
+                times.empty_since[name] = since
     return times, problems
 
 
-def _read_side_by_side(
-    cluster: Cluster, logs: Mapping[int, LogOffsets]
-) -> Iterator[tuple[int, OffsetsPartition | ToolkitError]]:
-    """Read several partitions at a time: most of a short read is waiting."""
+def _newest(
+    connection: Connection, topic: OffsetsTopic, groups: Mapping[int, Collection[str]]
+) -> tuple[dict[int, NewestRecords], dict[int, ToolkitError]]:
+    """Return what is in the partitions of these groups, and which could not be read."""
+    # Another thread that reads over the same connection meanwhile begins anew.
+    earlier = _READ.pop(connection, {})
+    known, ends = {}, {}
+    for number, log in topic.logs.items():
+        if number in groups:
+            end = (log.last_stable if log.last_stable is not None else log.log_end) or 0
+            kept, start = earlier.get((number, topic.partitions)), log.log_start or 0
+            goes_on = kept and start <= kept.next_offset <= end and kept.knows(groups[number])
+            known[number] = kept if kept and goes_on else NewestRecords.of(groups[number], start)
+            ends[number] = end
+    failed = read_on(connection.cluster, known, ends)
+    read = {(n, topic.partitions): one for n, one in known.items() if n not in failed}
+    _READ[connection] = earlier | read
+    return known, failed
 
-    def read(number: int) -> OffsetsPartition | ToolkitError:
-        try:
-            return read_offsets_partition(cluster, number, logs[number])
-        except ToolkitError as exc:
-            return exc
 
-    with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
-        yield from zip(logs, pool.map(read, logs), strict=True)
+def _add_tail(
+    cluster: Cluster, number: int, log: LogOffsets, records: NewestRecords, times: GroupTimes
+) -> str:
+    """Add what counts behind the last stable offset; return why that failed, "" if it did not."""
+    if log.last_stable is None or log.last_stable >= (log.log_end or 0):
+        return ""
+    # Loads Arrow, which is needed only while a transaction is open.
+    from toolkit.kafka_io.offsets_topic.unstable_tail import read_unstable_tail  # noqa: PLC0415
+
+    try:
+        tail = read_unstable_tail(cluster, number, log)
+    except ToolkitError as exc:
+        hidden = (log.log_end or 0) - log.last_stable
+        return f"an open transaction hides its last {hidden} records ({exc})"
+    found = tail.records
+    columns = found.keys.to_pylist(), found.values.to_pylist(), found.offsets, found.written_ms
+    for key, value, offset, written_ms in zip(*columns, strict=True):
+        records.add(key, value, int(offset), int(written_ms))
+    for pending in tail.pending:
+        if id_bytes(pending.group_id) in records.commits:
+            times.hidden[pending.group_id].add(TopicPartition(pending.topic, pending.partition))
+    return ""
 
 
-def with_commit_times(commits: Sequence[Commit], times: Mapping[str, GroupTimes]) -> CommitColumns:
+def _empty_since(own: Mapping[bytes, OwnRecord]) -> datetime | None:
+    """Return since when a group has no members, by its own records; None: it has, or not known."""
+    kinds = {key: int.from_bytes(key[:2], "big") for key in own}
+    live = [key for key, record in own.items() if record.value is not None]
+    newest = max(live, key=lambda key: own[key].offset, default=b"")
+    if kinds.get(newest) not in TYPE_OF_GROUP:
+        return None
+    if kinds[newest] != CLASSIC_GROUP:
+        is_empty = MEMBERS.isdisjoint(kinds[key] for key in live)
+        return from_ms(max(record.written_ms for record in own.values())) if is_empty else None
+    try:
+        group = decode_classic_group(own[newest].value or b"")
+    except UnknownRecord:
+        return None
+    # A group that never had a member was never left by the last one.
+    return from_ms(group.changed_ms) if group.protocol_type and not group.members else None
+
+
+def with_commit_times(commits: Sequence[Commit], times: GroupTimes) -> CommitColumns:
     """Add to each commit when it was made; one that has moved on since keeps None."""
     timed = columns_of(commits)
-    for group_id, topic, places in timed.blocks:
-        known = times[group_id].commits if group_id in times else {}
-        for place in places if known else ():
-            value = known.get(TopicPartition(topic, timed.partitions[place]))
-            if value is not None and value.offset == timed.offsets[place]:
-                timed.set_time(place, value.committed_at, value.topic_id)
+    for (_, _, places), values in _values(timed, times):
+        for place, value in zip(places, values, strict=True):
+            if value and (found := commit_time(value)) and found.offset == timed.offsets[place]:
+                timed.set_time(place, from_ms(found.time_ms), found.topic_id)
     return timed
 
 
+def _values(
+    commits: CommitColumns, times: GroupTimes
+) -> Iterator[tuple[tuple[str, str, range], list[bytes | None]]]:
+    """Yield each block of commits, and the value that the topic has for each of them."""
+    for block in commits.blocks:
+        if known := times.commits.get(block.group_id):
+            topic = _text(block.topic)
+            numbers = commits.partitions[block.places.start : block.places.stop]
+            yield block, [known.get(topic + NUMBER.pack(number)) for number in numbers]
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return len(data).to_bytes(2, "big") + data
+
+
 def commits_in_doubt(
-    times: Mapping[str, GroupTimes], commits: Sequence[Commit]
+    times: GroupTimes, commits: Sequence[Commit]
 ) -> dict[str, set[TopicPartition]]:
     """
     Return by group where the offsets topic has or hides a commit, and none is known.
@@ -118,20 +211,22 @@ def commits_in_doubt(
     Asked for all its offsets, a coordinator leaves out those of topics that we may not describe.
     """
     columns = columns_of(commits)
-    known: dict[str, set[TopicPartition]] = defaultdict(set)
+    found: dict[str, int] = defaultdict(int)
+    for (group_id, _, _), values in _values(columns, times):
+        found[group_id] += len(values) - values.count(None)
+    there = {name for name, read in times.commits.items() if found[name] < len(read)}
+    doubt = {n: times.hidden[n] | times.partitions(n) for n in {*there, *times.hidden}}
     for group_id, topic, places in columns.blocks:
-        if group_id in times:
-            known[group_id].update(TopicPartition(topic, columns.partitions[n]) for n in places)
-    there = {name: {*found.hidden, *found.commits} for name, found in times.items()}
-    doubt = {name: partitions - known[name] for name, partitions in there.items()}
+        if group_id in doubt:
+            doubt[group_id] -= {TopicPartition(topic, columns.partitions[n]) for n in places}
     return {name: partitions for name, partitions in doubt.items() if partitions}
 
 
-def with_empty_since(groups: Iterable[Group], times: Mapping[str, GroupTimes]) -> list[Group]:
+def with_empty_since(groups: Iterable[Group], times: GroupTimes) -> list[Group]:
     """Add to each group that its coordinator calls Empty since when it is."""
     return [
-        replace(group, empty_since=times[group.group_id].empty_since)
-        if group.state is GroupState.EMPTY and group.group_id in times
+        replace(group, empty_since=times.empty_since[group.group_id])
+        if group.state is GroupState.EMPTY and group.group_id in times.empty_since
         else group
         for group in groups
     ]

@@ -9,17 +9,13 @@ the reader says so, and `unstable_tail` tells what counts behind it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.bulk_consumer import check_reads_records
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic.activity import Activity
 from toolkit.kafka_io.offsets_topic.bulk_read import read_records
 from toolkit.kafka_io.offsets_topic.chunk import Records, chunk_of, concat_records
@@ -27,19 +23,11 @@ from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, CommitValue
 from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import empty_latest, latest_of, merge_latest
-from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
 from toolkit.kafka_io.offsets_topic.removals import Removals
 from toolkit.kafka_io.offsets_topic.unstable_tail import UnstableTail, read_unstable_tail
-from toolkit.model import Cluster, LogOffsets, TopicPartition
+from toolkit.model import Cluster, LogOffsets
 
 RECORDS_AT_ONCE = 300_000
-
-
-class OffsetsTopic(NamedTuple):
-    """The offsets topic as it is now."""
-
-    partitions: int  # how many it has; 0: a cluster that never had a group has no such topic
-    logs: dict[int, LogOffsets]  # of those that are not empty: where to start and end reading
 
 
 class OffsetsRead(NamedTuple):
@@ -63,42 +51,6 @@ class OffsetsPartition(NamedTuple):
     malformed: Counter[str]  # records that should be understood and cannot be, by why
     pending: frozenset[CommitKey]  # what open transactions are about to commit
     tail_problem: str  # why it is not known what counts behind an open transaction
-
-
-def offsets_partitions(connection: Connection) -> OffsetsTopic:
-    """
-    Return the offsets topic's partitions with where to start and end reading.
-
-    Raises BrokerRefused where the topic may not be described or a partition has no leader, and
-    PrerequisiteMissing where no records can be read at all.
-    """
-    check_reads_records(connection.cluster)
-    numbers = partition_numbers(connection, OFFSETS_TOPIC)
-    wanted = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
-    logs, problems = read_log_offsets(connection, wanted)
-    if problems:
-        raise BrokerRefused(
-            f"reading {OFFSETS_TOPIC} of cluster {connection.cluster.name}: "
-            f"partition {problems[0].partition}: {problems[0].why}"
-        )
-    filled = {p.partition: log for p, log in logs.items() if log.log_start != log.log_end}
-    return OffsetsTopic(len(numbers), filled | _stable_by_now(connection, filled))
-
-
-def _stable_by_now(connection: Connection, logs: Mapping[int, LogOffsets]) -> dict[int, LogOffsets]:
-    """
-    Return the logs of which the end was not stable yet, with how far it is now.
-
-    The two ends are asked for one after the other: what was written in between is not held back.
-    """
-    behind = [number for number, log in logs.items() if log.last_stable != log.log_end]
-    again, _ = read_log_offsets(connection, [TopicPartition(OFFSETS_TOPIC, n) for n in behind])
-    found = {}
-    for (_, number), now in again.items():
-        log = logs[number]
-        if log.log_end is not None and now.last_stable is not None:
-            found[number] = replace(log, last_stable=min(now.last_stable, log.log_end))
-    return found
 
 
 def read_offsets_log(

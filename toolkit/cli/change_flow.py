@@ -210,7 +210,7 @@ def has_terminal() -> bool:
 
 def write_plan_file(change: PlannedChange, command: CommandTarget, *, out: Path | None) -> None:
     """Show a plan and write it to a file, from which it can be applied."""
-    from toolkit.storage.plan_files import plan_text
+    from toolkit.storage.plan_text import plan_text
 
     print_notices(change.notices)
     print_findings(change, command)

@@ -7,26 +7,21 @@ from pathlib import Path
 
 from toolkit.errors import Blocked
 from toolkit.operate.reconcile_runs import UnresolvedRun
-from toolkit.plan import ChangeStatus, Intent, Plan
+from toolkit.plan import Intent, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
 CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
 
 
-def is_finishing(plan: Plan, runs: list[audit.AuditEntry]) -> bool:
+def is_finishing(plan: Plan, runs: list[audit.RunEnd]) -> bool:
     """Return whether the last run on these groups applied a part of this plan."""
-    if len(runs) != 1 or runs[0].fingerprint != plan.fingerprint:
-        return False
-    steps = runs[0].steps
-    # Deleting a group without offsets has no changes.
-    statuses = {step.status for step in steps} | {c.status for step in steps for c in step.changes}
-    return ChangeStatus.DONE in statuses and any(
-        step.status is not ChangeStatus.DONE for step in steps
+    return (
+        len(runs) == 1 and runs[0].head.fingerprint == plan.fingerprint and runs[0].is_partly_done
     )
 
 
-def last_runs(plan: Plan, state: Path) -> list[audit.AuditEntry]:
+def last_runs(plan: Plan, state: Path) -> list[audit.RunEnd]:
     """Return the relevant last runs that changed the plan's groups."""
     return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
 
@@ -42,9 +37,7 @@ def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None
             )
 
 
-def refuse_after_a_cut_off_run(
-    plan: Plan, runs: list[audit.AuditEntry], approval: Approval
-) -> None:
+def refuse_after_a_cut_off_run(plan: Plan, runs: list[audit.RunEnd], approval: Approval) -> None:
     """
     Raise Blocked if an interrupted run has changed groups of the plan.
 
@@ -54,14 +47,13 @@ def refuse_after_a_cut_off_run(
     if plan.intent is Intent.UNDO or CUT_OFF_RUN in approval.overrides:
         return
     for run in runs:
-        ended_early = run.event is audit.Event.FOUND or run.interrupted
-        if ended_early and run.fingerprint != plan.fingerprint:
-            name = run.run.run_id
+        if run.ended_early and run.head.fingerprint != plan.fingerprint:
+            name, approved = run.head.run_id, run.head.fingerprint
             # The offsets of a live group go on: its plan cannot be applied a second time.
             finish = (
                 ""
                 if run.intent is Intent.MOVE
-                else f"finish it with 'offsetbook apply --run {name} --approve {run.fingerprint} "
+                else f"finish it with 'offsetbook apply --run {name} --approve {approved} "
                 "--reason TEXT', "
             )
             raise Blocked(

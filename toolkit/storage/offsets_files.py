@@ -22,7 +22,8 @@ from toolkit.plan import Position
 from toolkit.storage.formats.atomic_files import write_whole
 from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
 from toolkit.storage.offsets_csv import csv_text, read_csv
-from toolkit.storage.plan_files import read_partition, read_topic_ids, topic_ids_content
+from toolkit.storage.plan_files import read_partition, read_topic_ids
+from toolkit.storage.plan_text import topic_ids_content
 
 FORMAT = "offsetbook offsets 1"
 FILE_FIELDS = frozenset({"format", "cluster", "cluster_id", "taken_at", "topic_ids", "groups"})

@@ -20,19 +20,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 from toolkit.errors import UsageError
 from toolkit.model import GroupState, GroupType, TopicPartition
-from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
 from toolkit.storage.formats.atomic_files import write_whole
-from toolkit.storage.formats.json_codec import JsonFields, read_document, readable, utc_text
+from toolkit.storage.formats.json_codec import JsonFields, read_document
+from toolkit.storage.plan_text import FORMAT, TERMS, VERSION, plan_parts
 
-FORMAT = "offsetbook plan"
 EVERY_VERSION = (1, 2)
-VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 
 PLAN_FIELDS = frozenset(
     {
@@ -47,7 +45,6 @@ POSITION_FIELDS = frozenset({"offset", "leader_epoch", "metadata"})
 FINDING_FIELDS = frozenset({"rule", "severity", "why", "group", "topic", "partition"})
 
 TOPIC_ID_FIELDS = frozenset({"topic", "id"})
-TERMS = "terms"  # only plans for live groups have them
 TERM_FIELDS = frozenset({"name", "value"})
 
 END_OF_PARTITIONS = 2**31
@@ -59,15 +56,7 @@ def write_plan(path: Path, plan: Plan, *, private: bool = False) -> None:
 
     The same plan gives the same bytes. Raises StateFileError where the file cannot be written.
     """
-    write_whole(path, plan_text(plan), private=private)
-
-
-@no_garbage_collection()
-def plan_text(plan: Plan) -> str:
-    """Return the content of a plan file."""
-    content = _content(plan)
-    head = {"format": FORMAT, "version": VERSION, "fingerprint": plan.fingerprint}
-    return readable({**head, "checksum": _checksum({**head, **content}), **content})
+    write_whole(path, plan_parts(plan), private=private)
 
 
 def read_plan(path: Path, *, versions: Collection[int] = (VERSION,)) -> Plan:
@@ -92,17 +81,6 @@ def read_plan(path: Path, *, versions: Collection[int] = (VERSION,)) -> Plan:
     return plan
 
 
-def position_content(position: Position | None) -> dict[str, object] | None:
-    """Return a position as it stands in a file: null where nothing is committed."""
-    if position is None:
-        return None
-    return {
-        "offset": position.offset,
-        "leader_epoch": position.leader_epoch,
-        "metadata": position.metadata,
-    }
-
-
 def read_position(parent: JsonFields, name: str) -> Position | None:
     """Return the position in a field; raises UsageError."""
     if parent.values[name] is None:
@@ -115,11 +93,6 @@ def read_position(parent: JsonFields, name: str) -> Position | None:
 def read_partition(fields: JsonFields) -> TopicPartition:
     """Return the partition that an object names; raises UsageError."""
     return TopicPartition(fields.text("topic"), fields.count("partition", END_OF_PARTITIONS))
-
-
-def topic_ids_content(topic_ids: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the ids of topics as they stand in a file, sorted by name."""
-    return [{"topic": topic, "id": topic_id} for topic, topic_id in sorted(topic_ids.items())]
 
 
 def read_topic_ids(parent: JsonFields) -> dict[str, str]:
@@ -152,57 +125,6 @@ def _checksum(document: dict[str, object]) -> str:
     content = {name: value for name, value in document.items() if name != "checksum"}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def _content(plan: Plan) -> dict[str, object]:
-    return {
-        "intent": plan.intent,
-        "request": plan.request,
-        "cluster": plan.cluster,
-        "cluster_id": plan.cluster_id,
-        "made_at": utc_text(plan.made_at),
-        "allows": sorted(plan.allows),
-        "topic_ids": topic_ids_content(plan.topic_ids),
-        **({TERMS: _terms_content(plan.terms)} if plan.terms else {}),
-        "findings": [_finding_content(finding) for finding in plan.findings],
-        "steps": [_step_content(step) for step in plan.steps],
-    }
-
-
-def _terms_content(terms: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in sorted(terms.items())]
-
-
-def _finding_content(finding: Finding) -> dict[str, object]:
-    return {
-        "rule": finding.rule,
-        "severity": finding.severity,
-        "why": finding.why,
-        "group": finding.group_id,
-        "topic": finding.topic,
-        "partition": finding.partition,
-    }
-
-
-def _step_content(step: Step) -> dict[str, object]:
-    return {
-        "group": step.group_id,
-        "action": step.action,
-        "type": step.type,
-        "state": step.state,
-        "last_commit_at": step.last_commit_at and utc_text(step.last_commit_at),
-        "needs": step.needs,
-        "changes": [
-            {
-                "topic": change.partition.topic,
-                "partition": change.partition.partition,
-                "before": position_content(change.before),
-                "after": position_content(change.after),
-                "why": change.why,
-            }
-            for change in step.changes
-        ],
-    }
 
 
 def _plan(fields: JsonFields) -> Plan:

@@ -17,7 +17,8 @@ from toolkit.storage.audit.entry import (
     intent_entry,
     outcome_entry,
 )
-from toolkit.storage.audit.log import append, has_log, last_runs, read, unfinished
+from toolkit.storage.audit.log import append
+from toolkit.storage.audit.runs import RunEnd, has_log, last_runs, read, unfinished
 from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "AuditEntry",
     "AuditStep",
     "Event",
+    "RunEnd",
     "RunInfo",
     "append",
     "found_entry",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from typing import NamedTuple
 LOG, HEAD, LOCK = "audit.jsonl", "audit.head", "audit.lock"
 
 SEAL = b',"hash":"'
+STEPS = b',"steps":['
 
 
 class ChainPosition(NamedTuple):
@@ -30,11 +32,12 @@ START = ChainPosition(0, "0" * 64)
 
 @dataclass(frozen=True, slots=True)
 class SealedLine:
-    """A line with a valid hash."""
+    """A line with a valid hash; its steps, which may be many, are not decoded yet."""
 
     link: ChainPosition
     prev: str
-    content: dict[str, object]
+    content: dict[str, object]  # `steps` is empty
+    steps: bytes  # JSON, without the brackets
 
     def follows(self, link: ChainPosition) -> bool:
         """Return whether it is the next line after a place in the chain."""
@@ -55,24 +58,47 @@ class LogHead:
         return json.dumps(fields) + "\n"
 
 
-def seal(content: dict[str, object], after: ChainPosition) -> tuple[bytes, ChainPosition]:
-    """Return the line, without its end, that holds `content` after a place, and its own place."""
-    fields = {"seq": after.seq + 1, **content, "prev": after.hash}
-    body = json.dumps(fields, separators=(",", ":")).encode()
-    digest = hashlib.sha256(body).hexdigest()
-    return body[:-1] + SEAL + digest.encode() + b'"}', ChainPosition(after.seq + 1, digest)
+class LineSeal:
+    """Seals the line after a place in the chain, while it is written in parts."""
+
+    def __init__(self, after: ChainPosition) -> None:
+        """Begin a line."""
+        self._after, self._digest = after, hashlib.sha256()
+
+    @property
+    def link(self) -> ChainPosition:
+        """The place of the line, once all of it was yielded."""
+        return ChainPosition(self._after.seq + 1, self._digest.hexdigest())
+
+    def line(self, parts: Iterable[str]) -> Iterator[bytes]:
+        """Yield the bytes of a line, without its end; `parts` are JSON, the last of them is "}"."""
+        for part in parts:
+            data = part.encode()
+            self._digest.update(data)
+            if part != "}":
+                yield data
+        yield SEAL + self._digest.hexdigest().encode() + b'"}'
 
 
 def open_line(line: bytes) -> SealedLine | None:
     """Return the content of a line, or None if it is incomplete or changed."""
-    start, _, end = line.rpartition(SEAL)
-    body = start + b"}"
-    digest = hashlib.sha256(body).hexdigest()
-    if end != digest.encode() + b'"}':
+    end = line.rfind(SEAL)
+    digest = hashlib.sha256(memoryview(line)[: max(end, 0)])
+    digest.update(b"}")
+    sealed = digest.hexdigest()
+    if end < 0 or line[end + len(SEAL) :].removesuffix(b"\n") != sealed.encode() + b'"}':
         return None
+    # Quotes inside of texts are escaped, so the first is the field, and what follows the last is
+    # no step.
+    start, stop = line.find(STEPS, 0, end), line.rfind(b"]", 0, end)
+    first = start + len(STEPS) if start >= 0 else end
+    steps = line[first:stop] if start >= 0 else b""
+    rest = line[:first] + line[max(stop, first) : end] + b"}"
     try:
-        content = json.loads(body)
-        return SealedLine(ChainPosition(int(content["seq"]), digest), content["prev"], content)
+        content = json.loads(rest)
+        return SealedLine(
+            ChainPosition(int(content["seq"]), sealed), content["prev"], content, steps
+        )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
 

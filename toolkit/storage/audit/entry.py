@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import zip_longest
+from typing import overload
 
 from toolkit.model import TopicPartition
-from toolkit.model.garbage_collection import no_garbage_collection
-from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan, Position, Result, StepOutcome
+from toolkit.plan import (
+    Action,
+    ChangeStatus,
+    Intent,
+    Outcome,
+    Plan,
+    Position,
+    Result,
+    Step,
+    StepOutcome,
+)
 
 
 class Event(StrEnum):
@@ -54,6 +65,36 @@ class AuditStep:
     why: str = ""
 
 
+class MadeSteps(Sequence[AuditStep]):
+    """Steps that are made each time they are read: those of a large plan take much memory."""
+
+    def __init__(self, count: int, make: Callable[[], Iterator[AuditStep]]) -> None:
+        """Take how many there will be, and what makes them."""
+        self._count, self._make = count, make
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[AuditStep]:
+        """Make them."""
+        return self._make()
+
+    @overload
+    def __getitem__(self, place: int) -> AuditStep: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[AuditStep]: ...
+    def __getitem__(self, place: int | slice) -> AuditStep | Sequence[AuditStep]:
+        """Return one or some of them."""
+        return tuple(self)[place]
+
+    def __eq__(self, other: object) -> bool:
+        """Whether another sequence has equal steps."""
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # as a list
+
+
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
     """One line of the audit log; `seq` is its place, 0 until it has one."""
@@ -66,13 +107,12 @@ class AuditEntry:
     intent: Intent
     request: str
     fingerprint: str
-    steps: tuple[AuditStep, ...]
+    steps: Sequence[AuditStep]
     allows: tuple[str, ...] = ()
     interrupted: str = ""
     seq: int = 0
 
 
-@no_garbage_collection()
 def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
     """Return the entry before a plan is applied."""
     return AuditEntry(
@@ -84,28 +124,24 @@ def intent_entry(plan: Plan, run: RunInfo, at: datetime) -> AuditEntry:
         intent=plan.intent,
         request=plan.request,
         fingerprint=plan.fingerprint,
-        steps=tuple(
-            AuditStep(
-                step.group_id,
-                step.action,
-                tuple(AuditChange(c.partition, c.before, c.after, c.why) for c in step.changes),
-            )
-            for step in plan.steps
-        ),
+        steps=MadeSteps(len(plan.steps), lambda: map(_planned, plan.steps)),
         allows=tuple(sorted(plan.allows)),
     )
 
 
-@no_garbage_collection()
 def outcome_entry(intent: AuditEntry, outcome: Outcome) -> AuditEntry:
     """Return the entry afterwards: the intent's changes with their results."""
-    # Both are in the order of the plan, which may have two steps of a kind for one group.
-    ended = zip_longest(intent.steps, outcome.steps)
+
+    def steps() -> Iterator[AuditStep]:
+        # Both are in the order of the plan, which may have two steps of a kind for one group.
+        for step, became in zip_longest(intent.steps, outcome.steps):
+            yield _ended(step, became)
+
     return replace(
         intent,
         event=Event.OUTCOME,
         at=outcome.finished_at,
-        steps=tuple(_ended(step, became) for step, became in ended),
+        steps=MadeSteps(len(intent.steps), steps),
         interrupted=outcome.interrupted,
         seq=0,
     )
@@ -115,6 +151,11 @@ def found_entry(intent: AuditEntry, outcome: Outcome, *, who: str, host: str) ->
     """Return the entry of an interrupted run: the result determined later."""
     entry = outcome_entry(intent, outcome)
     return replace(entry, event=Event.FOUND, run=replace(intent.run, who=who, host=host))
+
+
+def _planned(step: Step) -> AuditStep:
+    changes = tuple(AuditChange(c.partition, c.before, c.after, c.why) for c in step.changes)
+    return AuditStep(step.group_id, step.action, changes)
 
 
 def _ended(step: AuditStep, outcome: StepOutcome | None) -> AuditStep:

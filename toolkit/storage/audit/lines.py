@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from toolkit.errors import UsageError
 from toolkit.plan import Action, ChangeStatus, Intent
+from toolkit.storage.audit.chain import ChainPosition, SealedLine
 from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, RunInfo
-from toolkit.storage.formats.json_codec import JsonFields, utc_text
-from toolkit.storage.plan_files import position_content, read_partition, read_position
+from toolkit.storage.formats.json_codec import JsonFields, quoted, utc_text
+from toolkit.storage.plan_files import read_partition, read_position
+from toolkit.storage.plan_text import compact, filled, position_json
 
 ENTRY_FIELDS = frozenset(
     {
@@ -19,6 +23,11 @@ ENTRY_FIELDS = frozenset(
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
+
+CHANGE = (
+    '{{"topic":{0},"partition":{1},"before":{2},"after":{3},"status":{4},"why":{5},"found":{6}}}'
+)
+POSITION = '{{"offset":{0},"leader_epoch":{1},"metadata":{2}}}'
 
 HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted")
 
@@ -33,21 +42,28 @@ class RunHead(NamedTuple):
     interrupted: str
 
 
-def read_head_of(line: bytes) -> RunHead | None:
-    """Return what a line begins with; None where it is torn. Whether it holds is not checked."""
-    # Quotes inside of texts are escaped, so this is the first of the steps and nothing else.
-    start, found, _ = line.partition(b',"steps":')
+class StepStatus(NamedTuple):
+    """How a step and its changes ended."""
+
+    group_id: str
+    status: ChangeStatus | None
+    of_changes: frozenset[ChangeStatus | None]
+
+
+def read_head_of(start: bytes) -> RunHead | None:
+    """Return what a line begins with, without its steps; None where it is torn."""
     try:
-        content = json.loads(start + b"}") if found else {}
+        content = json.loads(start + b"}")
         return RunHead(*(content[name] for name in HEAD_FIELDS))
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def entry_content(entry: AuditEntry) -> dict[str, object]:
-    """Return the fields of an entry, without its place in the chain."""
+def entry_parts(entry: AuditEntry, after: ChainPosition) -> Iterator[str]:
+    """Yield the line of an entry after a place in the chain as JSON, a part for each step."""
     run = entry.run
-    return {
+    content = {
+        "seq": after.seq + 1,
         "at": utc_text(entry.at),
         "run": run.run_id,
         "event": entry.event,
@@ -63,13 +79,17 @@ def entry_content(entry: AuditEntry) -> dict[str, object]:
         "allows": entry.allows,
         "interrupted": entry.interrupted,
         "notes": [],  # earlier versions read no line without it
-        "steps": [_step_content(step) for step in entry.steps],
+        "steps": [],
+        "prev": after.hash,
     }
+    text = compact(content).removesuffix("}")
+    yield from filled(text, "steps", ("".join(_step_parts(step)) for step in entry.steps))
+    yield "}"
 
 
-def read_entry(content: dict[str, object], place: str) -> AuditEntry:
+def read_entry(line: SealedLine, place: str) -> AuditEntry:
     """Return the entry that a line holds; raises UsageError that names the place."""
-    fields = JsonFields.of(content, place, ENTRY_FIELDS)
+    fields = JsonFields.of(line.content, place, ENTRY_FIELDS)
     return AuditEntry(
         event=fields.choice("event", Event),
         at=fields.time("at"),
@@ -85,32 +105,60 @@ def read_entry(content: dict[str, object], place: str) -> AuditEntry:
         intent=fields.choice("intent", Intent),
         request=fields.text("request"),
         fingerprint=fields.text("fingerprint"),
-        steps=tuple(map(_step, fields.many("steps", STEP_FIELDS))),
+        steps=tuple(map(_step, _step_fields(line.steps, place))),
         allows=fields.texts("allows"),
         interrupted=fields.text("interrupted"),
         seq=fields.count("seq"),
     )
 
 
-def _step_content(step: AuditStep) -> dict[str, object]:
-    return {
+def read_run_end(line: SealedLine, place: str) -> tuple[Intent, str, Iterator[StepStatus]]:
+    """
+    Return intent and request of a line, and how each of its steps ended.
+
+    Raises UsageError that names the place, also while the steps are read.
+    """
+    fields = JsonFields.of(line.content, place, ENTRY_FIELDS)
+    steps = map(_step_status, _step_fields(line.steps, place))
+    return fields.choice("intent", Intent), fields.text("request"), steps
+
+
+def _step_status(fields: JsonFields) -> StepStatus:
+    changes = fields.many("changes", CHANGE_FIELDS)
+    return StepStatus(fields.text("group"), _status(fields), frozenset(map(_status, changes)))
+
+
+def _step_parts(step: AuditStep) -> Iterator[str]:
+    head: dict[str, object] = {
         "group": step.group_id,
         "action": step.action,
         "status": step.status,
         "why": step.why,
-        "changes": [
-            {
-                "topic": change.partition.topic,
-                "partition": change.partition.partition,
-                "before": position_content(change.before),
-                "after": position_content(change.after),
-                "status": change.status,
-                "why": change.why,
-                "found": position_content(change.found),
-            }
-            for change in step.changes
-        ],
+        "changes": [],
     }
+    return filled(compact(head), "changes", map(_change_json, step.changes))
+
+
+def _change_json(change: AuditChange) -> str:
+    (topic, number), before, after = change.partition, change.before, change.after
+    ends = position_json(before, POSITION), position_json(after, POSITION)
+    # What was read back is nearly always what was to be there.
+    found = ends[1] if change.found == after else position_json(change.found, POSITION)
+    status = "null" if change.status is None else quoted(change.status)
+    return CHANGE.format(quoted(topic), number, *ends, status, quoted(change.why), found)
+
+
+def _step_fields(data: bytes, place: str) -> Iterator[JsonFields]:
+    """Yield the steps of a line, decoding one at a time: the objects of all take much memory."""
+    text, at, number = data.decode(), 0, 0
+    decode = json.JSONDecoder().raw_decode
+    while at < len(text):
+        try:
+            step, at = decode(text, at)
+        except (ValueError, RecursionError) as exc:
+            raise UsageError(f"{place}.steps[{number}] is not JSON: {exc}") from exc
+        yield JsonFields.of(step, f"{place}.steps[{number}]", STEP_FIELDS)
+        at, number = at + 1, number + 1  # a comma follows
 
 
 def _step(fields: JsonFields) -> AuditStep:

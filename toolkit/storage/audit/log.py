@@ -1,28 +1,27 @@
-"""Adding to the audit log and reading it."""
+"""Add entries to the audit log."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
-from toolkit.errors import StateFileError, UsageError
-from toolkit.plan import ChangeStatus
+from toolkit.errors import StateFileError
 from toolkit.storage.audit.chain import (
     HEAD,
     LOCK,
     LOG,
     START,
     ChainPosition,
+    LineSeal,
     LogHead,
-    SealedLine,
     open_line,
     read_head,
-    seal,
 )
-from toolkit.storage.audit.entry import AuditEntry, AuditStep, Event
-from toolkit.storage.audit.lines import entry_content, read_entry, read_head_of
+from toolkit.storage.audit.entry import AuditEntry, Event
+from toolkit.storage.audit.lines import entry_parts
 from toolkit.storage.formats.atomic_files import (
     file_name,
     make_folder,
@@ -33,6 +32,7 @@ from toolkit.storage.formats.atomic_files import (
 from toolkit.storage.formats.file_lock import PATIENCE_S, exclusively
 from toolkit.storage.formats.private_files import open_private
 
+WRITTEN_AT_ONCE = 1 << 20  # bytes
 SLACK_BYTES = 65_536  # for the broker's reasons, the head and what the file system needs itself
 
 
@@ -40,17 +40,24 @@ def append(state: Path, entry: AuditEntry) -> None:
     """
     Add an entry to the log, on the disk before this returns.
 
-    An intent also reserves the room that the outcome of its run will need. Raises StateFileError
-    where either cannot be had; the log is then as it was.
+    It is written step by step, so that a large one is never in memory as a whole. An intent also
+    reserves the room that the outcome of its run will need. Raises StateFileError where either
+    cannot be had; the log is then as it was.
     """
     with exclusively(make_folder(state) / LOCK, within_s=PATIENCE_S), _opened(state / LOG) as log:
         size = os.fstat(log).st_size
-        line, link = seal(entry_content(entry), _end(log, size, read_head(state)))
+        after = _end(log, size, read_head(state))
         start = b"" if not size or os.pread(log, 1, size - 1) == b"\n" else b"\n"
         try:
-            _provide_room(state, entry, len(line))
-            _write(log, start + line + b"\n")
-            head = LogHead(link, size + len(start) + len(line) + 1)
+            if entry.event is not Event.INTENT:
+                _reserve_of(state, entry).unlink(missing_ok=True)
+            seal = LineSeal(after)
+            line = seal.line(entry_parts(entry, after))
+            written = _write(log, chain([start], line, [b"\n"]))
+            if entry.event is Event.INTENT:
+                _set_room_aside(state, entry, written)
+            os.fsync(log)
+            head = LogHead(seal.link, size + written)
             write_whole(state / HEAD, head.text, private=True)
         except (OSError, StateFileError) as exc:
             with suppress(OSError):
@@ -59,99 +66,6 @@ def append(state: Path, entry: AuditEntry) -> None:
             if isinstance(exc, StateFileError):
                 raise
             raise not_written(state / LOG, exc) from exc
-
-
-def has_log(state: Path) -> bool:
-    """Return whether a state directory has a log, or the head of one."""
-    return (state / LOG).exists() or (state / HEAD).exists()
-
-
-def read(state: Path) -> Iterator[AuditEntry]:
-    """
-    Yield the entries of the log in its order; none where there is no log.
-
-    Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
-    the log cannot be read.
-    """
-    for line in _lines(state):
-        yield _entry(state, line)
-
-
-def unfinished(state: Path) -> list[AuditEntry]:
-    """
-    Return the intents of runs of which nobody recorded how they ended, oldest first.
-
-    Such a run was cut off or is still going on: only who holds the cluster's lock can tell.
-    """
-    intents: dict[str, bytes] = {}
-    for raw in _raw_lines(state):
-        if (run := read_head_of(raw)) is None:
-            continue
-        if run.event == Event.INTENT:
-            intents[run.run_id] = raw
-        else:
-            intents.pop(run.run_id, None)
-    lines = (open_line(raw) for raw in intents.values())
-    return [_entry(state, line) for line in lines if line]
-
-
-def last_runs(
-    state: Path, cluster_id: str, groups: Collection[str], *, fingerprint: str
-) -> list[AuditEntry]:
-    """
-    Return how the last runs ended that changed any of these groups, as far as that may matter.
-
-    It may where a run on the cluster ended early or was cut off, or was of the plan with this
-    fingerprint. Otherwise nothing is returned, without reading what every run did.
-    """
-    heads = [(head, raw) for raw in _raw_lines(state) if (head := read_head_of(raw))]
-    ends = [(h, raw) for h, raw in heads if h.cluster_id == cluster_id and h.event != Event.INTENT]
-    matters = [
-        bool(head.event == Event.FOUND or head.interrupted or head.fingerprint == fingerprint)
-        for head, _ in ends
-    ]
-    if not any(matters):
-        return []
-    waiting, found = set(groups), []
-    for _, raw in reversed(ends[matters.index(True) :]):
-        if waiting and (line := open_line(raw)):
-            entry = _entry(state, line)
-            # A run that did nothing to a group leaves it as the run before did.
-            touched = {step.group_id for step in entry.steps if _has_touched(step)}
-            if touched & waiting:
-                found.append(entry)
-                waiting -= touched
-    return found[::-1]
-
-
-def _has_touched(step: AuditStep) -> bool:
-    statuses = {step.status, *(change.status for change in step.changes)}
-    return not statuses.isdisjoint(
-        {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED}
-    )
-
-
-def _lines(state: Path) -> Iterator[SealedLine]:
-    yield from filter(None, map(open_line, _raw_lines(state)))
-
-
-def _raw_lines(state: Path) -> Iterator[bytes]:
-    path = state / LOG
-    try:
-        with path.open("rb") as log:
-            yield from (raw.removesuffix(b"\n") for raw in log)
-    except FileNotFoundError:
-        return
-    except OSError as exc:
-        raise StateFileError(f"audit log {path} cannot be read: {exc.strerror or exc}") from exc
-
-
-def _entry(state: Path, line: SealedLine) -> AuditEntry:
-    try:
-        return read_entry(line.content, f"audit log {state / LOG}, entry {line.link.seq}")
-    except UsageError as exc:
-        hint = "use the offsetbook version that wrote it"
-        raise StateFileError(exc.problem, hint=hint) from exc
 
 
 @contextmanager
@@ -183,12 +97,9 @@ def _end(log: int, size: int, head: LogHead | None) -> ChainPosition:
     return link
 
 
-def _provide_room(state: Path, entry: AuditEntry, size: int) -> None:
-    """Set room for the outcome aside before an intent, and free it before the outcome."""
+def _set_room_aside(state: Path, entry: AuditEntry, size: int) -> None:
+    """Reserve room for the outcome of an intent of this size."""
     reserve = _reserve_of(state, entry)
-    if entry.event is not Event.INTENT:
-        reserve.unlink(missing_ok=True)
-        return
     make_folder(reserve.parent)
     descriptor = open_private(reserve, os.O_WRONLY)
     try:
@@ -207,7 +118,13 @@ def _reserve_of(state: Path, entry: AuditEntry) -> Path:
     return state / "audit.reserves" / file_name(entry.run.run_id)
 
 
-def _write(log: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(log, data) :]
-    os.fsync(log)
+def _write(log: int, parts: Iterable[bytes]) -> int:
+    """Add parts to the log, many at a time, and return how many bytes they were."""
+    waiting, size = bytearray(), 0
+    for part in chain(parts, [None]):
+        waiting += part or b""
+        if part is None or len(waiting) >= WRITTEN_AT_ONCE:
+            size += len(waiting)
+            while waiting:
+                del waiting[: os.write(log, waiting)]
+    return size

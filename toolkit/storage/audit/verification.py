@@ -89,7 +89,7 @@ def _along(walk: _Walk, path: Path) -> Iterator[str]:
         return
     with path.open("rb") as log:
         for number, raw in enumerate(log, 1):
-            line = open_line(raw.removesuffix(b"\n"))
+            line = open_line(raw)
             if line is None:
                 walk.doubtful.append(number)
                 continue

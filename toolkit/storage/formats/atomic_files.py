@@ -6,6 +6,7 @@ import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -17,14 +18,17 @@ from toolkit.storage.formats.private_files import make_private, open_private
 LONGEST_NAME = 100  # bytes; file systems take 255, and endings are still to come
 
 
-def write_whole(path: Path, text: str, *, errors: str = "strict", private: bool = False) -> None:
+def write_whole(
+    path: Path, text: str | Iterable[str], *, errors: str = "strict", private: bool = False
+) -> None:
     """
     Put a file in place in one piece, on the disk before this returns.
 
-    `errors` is what becomes of a lone surrogate, as in `str.encode`. `private` files are for whom
-    the folder is for (`private_files`); others keep the permissions of the file that they replace,
-    and a new one is for whom the umask lets. Raises StateFileError that names the file; what was
-    there before then stays. Only a regular file is replaced.
+    `text` may come in parts, which are not all kept in memory. `errors` is what becomes of a lone
+    surrogate, as in `str.encode`. `private` files are for whom the folder is for (`private_files`);
+    others keep the permissions of the file that they replace, and a new one is for whom the umask
+    lets. Raises StateFileError that names the file; what was there before then stays. Only a
+    regular file is replaced.
     """
     is_replaced = check_regular(path)
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
@@ -33,7 +37,7 @@ def write_whole(path: Path, text: str, *, errors: str = "strict", private: bool 
         with open(partial, "x", encoding="utf-8", errors=errors, opener=opener) as file:
             if is_replaced and not private:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn, TypeVar, cast
 
 from toolkit.errors import UsageError
 from toolkit.model.input_files import read_input
@@ -25,6 +26,15 @@ def utc_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
+class JsonRow(str):
+    """A value that is JSON already."""
+
+    __slots__ = ()
+
+
+quoted = lru_cache(4096)(json.dumps)  # of texts, most of which come again and again
+
+
 def readable(document: Mapping[str, object]) -> str:
     """
     Return a document as JSON text in which every object of a list has its own line.
@@ -32,30 +42,44 @@ def readable(document: Mapping[str, object]) -> str:
     The same document gives the same text. It is ASCII, so that a name from a cluster can neither
     steer a terminal nor be something else than it looks.
     """
-    return _lines(document, "") + "\n"
+    return "".join(readable_parts(document))
 
 
-def _lines(value: object, indent: str) -> str:
+def readable_parts(document: Mapping[str, object]) -> Iterator[str]:
+    """Yield the same in parts; a list may be an iterator, whose items are made as they come."""
+    yield from _lines(document, "")
+    yield "\n"
+
+
+def _lines(value: object, indent: str) -> Iterator[str]:
     deeper = indent + "  "
-    if isinstance(value, Mapping) and (not indent or _has_table(value)):
-        rows = [f"{deeper}{json.dumps(k)}: {_lines(v, deeper)}" for k, v in value.items()]
-        return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
-    if isinstance(value, list) and _is_table(value):
-        rows = [
-            deeper + (_lines(item, deeper) if _has_table(item) else json.dumps(item))
-            for item in value
-        ]
-        return "[\n" + ",\n".join(rows) + f"\n{indent}]"
-    return json.dumps(value)
+    if isinstance(value, JsonRow):
+        yield value
+    elif isinstance(value, Mapping) and (not indent or any(map(_is_list, value.values()))):
+        start = f"{{\n{deeper}"
+        for key, item in value.items():
+            yield f"{start}{json.dumps(key)}: "
+            yield from _lines(item, deeper)
+            start = f",\n{deeper}"
+        yield f"\n{indent}}}"
+    elif isinstance(value, Iterator) or _is_table(value):
+        start = f"[\n{deeper}"
+        for item in cast("Iterable[object]", value):
+            yield start
+            yield from _lines(item, deeper)
+            start = f",\n{deeper}"
+        yield "[]" if start.startswith("[") else f"\n{indent}]"
+    else:
+        yield json.dumps(value)
 
 
-def _has_table(document: Mapping[str, object]) -> bool:
+def _is_list(value: object) -> bool:
     # Most objects are rows of a table without a list in them.
-    return list in map(type, document.values()) and any(map(_is_table, document.values()))
+    return isinstance(value, Iterator) or _is_table(value)
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict | JsonRow)
 
 
 def read_document(path: Path, what: str) -> object:

@@ -1,0 +1,126 @@
+"""What the audit log tells of runs: all entries, those that nobody finished, and the last ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from toolkit.errors import StateFileError, UsageError
+from toolkit.plan import ChangeStatus, Intent
+from toolkit.storage.audit.chain import HEAD, LOG, SealedLine, open_line
+from toolkit.storage.audit.entry import AuditEntry, Event
+from toolkit.storage.audit.lines import RunHead, read_entry, read_run_end
+from toolkit.storage.audit.log_lines import LinePlace, log_lines
+
+CHANGED = frozenset({ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
+
+
+class RunEnd(NamedTuple):
+    """How a run ended, without what became of each change."""
+
+    head: RunHead
+    intent: Intent
+    request: str
+    touched: frozenset[str]  # groups that it changed, or may have changed
+    is_partly_done: bool  # something is done, and not all
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it was interrupted or killed."""
+        return bool(self.head.event == Event.FOUND or self.head.interrupted)
+
+
+def has_log(state: Path) -> bool:
+    """Return whether a state directory has a log, or the head of one."""
+    return (state / LOG).exists() or (state / HEAD).exists()
+
+
+def read(state: Path) -> Iterator[AuditEntry]:
+    """
+    Yield the entries of the log in its order; none where there is no log.
+
+    Lines that are torn or changed are left out: `verify` names them. Raises StateFileError where
+    the log cannot be read.
+    """
+    with log_lines(state) as log:
+        for place in log:
+            if line := open_line(place.read()):
+                yield _entry(state, line)
+
+
+def unfinished(state: Path) -> list[AuditEntry]:
+    """
+    Return the intents of runs of which nobody recorded how they ended, oldest first.
+
+    Such a run was cut off or is still going on: only who holds the cluster's lock can tell.
+    """
+    with log_lines(state) as log:
+        intents: dict[str, LinePlace] = {}
+        for place in log:
+            if (run := place.head) is None:
+                continue
+            if run.event == Event.INTENT:
+                intents[run.run_id] = place
+            else:
+                intents.pop(run.run_id, None)
+        lines = (open_line(place.read()) for place in intents.values())
+        return [_entry(state, line) for line in lines if line]
+
+
+def last_runs(
+    state: Path, cluster_id: str, groups: Collection[str], *, fingerprint: str
+) -> list[RunEnd]:
+    """
+    Return how the last runs ended that changed any of these groups, as far as that may matter.
+
+    It may where a run on the cluster ended early or was cut off, or was of the plan with this
+    fingerprint. Otherwise nothing is returned, without reading what every run did.
+    """
+    with log_lines(state) as log:
+        heads = [(head, place) for place in log if (head := place.head)]
+        ends = [(h, p) for h, p in heads if h.cluster_id == cluster_id and h.event != Event.INTENT]
+        matters = [
+            bool(head.event == Event.FOUND or head.interrupted or head.fingerprint == fingerprint)
+            for head, _ in ends
+        ]
+        waiting, found = set(groups), []
+        for head, place in reversed(ends[matters.index(True) :] if any(matters) else []):
+            if waiting and (line := open_line(place.read())):
+                end = _run_end(state, head, line)
+                # A run that did nothing to a group leaves it as the run before did.
+                if end.touched & waiting:
+                    found.append(end)
+                    waiting -= end.touched
+        return found[::-1]
+
+
+def _run_end(state: Path, head: RunHead, line: SealedLine) -> RunEnd:
+    try:
+        intent, request, steps = read_run_end(line, _place(state, line))
+        touched, statuses, is_whole = set(), set[ChangeStatus | None](), True
+        for step in steps:
+            of_step = {step.status, *step.of_changes}
+            statuses |= of_step
+            is_whole &= step.status is ChangeStatus.DONE
+            if not CHANGED.isdisjoint(of_step):
+                touched.add(step.group_id)
+    except UsageError as exc:
+        raise _unreadable(exc) from exc
+    is_partly_done = ChangeStatus.DONE in statuses and not is_whole
+    return RunEnd(head, intent, request, frozenset(touched), is_partly_done)
+
+
+def _entry(state: Path, line: SealedLine) -> AuditEntry:
+    try:
+        return read_entry(line, _place(state, line))
+    except UsageError as exc:
+        raise _unreadable(exc) from exc
+
+
+def _place(state: Path, line: SealedLine) -> str:
+    return f"audit log {state / LOG}, entry {line.link.seq}"
+
+
+def _unreadable(exc: UsageError) -> StateFileError:
+    return StateFileError(exc.problem, hint="use the offsetbook version that wrote it")

@@ -18,6 +18,7 @@ from toolkit.operate.read_back import (
     Held,
     is_made,
     not_tried,
+    positions_of,
     read_back,
     refused_step,
     why_moved,
@@ -206,17 +207,17 @@ class _StepExecutor:
         except ToolkitError as exc:
             self._note(exc)
             return dict.fromkeys(ids, str(exc))
-        held: dict[str, dict[TopicPartition, Position]] = {group_id: {} for group_id in ids}
-        for commit in commits:
-            partition = TopicPartition(commit.topic, commit.partition)
-            held[commit.group_id][partition] = Position.of(commit)
-            if commit.pending:
-                self._note_pending(commit, partition)
+        held = {group_id: dict[TopicPartition, Position]() for group_id in ids}
+        for group_id, found in positions_of(commits):
+            held[group_id] |= found
+        for place in commits.pending:
+            self._note_pending(commits[place])
         unread = {p.group_id: p.why for p in problems if p.group_id}
         return {group_id: unread.get(group_id, held[group_id]) for group_id in ids}
 
-    def _note_pending(self, commit: Commit, partition: TopicPartition) -> None:
+    def _note_pending(self, commit: Commit) -> None:
         """Record new pending transactional commits that were not overridden."""
+        partition = TopicPartition(commit.topic, commit.partition)
         known = self.case.commits.get((commit.group_id, partition))
         if not (known and known.pending):
             self.pending.add((commit.group_id, partition))

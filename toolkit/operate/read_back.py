@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 
 from toolkit.kafka_io.writes.commit_and_delete import WriteResult
 from toolkit.model import TopicPartition
+from toolkit.model.commit_columns import NO_EPOCH, CommitColumns
 from toolkit.plan import Action, Change, ChangeStatus, Position, Result, Step, StepOutcome
 
 Held = Mapping[TopicPartition, Position]  # the committed offsets of a group
+
+
+def positions_of(commits: CommitColumns) -> Iterator[tuple[str, dict[TopicPartition, Position]]]:
+    """Yield groups, and what each has committed to one topic; a topic may come more than once."""
+    for group_id, topic, places in commits.blocks:
+        rows = slice(places.start, places.stop)
+        columns = commits.partitions[rows], commits.offsets[rows], commits.epochs[rows]
+        noted = map(commits.metadata.get, places, repeat("")) if commits.metadata else repeat("")
+        yield (
+            group_id,
+            {
+                TopicPartition(topic, number): Position(
+                    offset, None if epoch == NO_EPOCH else epoch, metadata
+                )
+                for number, offset, epoch, metadata in zip(*columns, noted, strict=False)
+            },
+        )
 
 
 def read_back(
@@ -54,6 +73,8 @@ def is_made(change: Change, held: Held) -> bool:
 
 def _result(change: Change, before: Held, held: Held, answered: WriteResult) -> Result:
     found = held.get(change.partition)
+    if found == change.after and not answered.error and not answered.partitions:
+        return Result(change.partition, ChangeStatus.DONE, "", change.after)
     why = answered.error or answered.partitions.get(change.partition, "")
     if found == change.after and not (why and change.before == change.after):
         return Result(change.partition, ChangeStatus.DONE, "", found)

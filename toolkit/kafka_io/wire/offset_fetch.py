@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import OffsetFetchRequest, OffsetFetchResponse
 
+from toolkit.kafka_io.wire.flexible_fields import FlexibleReader, read_whole
+
 VERSION = 8  # of many groups; version 10 replaces topic names by ids
 # A partition without metadata: number, offset, leader epoch, length of metadata, error, no tags.
 PLAIN = struct.Struct(">iqiBhB")
 FIXED = struct.Struct(">iqi")
-ENDS_EARLY = "the answer ends early"
 EMPTY_TEXT = 1  # the lengths of compact texts are one more, and that of null is 0
 
 
@@ -69,21 +70,11 @@ class OffsetFetchColumns:
     @staticmethod
     def decode(data: Any) -> FetchedOffsets:
         """Return the answer; raises ValueError for bytes that are none."""
-        reader = _Reader(memoryview(data.read()))
-        try:
-            found = reader.offsets()
-        except IndexError as exc:
-            raise ValueError(ENDS_EARLY) from exc
-        if reader.at > len(reader.data):
-            raise ValueError(ENDS_EARLY)
-        return found
+        return read_whole(_Reader(data.read()), _Reader.offsets)
 
 
-class _Reader:
-    """Reads fields one after the other; Kafka's compact arrays and texts have varint lengths."""
-
-    def __init__(self, data: memoryview) -> None:
-        self.data, self.at = data, 0
+class _Reader(FlexibleReader):
+    """Reads the fields of the answer."""
 
     def offsets(self) -> FetchedOffsets:
         throttle_ms = self.number(4)
@@ -120,27 +111,3 @@ class _Reader:
         metadata, error_code = self.text(), self.number(2)
         self.skip_tags()
         return number, offset, epoch, metadata, error_code
-
-    def number(self, size: int) -> int:
-        self.at += size
-        return int.from_bytes(self.data[self.at - size : self.at], "big", signed=True)
-
-    def text(self) -> str:
-        size = max(self.varint() - 1, 0)
-        self.at += size
-        return str(self.data[self.at - size : self.at], "utf-8")
-
-    def varint(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self.data[self.at]
-            self.at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-    def skip_tags(self) -> None:
-        for _ in range(self.varint()):
-            self.varint()
-            self.at += self.varint()

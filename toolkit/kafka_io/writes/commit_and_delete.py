@@ -20,9 +20,9 @@ from toolkit.kafka_io.client.coordinators import RETRY_FOR_S, RETRY_PAUSE_S, fin
 from toolkit.kafka_io.client.error_codes import ASK_AGAIN, ErrorCode, reason
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.wire.messages import DeleteGroupsRequest
+from toolkit.kafka_io.wire.offset_commit import CommitOfIdleGroup, CommittedOffsets
 from toolkit.kafka_io.writes.offset_requests import (
     chunks,
-    commit_request,
     delete_request,
     partition_codes,
 )
@@ -81,7 +81,7 @@ class GroupWriter:
         """Commit offsets without being a member, which brokers accept while the group is idle."""
         refused: dict[TopicPartition, str] = {}
         for chunk in chunks(group_id, positions):
-            answer = self._ask(group_id, commit_request(group_id, chunk), _commit_code)
+            answer = self._ask(group_id, CommitOfIdleGroup(group_id, chunk), _commit_code)
             result = _commit_result(answer)
             refused |= result.partitions
             if result.error:
@@ -101,7 +101,7 @@ class GroupWriter:
         for group_id, positions in wanted.items():
             node_id, parts = self._coordinators.get(group_id), list(chunks(group_id, positions))
             if node_id is not None and len(parts) == 1:
-                request = commit_request(group_id, parts[0])
+                request = CommitOfIdleGroup(group_id, parts[0])
                 asks[node_id].append(TaggedRequest(group_id, request))
         results: dict[str, WriteResult | ToolkitError] = {}
         lost = {}
@@ -209,8 +209,10 @@ class GroupWriter:
         return self._coordinators.get(group_id, node_id) != node_id
 
 
-def _commit_result(answer: Any) -> WriteResult:
-    codes = partition_codes(answer)
+def _commit_result(answer: CommittedOffsets) -> WriteResult:
+    if answer.is_accepted:
+        return WriteResult()
+    codes = answer.codes
     group_codes = set(codes.values()) & ABOUT_THE_GROUP
     if group_codes and len(set(codes.values())) == 1:
         return WriteResult(_commit_reason(group_codes.pop()))
@@ -227,8 +229,8 @@ def _commit_reason(code: int) -> str:
     )
 
 
-def _commit_code(answer: Any) -> int:
-    return next(iter(partition_codes(answer).values()), ErrorCode.NONE)
+def _commit_code(answer: CommittedOffsets) -> int:
+    return next((code for topic in answer.topics for code in topic.error_codes), ErrorCode.NONE)
 
 
 def _deletion(answer: Any) -> WriteResult:

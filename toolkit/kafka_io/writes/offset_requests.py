@@ -1,4 +1,4 @@
-"""Requests that commit or delete offsets of one group, and the codes in their answers."""
+"""Parts of what is committed or deleted of one group, and the requests that delete."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kafka.protocol.consumer import OffsetCommitRequest, OffsetDeleteRequest
+from kafka.protocol.consumer import OffsetDeleteRequest
 
 from toolkit.model import TopicPartition
 from toolkit.plan import Position
@@ -15,8 +15,6 @@ from toolkit.plan import Position
 # 1 MB by default; a record takes its names, its metadata and about 100 bytes.
 BATCH_BYTES = 400_000
 RECORD_BYTES = 100
-NO_MEMBER, NO_GENERATION, NO_KNOWN_EPOCH = "", -1, -1
-NAMED_TOPICS_VERSION = 9  # version 10 replaces topic names by ids
 
 
 def chunks(
@@ -51,35 +49,6 @@ def delete_request(group_id: str, partitions: Iterable[TopicPartition]) -> Offse
         for topic, numbers in _by_topic(partitions).items()
     ]
     return OffsetDeleteRequest(group_id=group_id, topics=topics)
-
-
-def commit_request(
-    group_id: str, positions: Mapping[TopicPartition, Position]
-) -> OffsetCommitRequest:
-    """Return the request to commit offsets without being a member."""
-    topic_type = OffsetCommitRequest.OffsetCommitRequestTopic
-    topics = []
-    for topic, numbers in _by_topic(positions).items():
-        rows = []
-        for number in numbers:
-            position = positions[TopicPartition(topic, number)]
-            epoch = NO_KNOWN_EPOCH if position.leader_epoch is None else position.leader_epoch
-            rows.append(
-                topic_type.OffsetCommitRequestPartition(
-                    partition_index=number,
-                    committed_offset=position.offset,
-                    committed_leader_epoch=epoch,
-                    committed_metadata=position.metadata,
-                )
-            )
-        topics.append(topic_type(name=topic, partitions=rows))
-    return OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=NO_GENERATION,
-        member_id=NO_MEMBER,
-        topics=topics,
-        max_version=NAMED_TOPICS_VERSION,
-    )
 
 
 def partition_codes(answer: Any) -> dict[TopicPartition, int]:

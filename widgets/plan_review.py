@@ -13,7 +13,8 @@ from traitlets import Any
 
 from toolkit.plan import Action, Finding, Outcome, Plan
 from toolkit.plan.approvals import is_reason
-from toolkit.planning.frames.review_frame import review_frame, summary
+from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.review_frame import review_frame
 from toolkit.planning.guardrails.registry import blocking
 from toolkit.report.safe_names import visible
 from widgets.background import BackgroundRun, RunningJob

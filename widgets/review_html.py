@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from toolkit.plan import Finding, Outcome, Plan
-from toolkit.planning.frames.review_frame import summary
+from toolkit.planning.frames.plan_summary import summary
 from toolkit.report.safe_names import sentence
 from widgets.background import FAILED, RUNNING, BackgroundRun
 from widgets.filter_table import FilterTable

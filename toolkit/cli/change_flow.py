@@ -140,8 +140,8 @@ def write_plan(change: PlannedChange, command: CommandTarget) -> None:
 
 def print_findings(change: PlannedChange, command: CommandTarget) -> None:
     """Say on stderr what is to be known about a plan."""
-    for finding in change.findings:
-        click.echo(_finding_line(finding), err=True)
+    if change.findings:
+        click.echo("\n".join(map(_finding_line, change.findings)), err=True)
     for group in change.skipped:
         click.echo(f"skipped: {printable(group.group_id)}: it is {group.state}", err=True)
     if not command.quiet:

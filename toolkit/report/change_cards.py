@@ -9,7 +9,8 @@ import pandas as pd
 from toolkit.model import Snapshot
 from toolkit.plan import Finding, Intent, Outcome, Plan
 from toolkit.planning.frames.outcome_frame import outcome_frame, outcome_reasons
-from toolkit.planning.frames.review_frame import findings_frame, review_columns, summary
+from toolkit.planning.frames.plan_summary import summary
+from toolkit.planning.frames.review_frame import findings_frame, review_columns
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame
 from toolkit.planning.lag.lag import with_lag
 from toolkit.report.notices import NoticeTone, show_notice

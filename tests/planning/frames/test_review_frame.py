@@ -10,12 +10,12 @@ from facts import NOON
 
 from toolkit.model import GroupState, GroupType, TopicPartition
 from toolkit.plan import Action, Change, Finding, Intent, Plan, Position, Severity, Step
+from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.frames.review_frame import (
     FINDING_COLUMNS,
     REVIEW_COLUMNS,
     findings_frame,
     review_frame,
-    summary,
 )
 
 FORWARD = Change(TopicPartition("orders", 0), Position(10), Position(1210), "the log end")

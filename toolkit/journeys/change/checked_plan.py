@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from toolkit.errors import ToolkitError
 from toolkit.journeys.cluster_access import ClusterAccess
-from toolkit.kafka_io.logs.record_times import read_record_times
 from toolkit.model import Cluster, Group, Problem, Snapshot, TopicPartition
 from toolkit.plan import Finding, Plan
 from toolkit.planning.changes.move import PlannedMove
+from toolkit.planning.frames.plan_summary import summary
 from toolkit.planning.guardrails.registry import CheckContext, check
 from toolkit.report.made_from import MadeFrom
 from toolkit.report.run_command import NotebookCall
@@ -85,8 +85,6 @@ class CheckedPlan:
     @property
     def summary(self) -> str:
         """How many partitions of how many groups move which way, in one sentence."""
-        from toolkit.planning.frames.review_frame import summary  # noqa: PLC0415 - pandas
-
         return summary(self.plan)
 
     @property
@@ -118,6 +116,9 @@ class CheckedPlan:
     @cached_property
     def _times(self) -> tuple[Mapping[tuple[TopicPartition, int], datetime], str]:
         """When the records at these offsets were written; and why that could not be read."""
+        # Loads what finds times in logs, which a change can be made without.
+        from toolkit.kafka_io.logs.record_times import read_record_times  # noqa: PLC0415
+
         wanted = [
             (change.partition, position.offset)
             for _, change in self.plan.changes

@@ -1,4 +1,4 @@
-"""Plan changes, findings and summary for review."""
+"""Plan changes and findings for review."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pandas as pd
 
 from toolkit.model import TopicPartition
 from toolkit.model.garbage_collection import no_garbage_collection
-from toolkit.model.plurals import counted
 from toolkit.plan import Change, Finding, Intent, Plan, Position
 
 RecordTimes = Mapping[tuple[TopicPartition, int], datetime]
@@ -71,36 +70,6 @@ def review_frame(plan: Plan, times: RecordTimes = NO_TIMES) -> pd.DataFrame:
 def review_columns(intent: Intent) -> tuple[str, ...]:
     """Return the columns of a `review_frame` that people look at for this kind of change."""
     return _COLUMNS_OF.get(intent, _MOVED)
-
-
-def summary(plan: Plan) -> str:
-    """Return a plan summary: how many partitions of how many groups move which way."""
-    forward, back, still, first, removed = [], [], 0, 0, 0
-    for _, change in plan.changes:
-        if not (change.before and change.after):
-            first += change.after is not None
-            removed += change.before is not None
-        elif (move := change.after.offset - change.before.offset) > 0:
-            forward.append(move)
-        elif move < 0:
-            back.append(-move)
-        else:
-            still += 1
-    parts = [
-        (len(forward), f"forward by {counted(sum(forward), 'record')}"),
-        (len(back), f"back by {counted(sum(back), 'record')}"),
-        (still, "at the same offset"),
-        (first, "committed for the first time"),
-        (removed, "removed"),
-    ]
-    told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
-    if not plan.steps:
-        return "no changes"
-    partitions, groups = (
-        counted(sum(len(step.changes) for step in plan.steps), "partition"),
-        counted(len(plan.group_ids), "group"),
-    )
-    return f"{partitions} of {groups}" + (f": {told}" if told else "")
 
 
 def findings_frame(findings: Iterable[Finding], *, cluster: str) -> pd.DataFrame:

@@ -1,0 +1,37 @@
+"""A plan in one sentence, for which no frame is loaded."""
+
+from __future__ import annotations
+
+from toolkit.model.plurals import counted
+from toolkit.plan import Plan
+
+
+def summary(plan: Plan) -> str:
+    """Return a plan summary: how many partitions of how many groups move which way."""
+    forward = back = still = first = removed = records_forward = records_back = 0
+    for step in plan.steps:
+        for _, before, after, _ in step.changes:
+            if before is None or after is None:
+                first += after is not None
+                removed += before is not None
+            elif (move := after.offset - before.offset) > 0:
+                forward, records_forward = forward + 1, records_forward + move
+            elif move < 0:
+                back, records_back = back + 1, records_back - move
+            else:
+                still += 1
+    parts = [
+        (forward, f"forward by {counted(records_forward, 'record')}"),
+        (back, f"back by {counted(records_back, 'record')}"),
+        (still, "at the same offset"),
+        (first, "committed for the first time"),
+        (removed, "removed"),
+    ]
+    told = ", ".join(f"{number:,} {words}" for number, words in parts if number)
+    if not plan.steps:
+        return "no changes"
+    partitions, groups = (
+        counted(sum(len(step.changes) for step in plan.steps), "partition"),
+        counted(len(plan.group_ids), "group"),
+    )
+    return f"{partitions} of {groups}" + (f": {told}" if told else "")

@@ -1,7 +1,7 @@
 """
 Write plans as JSON, in parts: a plan may have a million changes, and its text ten times its size.
 
-A part is the text of one change. Nothing else in a plan is long.
+A part is the text of one step. Nothing else in a plan is long.
 """
 
 from __future__ import annotations
@@ -12,17 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from toolkit.model.garbage_collection import no_garbage_collection
 from toolkit.plan import Change, Finding, Plan, Position, Step
-from toolkit.storage.formats.json_codec import JsonRow, quoted, readable_parts, utc_text
+from toolkit.storage.formats.json_codec import json_table, quoted, readable_parts, utc_text
 
 FORMAT = "offsetbook plan"
 VERSION = 2  # 1 had a fingerprint of 64 bits, without the request
 TERMS = "terms"  # only plans for live groups have them
-
-POSITION = '{{"offset": {0}, "leader_epoch": {1}, "metadata": {2}}}'
-CHANGE = '{{"topic": {0}, "partition": {1}, "before": {2}, "after": {3}, "why": {4}}}'
-# The same without spaces and sorted by name, as the checksum has it.
-SORTED_POSITION = '{{"leader_epoch":{1},"metadata":{2},"offset":{0}}}'
-SORTED_CHANGE = '{{"after":{3},"before":{2},"partition":{1},"topic":{0},"why":{4}}}'
 
 
 @no_garbage_collection()
@@ -38,16 +32,6 @@ def plan_parts(plan: Plan) -> Iterator[str]:
     checksum = {"checksum": _checksum(content, plan)}
     steps = {"steps": map(_step_content, plan.steps)}
     return readable_parts({**head, **checksum, **content, **steps})
-
-
-def position_json(position: Position | None, form: str) -> str:
-    """Return a position as JSON by a form such as `POSITION`: null where nothing is committed."""
-    if position is None:
-        return "null"
-    offset, epoch, metadata = position
-    return form.format(
-        offset, "null" if epoch is None else epoch, quoted(metadata) if metadata else '""'
-    )
 
 
 def topic_ids_content(topic_ids: Mapping[str, str]) -> list[dict[str, str]]:
@@ -67,7 +51,7 @@ def filled(text: str, name: str, items: Iterable[str]) -> Iterator[str]:
     yield f'{start}"{name}":['
     comma = ""
     for item in items:
-        yield comma + item
+        yield f"{comma}{item}"
         comma = ","
     yield f"]{end}"
 
@@ -111,13 +95,14 @@ def _finding_content(finding: Finding) -> dict[str, object]:
 
 
 def _step_content(step: Step) -> dict[str, object]:
-    changes = _changes(step.changes, CHANGE, POSITION)
-    return {**_step_head(step), "changes": [JsonRow(change) for change in changes]}
+    changes = _readable_changes(step.changes)
+    table = json_table(changes, depth=3) if step.changes else []
+    return {**_step_head(step), "changes": table}
 
 
 def _sorted_step(step: Step) -> Iterator[str]:
     head = compact({**_step_head(step), "changes": []}, sort=True)
-    return filled(head, "changes", _changes(step.changes, SORTED_CHANGE, SORTED_POSITION))
+    return filled(head, "changes", _sorted_changes(step.changes))
 
 
 def _step_head(step: Step) -> dict[str, object]:
@@ -131,7 +116,34 @@ def _step_head(step: Step) -> dict[str, object]:
     }
 
 
-def _changes(changes: Iterable[Change], form: str, position: str) -> Iterator[str]:
+def _readable_changes(changes: Iterable[Change]) -> Iterator[str]:
     for (topic, number), before, after, why in changes:
-        ends = position_json(before, position), position_json(after, position)
-        yield form.format(quoted(topic), number, *ends, quoted(why))
+        yield (
+            f'{{"topic": {quoted(topic)}, "partition": {number}, "before": {_readable(before)}, '
+            f'"after": {_readable(after)}, "why": {quoted(why)}}}'
+        )
+
+
+def _readable(position: Position | None) -> str:
+    if position is None:
+        return "null"
+    offset, epoch, metadata = position
+    known = "null" if epoch is None else epoch
+    return f'{{"offset": {offset}, "leader_epoch": {known}, "metadata": {quoted(metadata)}}}'
+
+
+def _sorted_changes(changes: Iterable[Change]) -> Iterator[str]:
+    """Yield changes without spaces and with fields sorted by name, as the checksum has them."""
+    for (topic, number), before, after, why in changes:
+        yield (
+            f'{{"after":{_sorted(after)},"before":{_sorted(before)},"partition":{number},'
+            f'"topic":{quoted(topic)},"why":{quoted(why)}}}'
+        )
+
+
+def _sorted(position: Position | None) -> str:
+    if position is None:
+        return "null"
+    offset, epoch, metadata = position
+    known = "null" if epoch is None else epoch
+    return f'{{"leader_epoch":{known},"metadata":{quoted(metadata)},"offset":{offset}}}'

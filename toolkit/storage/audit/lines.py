@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolkit.errors import UsageError
-from toolkit.plan import Action, ChangeStatus, Intent
+from toolkit.plan import Action, ChangeStatus, Intent, Position
 from toolkit.storage.audit.chain import ChainPosition, SealedLine
 from toolkit.storage.audit.entry import AuditChange, AuditEntry, AuditStep, Event, RunInfo
 from toolkit.storage.formats.json_codec import JsonFields, quoted, utc_text
 from toolkit.storage.plan_files import read_partition, read_position
-from toolkit.storage.plan_text import compact, filled, position_json
+from toolkit.storage.plan_text import compact, filled
 
 ENTRY_FIELDS = frozenset(
     {
@@ -23,11 +23,6 @@ ENTRY_FIELDS = frozenset(
 STEP_FIELDS = frozenset({"group", "action", "status", "why", "changes"})
 CHANGE_FIELDS = frozenset({"topic", "partition", "before", "after", "status", "why", "found"})
 
-
-CHANGE = (
-    '{{"topic":{0},"partition":{1},"before":{2},"after":{3},"status":{4},"why":{5},"found":{6}}}'
-)
-POSITION = '{{"offset":{0},"leader_epoch":{1},"metadata":{2}}}'
 
 HEAD_FIELDS = ("run", "event", "cluster_id", "fingerprint", "interrupted")
 
@@ -140,12 +135,22 @@ def _step_parts(step: AuditStep) -> Iterator[str]:
 
 
 def _change_json(change: AuditChange) -> str:
-    (topic, number), before, after = change.partition, change.before, change.after
-    ends = position_json(before, POSITION), position_json(after, POSITION)
+    (topic, number), after = change.partition, _position_json(change.after)
     # What was read back is nearly always what was to be there.
-    found = ends[1] if change.found == after else position_json(change.found, POSITION)
+    found = after if change.found == change.after else _position_json(change.found)
     status = "null" if change.status is None else quoted(change.status)
-    return CHANGE.format(quoted(topic), number, *ends, status, quoted(change.why), found)
+    return (
+        f'{{"topic":{quoted(topic)},"partition":{number},"before":{_position_json(change.before)},'
+        f'"after":{after},"status":{status},"why":{quoted(change.why)},"found":{found}}}'
+    )
+
+
+def _position_json(position: Position | None) -> str:
+    if position is None:
+        return "null"
+    offset, epoch, metadata = position
+    known = "null" if epoch is None else epoch
+    return f'{{"offset":{offset},"leader_epoch":{known},"metadata":{quoted(metadata)}}}'
 
 
 def _step_fields(data: bytes, place: str) -> Iterator[JsonFields]:

@@ -26,10 +26,17 @@ def utc_text(time: datetime) -> str:
     return time.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
-class JsonRow(str):
-    """A value that is JSON already."""
+class JsonTable(str):
+    """A list of objects that is text already."""
 
     __slots__ = ()
+
+
+def json_table(rows: Iterable[str], *, depth: int) -> JsonTable:
+    """Return objects that are text as a list in a `readable` document, so many levels deep."""
+    indent = "  " * depth
+    text = f",\n{indent}  ".join(rows)
+    return JsonTable(f"[\n{indent}  {text}\n{indent}]")
 
 
 quoted = lru_cache(4096)(json.dumps)  # of texts, most of which come again and again
@@ -53,7 +60,7 @@ def readable_parts(document: Mapping[str, object]) -> Iterator[str]:
 
 def _lines(value: object, indent: str) -> Iterator[str]:
     deeper = indent + "  "
-    if isinstance(value, JsonRow):
+    if isinstance(value, JsonTable):
         yield value
     elif isinstance(value, Mapping) and (not indent or any(map(_is_list, value.values()))):
         start = f"{{\n{deeper}"
@@ -75,11 +82,15 @@ def _lines(value: object, indent: str) -> Iterator[str]:
 
 def _is_list(value: object) -> bool:
     # Most objects are rows of a table without a list in them.
-    return isinstance(value, Iterator) or _is_table(value)
+    return (
+        isinstance(value, Iterator)
+        or (value != "[]" and isinstance(value, JsonTable))
+        or _is_table(value)
+    )
 
 
 def _is_table(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict | JsonRow)
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def read_document(path: Path, what: str) -> object:

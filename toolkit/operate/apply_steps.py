@@ -218,8 +218,7 @@ class _StepExecutor:
     def _note_pending(self, commit: Commit) -> None:
         """Record new pending transactional commits that were not overridden."""
         partition = TopicPartition(commit.topic, commit.partition)
-        known = self.case.commits.get((commit.group_id, partition))
-        if not (known and known.pending):
+        if (commit.group_id, partition) not in self.case.pending:
             self.pending.add((commit.group_id, partition))
 
     def _there(self, steps: Sequence[Step]) -> set[str]:

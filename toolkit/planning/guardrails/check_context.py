@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
 from toolkit.model.sightings import Sighting
-from toolkit.plan import Action, Change, Intent, Plan, Position, Step
+from toolkit.plan import Action, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
@@ -62,14 +62,23 @@ class Objection(NamedTuple):
 
 
 class OffsetMove(NamedTuple):
-    """A change to an offset within a log from `start` to `end`."""
+    """A change to an offset, and the log from `start` to `end` that it is meant for."""
 
     group_id: str
     partition: TopicPartition
-    before: Position | None
-    after: Position
+    wanted: int
     start: int
     end: int
+
+
+@dataclass(slots=True)
+class OffsetMoves:
+    """What the changes that aim at a position come to; `skipped` has the records by group."""
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    repeated: int = 0
+    outside: list[OffsetMove] = field(default_factory=list)  # not within the log
+    unknown: list[str] = field(default_factory=list)  # which logs are not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,44 +120,64 @@ class CheckContext:
         return {g.group_id: g for g in self.facts.groups if g.state is not GroupState.DEAD}
 
     @cached_property
-    def commits(self) -> dict[tuple[str, TopicPartition], Commit]:
-        """What is committed now."""
-        return {(c.group_id, TopicPartition(c.topic, c.partition)): c for c in self.facts.commits}
+    def index(self) -> SnapshotIndex:
+        """The facts of now by group and partition."""
+        return SnapshotIndex.of(self.facts)
+
+    def committed(self, group_id: str) -> Mapping[TopicPartition, Commit]:
+        """What a group has committed now."""
+        return self.index.commits.get(group_id, {})
 
     @cached_property
-    def committed(self) -> dict[str, dict[TopicPartition, Commit]]:
-        """What each group has committed now."""
-        found: dict[str, dict[TopicPartition, Commit]] = defaultdict(dict)
-        for (group_id, partition), commit in self.commits.items():
-            found[group_id][partition] = commit
-        return found
-
-    def is_made(self, step: Step, change: Change) -> bool:
-        """Whether a change has been made already, by the run that is being finished."""
-        commit = self.commits.get((step.group_id, change.partition))
-        return self.finishing and (Position.of(commit) if commit else None) == change.after
+    def pending(self) -> frozenset[tuple[str, TopicPartition]]:
+        """What an open transaction is about to commit."""
+        return frozenset(
+            (c.group_id, TopicPartition(c.topic, c.partition))
+            for c in self.facts.commits
+            if c.pending
+        )
 
     @cached_property
-    def jumps(self) -> tuple[list[OffsetMove], list[str]]:
-        """The changes that aim at a position, and which logs are not known that others aim at."""
-        jumps, unknown = [], []
+    def made(self) -> frozenset[tuple[str, TopicPartition]]:
+        """The changes that have been made already, by the run that is being finished."""
+        return frozenset(
+            (step.group_id, change.partition)
+            for step, change in (self.plan.changes if self.finishing else ())
+            if is_at(self.committed(step.group_id).get(change.partition), change.after)
+        )
+
+    @cached_property
+    def moves(self) -> OffsetMoves:
+        """What the changes that aim at a position come to."""
+        moves, logs = OffsetMoves(), self.facts.logs
         for step in self.plan.steps if self.plan.intent in AIMED else ():
-            for change in step.changes:
-                if change.after is None:
+            skipped = 0
+            for partition, before, after, _ in step.changes:
+                if after is None:
                     continue
-                partition, log = change.partition, self.facts.logs.get(change.partition)
+                log, wanted = logs.get(partition), after.offset
                 if log is None or log.log_start is None or log.log_end is None:
                     topic, number = partition
-                    unknown.append(f"where the log of {topic} partition {number} starts and ends")
-                else:
-                    way = (change.before, change.after, log.log_start, log.log_end)
-                    jumps.append(OffsetMove(step.group_id, partition, *way))
-        return jumps, unknown
+                    moves.unknown.append(
+                        f"where the log of {topic} partition {number} starts and ends"
+                    )
+                    continue
+                start, end = log.log_start, log.log_end
+                if not start <= wanted <= end:
+                    moves.outside.append(OffsetMove(step.group_id, partition, wanted, start, end))
+                if before is not None:
+                    skipped += max(0, min(wanted, end) - max(start, before.offset))
+                    moves.repeated += max(0, min(before.offset, end) - max(wanted, start))
+                elif self.plan.intent in NEW_OFFSETS:
+                    # Where a copy or a restore fills a group in, nothing is known to be unread.
+                    skipped += max(0, min(wanted, end) - start)
+            if skipped:
+                moves.skipped[step.group_id] += skipped
+        return moves
 
     @cached_property
     def holds(self) -> tuple[HoldContext, ...]:
         """What is still to be held, of groups of which is known what there is beside the facts."""
-        index = SnapshotIndex.of(self.facts)
         found = []
         for step in self._of(Action.HOLD):
             group = self.groups.get(step.group_id)
@@ -157,7 +186,7 @@ class CheckContext:
             wanted = tuple(c.partition for c in step.changes if c.partition not in group.paused)
             if wanted:
                 terms, beside = HoldTerms.of(self.plan), self.beside[step.group_id]
-                found.append(HoldContext(index, group, wanted, terms, beside))
+                found.append(HoldContext(self.index, group, wanted, terms, beside))
         return tuple(found)
 
     def missing(self, needs: Needs) -> list[str]:
@@ -166,7 +195,7 @@ class CheckContext:
         if Needs.CLUSTER_ID in needs and not self.facts.cluster_id:
             unknown.append("the id of this cluster")
         if Needs.LOGS in needs:
-            unknown += self.jumps[1]
+            unknown += self.moves.unknown
         if Needs.SUBSCRIPTIONS in needs:
             for step in self._of(Action.DELETE_OFFSETS):
                 group = self.groups.get(step.group_id)
@@ -179,3 +208,11 @@ class CheckContext:
 
     def _of(self, action: Action) -> Iterator[Step]:
         return (step for step in self.plan.steps if step.action is action)
+
+
+def is_at(commit: Commit | None, position: Position | None) -> bool:
+    """Whether a position, or none, is what is committed."""
+    if commit is None or position is None:
+        return (commit is None) == (position is None)
+    offset, epoch, metadata = position
+    return commit.offset == offset and commit.leader_epoch == epoch and commit.metadata == metadata

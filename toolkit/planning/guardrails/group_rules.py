@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
@@ -14,6 +13,7 @@ from toolkit.planning.guardrails.check_context import (
     CheckContext,
     FactsMissing,
     Objection,
+    is_at,
 )
 from toolkit.planning.guardrails.policy_rules import CLOCKS_DIFFER_BY
 from toolkit.planning.selection.group_selection import NO_OFFSETS, is_held, why_live
@@ -95,22 +95,21 @@ def subscribed(case: CheckContext) -> Iterator[Objection]:
 
 def pending_transaction(case: CheckContext) -> Iterator[Objection]:
     """What an open transaction is about to commit is not written over."""
-    for step, change in case.plan.changes:
-        if step.action in HOLDS:
-            continue
-        commit = case.commits.get((step.group_id, change.partition))
-        if commit and commit.pending:
-            yield Objection(PENDING, step.group_id, *change.partition)
+    for step in case.plan.steps if case.pending else ():
+        for change in step.changes if step.action not in HOLDS else ():
+            if (step.group_id, change.partition) in case.pending:
+                yield Objection(PENDING, step.group_id, *change.partition)
 
 
 def topic_never_used(case: CheckContext) -> Iterator[Objection]:
     """A reset adds no topic to a group that never committed it, unless that was asked for."""
     if case.plan.intent not in NEW_OFFSETS or NEW_TOPICS in case.plan.allows:
         return
-    used = {(group_id, partition.topic) for group_id, partition in case.commits}
     for step in case.plan.steps:
-        for topic in dict.fromkeys(c.partition.topic for c in step.changes if not c.before):
-            if (step.group_id, topic) not in used:
+        added = dict.fromkeys(c.partition.topic for c in step.changes if not c.before)
+        used = {partition.topic for partition in case.committed(step.group_id)} if added else ()
+        for topic in added:
+            if topic not in used:
                 yield Objection(
                     "the group has never committed offsets for this topic", step.group_id, topic
                 )
@@ -164,30 +163,30 @@ def _became(case: CheckContext, step: Step, group: Group | None) -> str:
 
 
 def _moved(case: CheckContext, step: Step) -> Iterator[Objection]:
+    committed = case.committed(step.group_id)
     for change in step.changes:
-        why = moved(change, case.commits.get((step.group_id, change.partition)))
-        if why and not (_may_be_part_done(case) and is_done(case, step, change)):
-            yield Objection(why, step.group_id, *change.partition)
+        commit = committed.get(change.partition)
+        if is_at(commit, change.before):
+            continue
+        if not (_may_be_part_done(case) and is_at(commit, change.after)):
+            yield Objection(moved(change, commit), step.group_id, *change.partition)
     if step.action is Action.DELETE_GROUP:
         planned = {change.partition for change in step.changes}
-        for partition in case.committed.get(step.group_id, {}):
+        for partition in committed:
             if partition not in planned:
                 why = "new committed offset since the plan was made"
                 yield Objection(why, step.group_id, *partition)
 
 
 def moved(change: Change, commit: Commit | None) -> str:
-    """Say how what is committed differs from what the change starts from; "" where it does not."""
+    """Say how what is committed differs from what the change starts from."""
     holds = Position.of(commit) if commit else None
-    if holds == change.before:
-        return ""
     return f"committed offset is {_shown(holds)}, but the plan expects {_shown(change.before)}"
 
 
 def is_done(case: CheckContext, step: Step, change: Change) -> bool:
     """Whether a change has been made already."""
-    commit = case.commits.get((step.group_id, change.partition))
-    return (Position.of(commit) if commit else None) == change.after
+    return is_at(case.committed(step.group_id).get(change.partition), change.after)
 
 
 def _shown(position: Position | None) -> str:
@@ -198,15 +197,15 @@ def keeps_committing(case: CheckContext) -> Iterator[Objection]:
     """A group that calls itself Empty and yet commits has an assign() consumer, which goes on."""
     if not case.applying:
         return
-    times = _commit_times(case)
     watched = case.facts.taken_at - case.plan.made_at >= case.watch
     unknown = []
     for step in case.plan.steps:
-        group, at = case.groups.get(step.group_id), times[step.group_id]
+        group = case.groups.get(step.group_id)
         if not group or group.state is not GroupState.EMPTY or step.action in HOLDS:
             continue
-        if all(case.is_made(step, change) for change in step.changes):  # or there is none
+        if all((step.group_id, c.partition) in case.made for c in step.changes):  # or none
             continue
+        at = _commit_times(case, step)
         last = max(filter(None, at), default=None)
         if last and last > (step.last_commit_at or case.plan.made_at):
             yield Objection(
@@ -220,14 +219,10 @@ def keeps_committing(case: CheckContext) -> Iterator[Objection]:
     FactsMissing.where(unknown)
 
 
-def _commit_times(case: CheckContext) -> defaultdict[str, list[datetime | None]]:
-    """Return when each group committed, without what an earlier run of this plan did."""
-    ours = {(s.group_id, c.partition) for s, c in case.plan.changes if case.is_made(s, c)}
-    times: defaultdict[str, list[datetime | None]] = defaultdict(list)
-    for key, commit in case.commits.items():
-        if key not in ours:
-            times[commit.group_id].append(commit.committed_at)
-    return times
+def _commit_times(case: CheckContext, step: Step) -> list[datetime | None]:
+    """Return when a group committed, without what an earlier run of this plan did."""
+    committed, name = case.committed(step.group_id).items(), step.group_id
+    return [commit.committed_at for at, commit in committed if (name, at) not in case.made]
 
 
 def _is_quiet(times: Sequence[datetime | None], now: datetime) -> bool:
@@ -265,10 +260,9 @@ def _hidden_commits(case: CheckContext) -> Iterator[Objection]:
     if case.plan.intent not in OF_COMMITS:
         return
     hidden = [problem for problem in case.facts.problems if problem.what == HIDDEN_COMMITS]
-    committed = {commit.group_id for commit in case.facts.commits}
     for problem in hidden:
         for name, group in case.groups.items():
-            if name not in committed and group.type is not GroupType.SHARE:
+            if not case.committed(name) and group.type is not GroupType.SHARE:
                 yield Objection(f"unknown what it has committed: {problem.why}", name)
 
 

@@ -38,7 +38,7 @@ def empty_too_briefly(case: CheckContext) -> Iterator[Objection]:
         return
     unknown = []
     for name in case.plan.group_ids:
-        commits = list(case.committed.get(name, {}).values())
+        commits = list(case.committed(name).values())
         group = case.groups.get(name)
         seen = _confirmed_sighting(case, case.seen.empty.get(name))
         unused = last_use_of(group, commits, seen) if group else None

@@ -31,7 +31,9 @@ def on_step(outcome: StepOutcome) -> None:
 def main(servers: str, plan_file: str, state: str) -> int:
     """Apply the plan and return the exit code of a command."""
     plan = read_plan(Path(plan_file))
-    approval = Approval(plan.fingerprint, "a test", watch=timedelta(milliseconds=50))
+    approval = Approval(
+        plan.fingerprint, "a test", ["too-many-groups"], watch=timedelta(milliseconds=50)
+    )
     cluster = Cluster(plan.cluster, servers)
     try:
         outcome = apply_plan(plan, cluster, approval, state=Path(state), on_step=on_step)

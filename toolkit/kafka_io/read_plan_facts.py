@@ -72,7 +72,6 @@ def plan_facts_over(
     problems = (*snapshot.problems, *missing, *unread, *unled, *untimed)
     return replace(
         snapshot,
-        commits=tuple(snapshot.commits),  # read many times while a plan is made
         logs=logs,
         at=at,
         at_time=at_time,

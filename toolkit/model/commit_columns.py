@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from typing import NamedTuple, overload
 
 from toolkit.model.offsets import Commit
 
 NO_EPOCH = -1
+NO_TIME = -(2**63)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 
 
 class CommitBlock(NamedTuple):
@@ -25,7 +29,7 @@ class CommitColumns(Sequence[Commit]):
     Committed offsets: a sequence of `Commit`, each made when it is asked for.
 
     The columns `partitions`, `offsets` and `epochs` (-1: none) have an entry for each commit; what
-    few commits have is kept by its place.
+    few commits have is kept by its place. Times and topic ids take no room until one is set.
     """
 
     def __init__(self, commits: Iterable[Commit] = ()) -> None:
@@ -33,8 +37,9 @@ class CommitColumns(Sequence[Commit]):
         self.blocks: list[CommitBlock] = []
         self.partitions, self.offsets, self.epochs = array("i"), array("q"), array("i")
         self.metadata: dict[int, str] = {}
-        self.committed_at: dict[int, datetime] = {}
-        self.topic_ids: dict[int, str] = {}
+        self._times_us, self._ids = array("q"), array("i")
+        self._id_names: dict[str, int] = {"": 0}
+        self._name_list = [""]
         self.pending: set[int] = set()
         for commit in commits:
             self.append(commit)
@@ -60,9 +65,38 @@ class CommitColumns(Sequence[Commit]):
     def set_time(self, place: int, committed_at: datetime | None, topic_id: str | None) -> None:
         """Set what is known of when a commit was made, and for which topic."""
         if committed_at:
-            self.committed_at[place] = committed_at
+            self.set_time_us(place, (committed_at - EPOCH) // MICROSECOND)
         if topic_id:
-            self.topic_ids[place] = topic_id
+            self.set_topic_id(place, topic_id)
+
+    def set_time_us(self, place: int, since_1970_us: int) -> None:
+        """Set when a commit was made."""
+        _reach(self._times_us, place, NO_TIME)
+        self._times_us[place] = since_1970_us
+
+    def set_topic_id(self, place: int, topic_id: str) -> None:
+        """Set for which topic a commit was made."""
+        _reach(self._ids, place, 0)
+        self._ids[place] = self._id_names.setdefault(topic_id, len(self._id_names))
+
+    def committed_at(self, place: int) -> datetime | None:
+        """Return when a commit was made."""
+        since_us = self._times_us[place] if 0 <= place < len(self._times_us) else NO_TIME
+        return None if since_us == NO_TIME else EPOCH + MICROSECOND * since_us
+
+    def topic_id(self, place: int) -> str:
+        """Return for which topic a commit was made; "" if that is not known."""
+        return self._names()[self._ids[place]] if 0 <= place < len(self._ids) else ""
+
+    @property
+    def has_topic_ids(self) -> bool:
+        """Whether it is known of any commit for which topic it was made."""
+        return len(self._id_names) > 1
+
+    def _names(self) -> list[str]:
+        if len(self._name_list) != len(self._id_names):
+            self._name_list = [*self._id_names]
+        return self._name_list
 
     def add_block(
         self,
@@ -116,12 +150,18 @@ class CommitColumns(Sequence[Commit]):
             self.offsets[place],
             None if epoch == NO_EPOCH else epoch,
             self.metadata.get(place, ""),
-            self.committed_at.get(place),
+            self.committed_at(place),
             place in self.pending,
-            self.topic_ids.get(place, ""),
+            self.topic_id(place),
         )
 
 
 def columns_of(commits: Sequence[Commit]) -> CommitColumns:
     """Return commits in columns; those that are, as they are."""
     return commits if isinstance(commits, CommitColumns) else CommitColumns(commits)
+
+
+def _reach(column: array[int], place: int, empty: int) -> None:
+    """Make a column long enough to have an entry at a place."""
+    if place >= len(column):
+        column.extend(repeat(empty, place + 1 - len(column)))

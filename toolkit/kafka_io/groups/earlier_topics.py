@@ -29,14 +29,14 @@ def commits_of_earlier_topics(connection: Connection, commits: Sequence[Commit])
     Its lag looks like any other and means nothing. Raises ClusterUnreachable and BrokerRefused.
     """
     columns = columns_of(commits)
-    if not columns.topic_ids:
+    if not columns.has_topic_ids:
         return []
     now = read_topic_ids(connection, (block.topic for block in columns.blocks))
     return [
         Problem("lag", WHY, group_id, topic, columns.partitions[place])
         for group_id, topic, places in columns.blocks
         for place in places
-        if is_of_earlier_topic(topic, columns.topic_ids.get(place), now)
+        if is_of_earlier_topic(topic, columns.topic_id(place), now)
     ]
 
 

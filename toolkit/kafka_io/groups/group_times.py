@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.timestamps import from_ms
+from toolkit.kafka_io.client.timestamps import LAST_MS, from_ms
 from toolkit.kafka_io.offsets_topic.commit_records import decode_commit_key
 from toolkit.kafka_io.offsets_topic.commit_times import commit_time
 from toolkit.kafka_io.offsets_topic.group_records import decode_classic_group
@@ -182,7 +182,10 @@ def with_commit_times(commits: Sequence[Commit], times: GroupTimes) -> CommitCol
     for (_, _, places), values in _values(timed, times):
         for place, value in zip(places, values, strict=True):
             if value and (found := commit_time(value)) and found.offset == timed.offsets[place]:
-                timed.set_time(place, from_ms(found.time_ms), found.topic_id)
+                if 0 <= found.time_ms <= LAST_MS:
+                    timed.set_time_us(place, found.time_ms * 1000)
+                if found.topic_id:
+                    timed.set_topic_id(place, found.topic_id)
     return timed
 
 

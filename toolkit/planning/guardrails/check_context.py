@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
+from toolkit.model.commit_columns import columns_of
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
@@ -131,11 +132,9 @@ class CheckContext:
     @cached_property
     def pending(self) -> frozenset[tuple[str, TopicPartition]]:
         """What an open transaction is about to commit."""
-        return frozenset(
-            (c.group_id, TopicPartition(c.topic, c.partition))
-            for c in self.facts.commits
-            if c.pending
-        )
+        commits = columns_of(self.facts.commits)
+        found = (commits[place] for place in commits.pending)
+        return frozenset((c.group_id, TopicPartition(c.topic, c.partition)) for c in found)
 
     @cached_property
     def made(self) -> frozenset[tuple[str, TopicPartition]]:

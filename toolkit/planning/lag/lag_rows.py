@@ -74,7 +74,7 @@ def _row(snapshot: Snapshot, commits: CommitColumns, part: GroupTopic, index: in
         log.log_start,
         log.log_end,
         log.last_stable,
-        commits.committed_at.get(place),
+        commits.committed_at(place),
         place in commits.pending,
         part.owners.get(TopicPartition(part.topic, number), "") if part.owners else "",
         *lag_of(committed, log),

@@ -145,7 +145,7 @@ class _Found:
                     *(self.snapshot.cluster, self.group.group_id, part.topic, number, lag),
                     lag / whole if whole and lag is not None else None,
                     True,  # only groups with a known subscription get here; brokers accept it
-                    *(others, offset, commits.committed_at.get(place), lost),
+                    *(others, offset, commits.committed_at(place), lost),
                     *(str(self.group.type), why),
                 )
                 for number, offset, place, (lag, _, lost, _) in cells

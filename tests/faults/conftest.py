@@ -134,9 +134,9 @@ class Operator:
                 self._tell("\n")
             eventually(lambda wanted=taken: self._has_said(wanted))
 
-    def go_on(self) -> None:
-        """Tell the process to go on after a step, and do not wait for the next one."""
-        self._tell("\n")
+    def go_on(self, steps: int = 1) -> None:
+        """Tell the process to go on after so many steps, and do not wait for the next one."""
+        self._tell("\n" * steps)
 
     def _has_said(self, lines: int) -> bool:
         said = len(self.lines) >= lines

@@ -107,7 +107,7 @@ def test_while_many_groups_are_written(
     desk.commit_together(groups, {orders: 7})
     operator = operators(desk, desk.reset(*groups))
     operator.after_step(63)
-    operator.go_on()
+    operator.go_on(len(groups))
     eventually(lambda: desk.held(groups[300])[groups[300]] != {orders: THERE})
     operator.kill()
 

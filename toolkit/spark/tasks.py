@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.shared_connections import SharedConnections
 from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
@@ -38,6 +39,9 @@ from toolkit.spark.source_rows import (
     problem_batches,
     tail_table,
 )
+
+# A worker reads many partitions of a cluster, one after the other.
+_CONNECTIONS = SharedConnections()
 
 
 @dataclass(frozen=True)
@@ -112,10 +116,11 @@ class LogTask:
         """
         tail: dict[str, pa.Table] = {}
         try:
-            found = read_offsets_log(self.cluster, self.number, self.log, start=self.plan.start)
-            if found.unstable_tail:
-                found, behind = with_unstable_tail(self.cluster, self.number, self.log, found)
-                tail["tail"] = tail_table(behind.commits, behind.pending)
+            with _CONNECTIONS.in_use():
+                found = read_offsets_log(self.cluster, self.number, self.log, start=self.plan.start)
+                if found.unstable_tail:
+                    found, behind = with_unstable_tail(self.cluster, self.number, self.log, found)
+                    tail["tail"] = tail_table(behind.commits, behind.pending)
         except ToolkitError as exc:
             yield from self._by_admin(str(exc))
             return

@@ -29,7 +29,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from secured import Secured, encrypted_key
 
 from toolkit.errors import BrokerRefused, ClusterUnreachable, PrerequisiteMissing
-from toolkit.kafka_io.client.bulk_consumer import bulk_consumer, check_reads_records
+from toolkit.kafka_io.client.bulk_consumer import bulk_consumer
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
 from toolkit.storage.fleet_file import load_fleet
@@ -248,6 +248,6 @@ def test_a_librdkafka_without_kerberos_is_named(
     login = {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
 
     with pytest.raises(PrerequisiteMissing) as raised:
-        check_reads_records(Cluster("secured", "127.0.0.1:9", login))
+        bulk_consumer(Cluster("secured", "127.0.0.1:9", login), {"group.id": "any"})
 
     assert "the installed confluent-kafka has no Kerberos (GSSAPI)" in str(raised.value)

@@ -176,6 +176,11 @@ def test_removal_of_what_was_compacted_away() -> None:
         ([(2, classic_value(3)), (2, None), (3, epoch_value(1))], "consumer", False),
         ([(17, epoch_value(1))], "streams", False),
         ([(3, epoch_value(1)), (3, None)], None, False),
+        (
+            [(2, classic_value(3, changed_ms=AT_MS)), (3, epoch_value(1)), (3, None)],
+            None,
+            True,
+        ),
     ],
 )
 @pytest.mark.parametrize("cut", [0, 1, 2])
@@ -191,6 +196,14 @@ def test_removal_tells_of_the_group_at_that_time(
     assert row["empty_since"] == (HOUR if is_empty else None)
 
 
+def test_removal_beside_a_group_record_without_a_group() -> None:
+    """A group's record whose key cannot be read is no removal, and takes no place of one."""
+    nobody = b"\0\2\0\x09short"
+    _, removals = told(log_of((KEY, committed(7)), (nobody, classic_value(3)), (KEY, None)))
+
+    assert [row["committed"] for row in removals] == [7]
+
+
 @given(
     st.lists(st.tuples(st.sampled_from([KEY, OTHER, group_key(2, "g")]), st.integers(0, 3))),
     st.lists(st.integers(0, 30), max_size=4),
@@ -198,7 +211,7 @@ def test_removal_tells_of_the_group_at_that_time(
 def test_any_cut_tells_the_same(parts: list[tuple[bytes, int]], cuts: list[int]) -> None:
     """It does not matter in which parts a log is read."""
     values = {
-        True: [None, classic_value(3, generation=1), classic_value(3, generation=2), b"\0\3"],
+        True: [None, classic_value(3, generation=1), classic_value(4, generation=2), b"\0\3"],
         False: [None, committed(1), committed(2), b"\0\4damaged"],
     }
     records = log_of(*[(key, values[key[1] == 2][choice]) for key, choice in parts])

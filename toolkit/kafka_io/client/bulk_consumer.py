@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from toolkit.errors import BrokerRefused, PrerequisiteMissing
+from toolkit.errors import PrerequisiteMissing
 from toolkit.kafka_io.client.client_settings import bulk_settings
 from toolkit.kafka_io.client.error_codes import reason
 from toolkit.model import Cluster
@@ -35,22 +35,6 @@ def bulk_consumer(cluster: Cluster, settings: Mapping[str, object]) -> Consumer:
             f"reading records of cluster {cluster.name}: the installed confluent-kafka has no "
             "Kerberos (GSSAPI)",
             hint="use a confluent-kafka that has it, see docs/kerberos.md",
-        ) from exc
-
-
-def check_reads_records(cluster: Cluster) -> None:
-    """
-    Raise what keeps all records of a cluster from being read, before many reads fail alike.
-
-    That is what `bulk_consumer` raises, with BrokerRefused for KafkaException.
-    """
-    if cluster.settings.get("sasl.mechanism") != "GSSAPI":
-        return
-    try:
-        bulk_consumer(cluster, {"group.id": "offsetbook-reader"}).close()
-    except KafkaException as exc:
-        raise BrokerRefused(
-            f"reading records of cluster {cluster.name}: {read_error(exc.args[0])}"
         ) from exc
 
 

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column
+from toolkit.kafka_io.offsets_topic.byte_columns import Numbers, column, texts
 from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
-from toolkit.kafka_io.offsets_topic.group_records import generation_of
-from toolkit.kafka_io.offsets_topic.group_reduce import greatest, least
+from toolkit.kafka_io.offsets_topic.group_records import FLEXIBLE_CLASSIC, generation_of
+from toolkit.kafka_io.offsets_topic.group_reduce import greatest, least, stable_order
 from toolkit.kafka_io.offsets_topic.latest_records import NEVER, TIME, times
 from toolkit.kafka_io.offsets_topic.partitions import CLASSIC_GROUP, TARGET_TYPES
 
@@ -104,20 +104,45 @@ class Activity:
         self._gaps.update(hours[before].tolist(), hours[before + 1].tolist())
         self._last = int(offsets[-1]), int(hours[-1])
 
-    def _completed(self, chunk: Chunk) -> list[int]:
+    def _completed(self, chunk: Chunk) -> Numbers:
         """Return which records of classic groups tell a higher generation than the one before."""
-        found = []
         rows = np.flatnonzero(chunk.is_of(CLASSIC_GROUP))
-        values = chunk.records.values.take(pa.array(rows)).to_pylist()
-        for row, name, value in zip(rows.tolist(), chunk.names_of(rows), values, strict=True):
-            # A group that is made anew begins at 0.
-            generation = 0 if value is None else generation_of(value)
-            if generation is None or name is None:
-                continue
-            if value is not None and generation > self._generations.get(name, generation):
-                found.append(row)
-            self._generations[name] = generation
-        return found
+        rows = rows[chunk.key_groups[chunk.codes[rows]] != NO_GROUP]
+        valued = chunk.valued[rows]
+        # A group that is made anew begins at 0.
+        generations, told = np.zeros(len(rows), np.int64), ~valued
+        generations[valued], told[valued] = _generations(
+            chunk.records.values.take(pa.array(rows[valued]))
+        )
+        rows, valued, generations = rows[told], valued[told], generations[told]
+        groups = chunk.key_groups[chunk.codes[rows]]
+        order = stable_order(groups)
+        rows, valued, generations = rows[order], valued[order], generations[order]
+        groups = groups[order]
+        is_first = np.append(True, groups[1:] != groups[:-1])[: len(groups)]
+        before = np.append(0, generations[:-1])[: len(groups)]
+        names = chunk.names.take(pa.array(groups[is_first])).to_pylist()
+        known = zip(names, generations[is_first].tolist(), strict=True)
+        before[is_first] = [self._generations.get(name, ours) for name, ours in known]
+        is_last = np.append(is_first[1:], True)[: len(groups)]
+        self._generations.update(zip(names, generations[is_last].tolist(), strict=True))
+        return rows[valued & (generations > before)]
+
+
+def _generations(values: Any) -> tuple[Numbers, Any]:
+    """Return the generation in each GroupMetadataValue, and of which rows it can be read."""
+    held = column(values)
+    versions, type_at = held.int_at(held.starts, 2), held.starts + 4
+    type_end = type_at + held.int_at(held.starts + 2, 2)
+    fits = (held.lengths >= 8) & (versions >= 0) & (versions < FLEXIBLE_CLASSIC)
+    fits &= (type_end >= type_at) & (type_end + 4 <= held.ends)
+    fits &= texts(held.parts(type_at, type_end, fits))[1]
+    generations = held.int_at(type_end, 4)
+    for row in np.flatnonzero(~fits).tolist():
+        found = generation_of(values[row].as_py())
+        if found is not None:
+            generations[row], fits[row] = found, True
+    return generations, fits
 
 
 def _cells(chunk: Chunk, hours: Numbers) -> tuple[Numbers, Numbers, Numbers]:

@@ -44,8 +44,12 @@ class ByteColumn(NamedTuple):
             return np.zeros(len(position), np.int64)
         return self.data[_within(position, len(self.data))].astype(np.int64)
 
-    def parts(self, starts: Numbers, ends: Numbers, wanted: Any) -> Any:
-        """Return the bytes between two positions of each wanted row, as binary; b"" elsewhere."""
+    def parts(self, starts: Numbers, ends: Numbers, wanted: Any, *, null: Any = None) -> Any:
+        """
+        Return the bytes between two positions of each wanted row, as binary.
+
+        Other rows are b"", or null where `null` says so.
+        """
         # Slots that follow each other over the same bytes: a part, what is up to the next, a part.
         bounds = np.empty((len(self.starts), 2), np.int32)
         bounds[:, 0] = np.where(wanted, starts, self.starts)
@@ -53,7 +57,7 @@ class ByteColumn(NamedTuple):
         slots = np.append(bounds.ravel(), bounds[-1:, 1])
         buffers = [None, pa.py_buffer(slots), pa.py_buffer(self.data)]
         every = pa.Array.from_buffers(pa.binary(), max(0, len(slots) - 1), buffers)
-        return every.take(pa.array(np.arange(0, len(slots) - 1, 2)))
+        return every.take(pa.array(np.arange(0, len(slots) - 1, 2), mask=null))
 
 
 def _within(position: Numbers, count: int) -> Numbers:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.kafka_io.offsets_topic.byte_columns import Numbers
-from toolkit.kafka_io.offsets_topic.chunk import Chunk
+from toolkit.kafka_io.offsets_topic.chunk import NO_GROUP, Chunk
 from toolkit.kafka_io.offsets_topic.commit_columns import (
     commit_keys,
     commit_values,
@@ -64,12 +64,7 @@ class Removals:
         """Add the next records of the log; `latest` is of those before them."""
         removed = np.flatnonzero(chunk.is_commit & ~chunk.valued)
         told = np.flatnonzero(chunk.is_of(*TYPE_OF_GROUP))
-        if not len(removed):
-            # Nobody asks in between, so the last record of each key will do.
-            last = np.zeros(len(chunk.key_kinds), np.int64)
-            last[chunk.codes[told]] = told
-            told = np.unique(last[chunk.codes[told]])
-        facts = self._follow(chunk, np.sort(np.concatenate([told, removed])))
+        facts = self._follow(chunk, _worth_following(chunk, told, removed))
         if len(removed):
             before = _values_before(chunk, removed, latest)
             self._found.append(_removals(chunk, removed, before, facts))
@@ -102,6 +97,19 @@ class Removals:
                 del self._kinds[group]
             if kind == CLASSIC_GROUP:
                 self._classic.pop(group, None)
+
+
+def _worth_following(chunk: Chunk, told: Numbers, removed: Numbers) -> Numbers:
+    """Return the rows without those about a group that the next one, of the same key, replaces."""
+    told = told[chunk.key_groups[chunk.codes[told]] != NO_GROUP]
+    rows = np.sort(np.concatenate([told, removed]))
+    codes = chunk.codes[rows]
+    order = stable_order(chunk.key_groups[codes] + 1)  # NO_GROUP is below 0
+    codes = codes[order]
+    replaced = np.zeros(len(rows), bool)
+    replaced[order[:-1]] = (codes[:-1] == codes[1:]) & chunk.valued[rows[order[1:]]]
+    replaced &= ~chunk.is_commit[rows]
+    return rows[~replaced]
 
 
 def _values_before(chunk: Chunk, removed: Numbers, latest: pa.Table) -> Any:

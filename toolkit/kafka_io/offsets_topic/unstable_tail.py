@@ -15,23 +15,27 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-from kafka.protocol.consumer import FetchRequest
-from kafka.record import MemoryRecords
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.connection import Connection
-from toolkit.kafka_io.client.error_codes import ErrorCode, reason
-from toolkit.kafka_io.client.leaders import find_leaders
 from toolkit.kafka_io.client.shared_connections import connected
+from toolkit.kafka_io.offsets_topic.bulk_read import (
+    READ_UNCOMMITTED,
+    fetch_batches,
+    reading,
+    records_within,
+)
 from toolkit.kafka_io.offsets_topic.chunk import Records
 from toolkit.kafka_io.offsets_topic.commit_records import CommitKey, decode_commit_key
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC, UnknownRecord
+from toolkit.kafka_io.offsets_topic.record_batches import (
+    CONTROL,
+    TRANSACTIONAL,
+    Batches,
+    batches_of,
+)
 from toolkit.model import Cluster, LogOffsets, TopicPartition
 
 MOST_BYTES = 64 * 2**20  # a transaction that hangs for days keeps everything behind it
-FETCH_BYTES = 4 * 2**20
-BY_NAME_VERSION = 12  # from 13 on, a fetch names topics by id
 
 
 class UnstableTail(NamedTuple):
@@ -54,58 +58,44 @@ def read_unstable_tail(cluster: Cluster, number: int, log: LogOffsets) -> Unstab
     """
     start = log.log_end if log.last_stable is None else log.last_stable
     span = range(max(start or 0, log.log_start or 0), log.log_end or 0)
-    counting: list[Any] = []
-    open_records: dict[int, list[Any]] = defaultdict(list)  # by producer
-    if span:
-        with connected(cluster) as connection:
-            for batch in _batches(connection, number, span):
-                records = [record for record in batch if record.offset in span]
-                if batch.is_control_batch:
-                    ended = open_records.pop(batch.producer_id, [])
-                    counting += ended if any(record.commit for record in records) else []
-                elif batch.is_transactional:
-                    open_records[batch.producer_id] += records
-                else:
-                    counting += records
-    waiting = (record.key for records in open_records.values() for record in records)
-    pending = _commit_keys(key or b"" for key in waiting)
-    return UnstableTail(_in_order(number, counting), frozenset(pending))
-
-
-def _batches(connection: Connection, number: int, span: range) -> Iterator[Any]:
-    """Yield the batches of a partition in a range of offsets."""
     partition = TopicPartition(OFFSETS_TOPIC, number)
-    doing = f"reading {OFFSETS_TOPIC} partition {number} of cluster {connection.cluster.name}"
-    leaders, failed = find_leaders(connection, [partition])
-    if partition in failed:
-        raise BrokerRefused(f"{doing}: {failed[partition]}")
-    position, size = span.start, 0
-    while position < span.stop:
-        found = connection.send(_request(number, position), to=leaders[partition].node_id)
-        (answer,) = found.responses[0].partitions
-        if answer.error_code != ErrorCode.NONE:
-            raise BrokerRefused(f"{doing}: {reason(answer.error_code, 'Read')}")
-        size += len(answer.records or b"")
-        if size > MOST_BYTES or not answer.records:
-            why = "no data" if not answer.records else f"more than {MOST_BYTES // 2**20} MiB"
-            raise BrokerRefused(f"{doing}: {why} behind the last stable offset {span.start}")
-        for batch in MemoryRecords(answer.records):
-            position = batch.next_offset
-            yield batch
+    batches = _batches(cluster, partition, span)
+    counting, waiting = _which_count(batches)
+    records, pending = (
+        records_within(cluster, partition, batches.only(rows), span) for rows in (counting, waiting)
+    )
+    return UnstableTail(records, frozenset(_commit_keys(pending.keys.to_pylist())))
 
 
-def _request(number: int, position: int) -> FetchRequest:
-    topic = FetchRequest.FetchTopic
-    partition = topic.FetchPartition(
-        partition=number, fetch_offset=position, partition_max_bytes=FETCH_BYTES
-    )
-    return FetchRequest(
-        max_wait_ms=500,
-        min_bytes=1,
-        max_bytes=FETCH_BYTES,
-        topics=[topic(topic=OFFSETS_TOPIC, partitions=[partition])],
-        max_version=BY_NAME_VERSION,
-    )
+def _batches(cluster: Cluster, partition: TopicPartition, span: range) -> Batches:
+    data, size = [], 0
+    with connected(cluster) as connection:
+        for fetched in fetch_batches(connection, partition, span, READ_UNCOMMITTED):
+            whole = fetched.batches.data[: fetched.batches.ends.max(initial=0)]
+            data.append(whole.tobytes())
+            size += len(whole)
+            if size > MOST_BYTES:
+                raise BrokerRefused(
+                    f"{reading(cluster, partition)}: more than {MOST_BYTES // 2**20} MiB behind "
+                    f"the last stable offset {span.start}"
+                )
+    return batches_of(b"".join(data))
+
+
+def _which_count(batches: Batches) -> tuple[Any, Any]:
+    """Return which batches count, and which are of transactions that have no marker yet."""
+    is_transactional, is_marker = batches.have(TRANSACTIONAL), batches.have(CONTROL)
+    counts, is_commit = ~is_transactional & ~is_marker, batches.commit_markers()
+    open_rows: dict[int, list[int]] = defaultdict(list)  # by producer
+    for row in np.flatnonzero(is_transactional | is_marker).tolist():
+        producer = int(batches.producer_ids[row])
+        if not is_marker[row]:
+            open_rows[producer].append(row)
+        else:
+            counts[open_rows.pop(producer, [])] = is_commit[row]
+    waits = np.zeros(len(counts), bool)
+    waits[[row for rows in open_rows.values() for row in rows]] = True
+    return counts, waits
 
 
 def _commit_keys(keys: Iterable[bytes]) -> Iterator[CommitKey]:
@@ -113,14 +103,3 @@ def _commit_keys(keys: Iterable[bytes]) -> Iterator[CommitKey]:
         # A key that cannot be decoded is of no group that is known.
         with suppress(UnknownRecord):
             yield decode_commit_key(key)
-
-
-def _in_order(number: int, records: list[Any]) -> Records:
-    records = sorted((r for r in records if r.key is not None), key=lambda record: record.offset)
-    return Records(
-        number,
-        pa.array([record.key for record in records], pa.binary()),
-        pa.array([record.value for record in records], pa.binary()),
-        np.array([record.offset for record in records], np.int64),
-        np.array([record.timestamp for record in records], np.int64),
-    )

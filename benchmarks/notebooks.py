@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 
 from playwright.sync_api import Browser, BrowserContext, expect, sync_playwright
+from small_options import parse_options
 
 from toolkit.runner.run_notebook import run_notebook
 from toolkit.sandbox.fleet import Sandbox
@@ -50,7 +51,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    rounds = parse_options(parser, rounds=1).rounds
     with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as folder:
         took, sizes = measure(Path(folder), rounds)
     print("\n".join(table(took, sizes, rounds)))

@@ -33,6 +33,7 @@ import psutil
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
+from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.bulk_read import BULK
@@ -311,7 +312,7 @@ def _options() -> argparse.Namespace:
     for internal in ("--read", "--address"):
         parser.add_argument(internal, help=argparse.SUPPRESS)
     parser.add_argument("--partitions", type=_numbers, default=(), help=argparse.SUPPRESS)
-    return parser.parse_args()
+    return parse_options(parser, records=20_000, keys=1_000, rounds=1)
 
 
 def _numbers(text: str) -> list[int]:

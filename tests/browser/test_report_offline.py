@@ -29,6 +29,7 @@ groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]
 lag = [1000 * number for number in range(40)] + [None]
 at = pd.Timestamp("2026-01-02T03:04:05Z")
 frame = pd.DataFrame({{"group": groups, "lag": lag, "topic": "orders" * 40, "at": at, "until": at}})
+frame["end"] = [900 * number for number in range(41)]
 show_table(frame, caption_text="Groups of " + hostile)
 """
 CHART = """\
@@ -128,13 +129,16 @@ def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
     """
     watched.open(report)
     table = watched.page.locator("main table.ob-data")
-    lags = table.locator("tbody tr td.number")
+    lags = table.locator("tbody tr td:nth-child(2)")
 
     table.locator("thead th", has_text="lag").click()
     expect(lags.nth(0)).to_have_text("\N{EN DASH}")
     expect(lags.nth(1)).to_have_text("0")
     table.locator("thead th", has_text="lag").click()
     expect(lags.nth(0)).to_have_text("39,000")
+    table.locator("thead th", has_text="end").click()
+    table.locator("thead th", has_text="end").click()
+    expect(table.locator("tbody tr td:nth-child(6)").nth(0)).to_have_text("36,000")
 
     expect(table).not_to_contain_text(HOSTILE)
     watched.page.locator("main .dt-search input").fill("onerror")
@@ -150,7 +154,7 @@ def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
 
 
 NOT_WHOLE = """() => {
-    const cells = [...document.querySelectorAll("td.number, td.moment, td.whole, th")];
+    const cells = [...document.querySelectorAll("td:not(.phrase, .sentence), th")];
     const lines = (cell, part) => {
         const range = document.createRange();
         range.setStart(cell, part.index);

@@ -122,12 +122,14 @@ def measured_broker(directory: Path) -> Iterator[MeasuredBroker]:
         "inter.broker.listener.name": MeasuredBroker.applications,
     }
     # Where it says that it listens: otherwise at whatever address this machine's name has.
-    before = os.environ.get("JAVA_TOOL_OPTIONS", "")
-    os.environ["JAVA_TOOL_OPTIONS"] = f"{before} -Djava.rmi.server.hostname={HOST}"
+    before = os.environ.copy()
+    options = [before.get("JAVA_TOOL_OPTIONS", ""), f"-Djava.rmi.server.hostname={HOST}"]
+    os.environ["JAVA_TOOL_OPTIONS"] = " ".join(options)
     try:
         broker = start_broker(directory, properties=properties)
     finally:
-        os.environ["JAVA_TOOL_OPTIONS"] = before
+        os.environ.clear()
+        os.environ.update(before)
     try:
         yield MeasuredBroker(broker, measured, jmx)
     finally:

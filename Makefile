@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # The versions of Apache Kafka that are tested; sandbox/jar_digests.json has their jars.
 KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
 
-.PHONY: help env demo test test-fast test-kafka test-nightly lab lint licences vulnerabilities docs lock release screenshots clean
+.PHONY: help env demo test test-fast test-kafka test-nightly bench lab lint licences vulnerabilities docs lock release screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -33,6 +33,9 @@ test-nightly: env  ## Everything from 4.2 on, planning and reading on older ones
 	    case $$version in 3.*|4.0.*|4.1.*) tests=test-kafka;; *) tests=test;; esac; \
 	    TEST_KAFKA_VERSION=$$version $(MAKE) $$tests VERSION=$$version || failed="$$failed $$version"; \
 	done; [ -z "$$failed" ] || { echo "make test-nightly: failed with Apache Kafka$$failed" >&2; exit 1; }
+
+bench: env  ## All benchmarks into benchmarks/RESULTS.md, on a quiet machine; BENCH_OPTIONS=--small only tries them
+	@$(RUN) exec python benchmarks $(BENCH_OPTIONS)
 
 lab: env  ## Sandbox up and JupyterLab open on copies of the notebooks in lab/
 	@$(RUN) offsetbook lab --sandbox lab -- $(LAB_OPTIONS)

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from small_options import parse_options
 from snapshot import TOOL, Case, Run, fill, run_once, say, surroundings, table
 
 from toolkit.kafka_io.read_snapshot import read_snapshot
@@ -133,7 +134,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--groups", type=int, default=1000)
     parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
     parser.add_argument("--rounds", type=int, default=3)
-    return parser.parse_args()
+    return parse_options(parser, groups=10, commits=2, rounds=1)
 
 
 if __name__ == "__main__":

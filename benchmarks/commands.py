@@ -14,12 +14,14 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
+from small_options import parse_options
 from snapshot import TOOL, Case, Run, filled_broker, measure_in_turns, surroundings
 
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.spark.java import find_java
 
 ONE = "group-00001"
+ALSO_RUN = (("--groups", "65000", "--large"),)
 
 
 class Pair(NamedTuple):
@@ -114,7 +116,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--large", action="store_true", help="only what many groups make slow")
-    return parser.parse_args()
+    return parse_options(parser, groups=10, commits=2, rounds=1)
 
 
 if __name__ == "__main__":

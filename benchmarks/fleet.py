@@ -34,6 +34,7 @@ import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from reading import OFFSETS_TOPIC, TOPIC_ID, _make_offsets_topic, _text, say
+from small_options import parse_options
 from snapshot import TOOL
 
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
@@ -66,7 +67,8 @@ class Shape(NamedTuple):
         )
 
 
-WHOLE = Shape(4, 8_000_000, 20_000, 25)
+ALSO_RUN = (("--grow",), ("--beside-tool",))
+WHOLE, SMALL = Shape(4, 8_000_000, 20_000, 25), Shape(2, 20_000, 40, 25)
 BESIDE_TOOL = Shape(1, 1_700_000, 5_000, 20)
 MORE_RECORDS = [WHOLE._replace(records=millions * 1_000_000) for millions in (1, 2, 4)]
 MORE_CLUSTERS = [Shape(count, count * 2_000_000, count * 5_000, 25) for count in (1, 2)]
@@ -96,8 +98,8 @@ def main() -> None:
         found = {shape: measure(shape, options.rounds)[0] for shape in shapes}
         print("\n".join([*_growth(found), "", *_whole(WHOLE, found[WHOLE])]))
     else:
-        turns, _ = measure(WHOLE, options.rounds)
-        print("\n".join(_whole(WHOLE, turns)))
+        turns, _ = measure(options.shape, options.rounds)
+        print("\n".join(_whole(options.shape, turns)))
 
 
 def measure(shape: Shape, rounds: int, *, tool: bool = False) -> tuple[list[Turn], list[Turn]]:
@@ -423,7 +425,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--beside-tool", action="store_true")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--job", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    parser.set_defaults(shape=WHOLE)
+    return parse_options(parser, shape=SMALL, rounds=1)
 
 
 if __name__ == "__main__":

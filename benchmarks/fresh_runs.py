@@ -15,7 +15,9 @@ from importlib.metadata import version
 from statistics import median
 from typing import NamedTuple
 
-SIZES = (50_000, 1_000_000)
+from small_options import parse_options
+
+SIZES, SMALL = (50_000, 1_000_000), (10_000,)
 
 
 class Steps(NamedTuple):
@@ -40,11 +42,12 @@ def main(steps: Steps) -> None:
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--once", type=int, help="measure one size in this process")
-    options = parser.parse_args()
+    parser.set_defaults(sizes=SIZES)
+    options = parse_options(parser, rounds=1, sizes=SMALL)
     if options.once:
         print(json.dumps(steps.measure(options.once)))
         return
-    print("\n".join(_report(steps, options.rounds)))
+    print("\n".join(_report(steps, options.sizes, options.rounds)))
 
 
 def peak_mib() -> float:
@@ -54,9 +57,9 @@ def peak_mib() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def _report(steps: Steps, rounds: int) -> Iterator[str]:
+def _report(steps: Steps, sizes: Sequence[int], rounds: int) -> Iterator[str]:
     """Yield the result as Markdown, after measuring each size so many times."""
-    runs = {size: [_fresh(steps, size) for _ in range(rounds)] for size in SIZES}
+    runs = {size: [_fresh(steps, size) for _ in range(rounds)] for size in sizes}
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     yield (
         f"{steps.about}Median (lowest–highest) of {rounds} runs, {datetime.now(UTC):%Y-%m-%d}. "

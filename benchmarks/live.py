@@ -24,6 +24,7 @@ from pathlib import Path
 
 import psutil
 from live_results import Found, Moves, Pauses, put_between_markers, tables
+from small_options import parse_options
 
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
@@ -77,11 +78,12 @@ def measure(kind: str, address: str, folder: Path, options: argparse.Namespace) 
     """Return what the trials of one kind found, which run in a process of their own."""
     folder.mkdir(parents=True)
     numbers = [str(options.rounds), str(options.hold)]
-    command = [sys.executable, str(HERE / "live_trials.py"), kind, address, str(folder), *numbers]
+    trials = "from live_trials import main; main()"
+    command = [sys.executable, "-c", trials, kind, address, str(folder), *numbers]
     fixtures = HERE.parent / "tests" / "fixtures"
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(fixtures), str(HERE.parent)]),
+        "PYTHONPATH": os.pathsep.join([str(HERE), str(fixtures), str(HERE.parent)]),
         "OFFSETBOOK_STATE": str(folder / "state"),
     }
     done = subprocess.run(command, stdout=subprocess.PIPE, env=environment, check=False)
@@ -123,7 +125,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--together", type=int, default=3, help="groups at a time")
     parser.add_argument("--logs", type=Path, help="keep what every application was delivered here")
     parser.add_argument("--write", action="store_true", help=f"put the result into {README.name}")
-    return parser.parse_args()
+    return parse_options(parser, kinds=KINDS[:1], rounds=1, hold=1, together=1)
 
 
 if __name__ == "__main__":

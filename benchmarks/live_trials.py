@@ -1,7 +1,7 @@
 """
 One kind of application in the benchmark `live`: its group is paused, resumed and moved.
 
-Run by `live.py` as `live_trials.py KIND ADDRESS FOLDER ROUNDS HOLD_S`; prints JSON.
+Run by `live.py`, in a process of its own, with KIND ADDRESS FOLDER ROUNDS HOLD_S; prints JSON.
 """
 
 from __future__ import annotations
@@ -207,7 +207,3 @@ def main() -> None:
         traffic.close()
         trials.attempt("counting", trials.judge_all)
     json.dump(asdict(trials.found), sys.stdout)
-
-
-if __name__ == "__main__":
-    main()

@@ -33,6 +33,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
+from small_options import parse_options
 
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
@@ -270,7 +271,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--groups", type=int, default=5000)
     parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
     parser.add_argument("--rounds", type=int, default=3)
-    return parser.parse_args()
+    return parse_options(parser, groups=10, commits=2, rounds=1)
 
 
 def say(words: str) -> None:

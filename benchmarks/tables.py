@@ -24,6 +24,7 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from small_options import parse_options
 
 from toolkit.cli.output import printable
 from toolkit.cli.terminal_table import terminal_table
@@ -32,10 +33,10 @@ from toolkit.report.frame_cells import cell_values, column_kind, rows_of
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[1])
-    options.add_argument("--rows", type=int, default=5_000)
-    options.add_argument("--rounds", type=int, default=5)
-    given = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    parser.add_argument("--rows", type=int, default=5_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parse_options(parser, rows=50, rounds=1)
     frame = made_up(given.rows)
     ways: dict[str, Callable[[pd.DataFrame], str]] = {
         "offsetbook": ours,

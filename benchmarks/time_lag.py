@@ -33,6 +33,7 @@ import numpy as np
 import pandas as pd
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from small_options import parse_options
 from snapshot import say
 
 from toolkit.kafka_io.client.connection import Connection
@@ -307,7 +308,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, default=5000, help="of commits, to read records for")
     for name in ("--way", "--address", "--now"):  # what a run of its own is told
         parser.add_argument(name, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    return parse_options(parser, groups=2, records=20, rounds=1, sample=20)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ show_problems([Problem("log end", "no leader for " + hostile, topic=hostile, par
 groups = [f"billing-{{number:02}}" for number in range(40)] + [hostile]
 lag = [1000 * number for number in range(40)] + [None]
 at = pd.Timestamp("2026-01-02T03:04:05Z")
-frame = pd.DataFrame({{"group": groups, "lag": lag, "topic": "orders" * 40, "at": at, "until": at}})
+frame = pd.DataFrame({{"group": groups, "lag": lag, "topic": "orders" * 40, "at": at}})
+frame["end"] = [900 * number for number in range(41)]
 show_table(frame, caption_text="Groups of " + hostile)
 """
 CHART = """\
@@ -128,7 +129,7 @@ def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
     """
     watched.open(report)
     table = watched.page.locator("main table.ob-data")
-    lags = table.locator("tbody tr td.number")
+    lags = table.locator("tbody tr td:nth-child(2)")
 
     table.locator("thead th", has_text="lag").click()
     expect(lags.nth(0)).to_have_text("\N{EN DASH}")
@@ -143,6 +144,13 @@ def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text(HOSTILE)
 
+    watched.page.locator("main .dt-search input").fill("")
+    ends = table.locator("tbody tr td:nth-child(5)")
+    table.locator("thead th", has_text="end").click()
+    expect(ends.nth(1)).to_have_text("900")
+    table.locator("thead th", has_text="end").click()
+    expect(ends.nth(0)).to_have_text("36,000")
+
     code = watched.page.locator(".ob-source .highlight").first
     expect(code).to_be_hidden()
     watched.page.get_by_role("button", name="Show code").click()
@@ -150,7 +158,7 @@ def test_table_sorts_as_numbers_and_searches_and_code_is_folded(
 
 
 NOT_WHOLE = """() => {
-    const cells = [...document.querySelectorAll("td.number, td.moment, td.whole, th")];
+    const cells = [...document.querySelectorAll("td:not(.phrase, .sentence), th")];
     const lines = (cell, part) => {
         const range = document.createRange();
         range.setStart(cell, part.index);

@@ -1,14 +1,20 @@
+import gzip
 import re
+from base64 import b64encode
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from plotly.offline import get_plotlyjs_version
 
-from toolkit.report import write_report
+from toolkit.report import show_table, write_report
+from toolkit.report.browser_libraries import PLOTLY_CARTESIAN
+from toolkit.report.tables import ROW_CAP
 
 Export = Callable[..., str]
 
@@ -210,3 +216,43 @@ def test_the_colour_is_that_of_the_findings(
     assert worst in top
     assert worst not in rest
     assert '<details class="ob-about">' in top
+
+
+def plotly_output(kind: str) -> Any:
+    """Return an output with a figure of one trace."""
+    figure = {"data": [{"type": kind}], "layout": {}}
+    return new_output("display_data", data={"application/vnd.plotly.v1+json": figure})
+
+
+def test_a_chart_brings_no_more_of_plotly_than_it_needs(export: Export) -> None:
+    """Bars and heatmaps travel with the build that draws axes; what it lacks, with all of it."""
+    small = export(new_code_cell("1", outputs=[plotly_output("bar"), plotly_output("heatmap")]))
+    whole = export(new_code_cell("1", outputs=[plotly_output("bar"), plotly_output("treemap")]))
+
+    assert b64encode(PLOTLY_CARTESIAN.read_bytes()).decode() in small
+    assert 2 * len(small) < len(whole)
+
+
+def test_the_small_build_is_of_the_version_that_figures_are_made_for() -> None:
+    """The build of plotly.js in the package is what the installed plotly brings as a whole."""
+    banner = gzip.decompress(PLOTLY_CARTESIAN.read_bytes())[:100].decode()
+    assert f"plotly.js (cartesian - minified) v{get_plotlyjs_version()}" in banner
+    assert get_plotlyjs_version() in PLOTLY_CARTESIAN.name
+
+
+def test_a_report_of_2000_rows_can_be_mailed(export: Export, shown: list[dict[str, Any]]) -> None:
+    """2,000 rows as in the report of unsubscribed offsets, and a chart, are at most 1.5 MB."""
+    rows = pd.DataFrame({"cluster": ["production-eu"] * ROW_CAP})
+    rows["group"] = [f"payments-service-{row // 40:03}" for row in range(ROW_CAP)]
+    rows["topic"] = [f"orders.created.{row % 40:02}" for row in range(ROW_CAP)]
+    for place, name in enumerate(("partition", "lag", "committed", "lost"), start=1):
+        rows[name] = range(place, ROW_CAP + place)
+    rows["group_lag_share"] = [row / ROW_CAP for row in range(ROW_CAP)]
+    rows["committed_at"] = pd.Timestamp("2026-03-01T10:00:00Z")
+    rows["why"] = "none of the 2 members subscribes"
+    show_table(rows)
+    table = html_output(shown[-1]["data"]["text/html"])
+
+    html = export(new_code_cell("1", outputs=[table, plotly_output("bar")]))
+
+    assert len(html.encode()) <= 1_500_000

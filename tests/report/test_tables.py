@@ -91,8 +91,10 @@ def test_numbers(shown: Shown) -> None:
         *["0", "–", "–", "–", "1,234.50"],
         *["-5", "0", "7", "3", "∞"],
     ]
-    assert html_of(shown).count('<td class="number"') == 15
-    assert html_of(shown).count('class="number" data-type="num"') == 5
+    assert 'class="ob-data number-1 number-2 number-3 number-4 number-5"' in html_of(shown)
+    # Only whole numbers without gaps are in order by their text.
+    assert html_of(shown).count('data-type="num-fmt"') == 1
+    assert html_of(shown).count('data-order="') == 12
 
 
 def test_other_values(shown: Shown) -> None:
@@ -188,9 +190,9 @@ def test_names_in_a_cell_are_whole(shown: Shown) -> None:
         pd.DataFrame({"what": ["nightly-export", "went on by 10 in 10s", long, "a b " * 20]})
     )
     html = shown[0]["data"]["text/html"]
-    assert '<td class="whole">nightly-export</td>' in html
-    assert "<td>went on by 10 in 10s</td>" in html
-    assert f'<td class="whole">{long}' not in html
+    assert "<td>nightly-export</td>" in html
+    assert '<td class="phrase">went on by 10 in 10s</td>' in html
+    assert f"<td>{long}" not in html
     assert '<td class="sentence">a b' in html
 
 

@@ -77,8 +77,13 @@ def describe(figure: dict[str, Any]) -> str:
     """Say what a figure shows, for whoever cannot see it."""
     title = figure.get("layout", {}).get("title") or {}
     text = title.get("text", "") if isinstance(title, dict) else str(title)
-    kinds = sorted({str(trace.get("type", "scatter")) for trace in figure.get("data", ())})
-    return f"Chart ({', '.join(kinds)}): {text}" if text else f"Chart ({', '.join(kinds)})"
+    kinds = ", ".join(sorted(kinds_of_traces(figure)))
+    return f"Chart ({kinds}): {text}" if text else f"Chart ({kinds})"
+
+
+def kinds_of_traces(figure: dict[str, Any]) -> set[str]:
+    """Return what a figure consists of, such as "bar" and "scatter"."""
+    return {str(trace.get("type", "scatter")) for trace in figure.get("data", ())}
 
 
 def _without_tags_in_data(value: Any, key: str = "") -> Any:

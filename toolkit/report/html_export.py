@@ -102,7 +102,8 @@ def _scripts(page: ReportPage, nonce: str) -> str:
     if page.has_tables:
         blocks.append(f'<script type="text/plain" id="ob-datatables">{datatables()}</script>')
     if page.has_charts:
-        blocks.append(f'<script type="text/plain" id="ob-plotly">{plotly()}</script>')
+        library = plotly(frozenset(page.chart_kinds))
+        blocks.append(f'<script type="text/plain" id="ob-plotly">{library}</script>')
     ours = script("tables.js.j2") + script("report.js.j2")
     blocks.append(f'<script type="module" nonce="{nonce}">{ours}</script>')
     return "\n".join(blocks)

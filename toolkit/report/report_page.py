@@ -12,7 +12,7 @@ from typing import Any
 from toolkit.model.plurals import counted
 from toolkit.model.times import format_duration
 from toolkit.report.display import ROLE_KEY, TONE_KEY, OutputRole
-from toolkit.report.figures import describe
+from toolkit.report.figures import describe, kinds_of_traces
 from toolkit.report.safe_names import visible
 
 PLOTLY = "application/vnd.plotly.v1+json"
@@ -51,6 +51,7 @@ class ReportPage:
     failed_anchor: str = ""
     has_code: bool = False
     has_charts: bool = False
+    chart_kinds: set[str] = field(default_factory=set)  # of plotly's traces
     has_tables: bool = False
 
 
@@ -140,6 +141,7 @@ def _arrange_code(cell: Any, page: ReportPage, *, after_failure: bool) -> None:
             output.data = {"text/html": _MOVED if moved else ""}
         if PLOTLY in data:
             page.has_charts = True
+            page.chart_kinds.update(kinds_of_traces(data[PLOTLY]))
             output.metadata["offsetbook_figure"] = _figure(data[PLOTLY])
         kept.append(output)
     cell.outputs = kept

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from toolkit.model.rows import Kind
-from toolkit.report.browser_libraries import table_script, table_style
+from toolkit.report.browser_libraries import STYLED_COLUMNS, table_script, table_style
 from toolkit.report.cell_text import cell_texts, heading
 from toolkit.report.display import OutputRole, display_output, is_headless
 from toolkit.report.frame_cells import cell_values, column_kind
@@ -26,12 +26,18 @@ ROW_CAP = 2000
 _TEXT_ROWS = 20
 _WIDE = 8  # more columns are written smaller on paper
 _PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
-_HEADER_ATTRIBUTES: dict[Kind, str] = {
-    "text": "",
-    "number": ' class="number" data-type="num"',
-    "duration": ' class="moment" data-type="num"',
-    "time": ' class="moment"',
-}
+
+
+_AS_TEXT = ' data-type="string"'  # or the page would try every type on every cell
+
+
+class _Column(NamedTuple):
+    """One column: what its header has, what its table is called for it, and its cells."""
+
+    kind: Kind
+    attributes: str
+    looks: str
+    cells: list[str]
 
 
 def show_table(
@@ -113,35 +119,49 @@ def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(frame: pd.DataFrame) -> str:
-    columns = [frame.iloc[:, place] for place in range(frame.shape[1])]
-    kinds = [column_kind(column) for column in columns]
+    columns = [_column(frame, place) for place in range(frame.shape[1])]
     header = "".join(
-        f'<th scope="col"{_HEADER_ATTRIBUTES[kind]}>'
-        f"{in_html(heading(name, kind).replace('_', ' '))}</th>"
-        for name, kind in zip(frame.columns, kinds, strict=True)
+        f'<th scope="col"{column.attributes}>'
+        f"{in_html(heading(name, column.kind).replace('_', ' '))}</th>"
+        for name, column in zip(frame.columns, columns, strict=True)
     )
-    cells = (_cells(column, kind) for column, kind in zip(columns, kinds, strict=True))
+    cells = (column.cells for column in columns)
     rows = "\n".join(f"<tr>{''.join(row)}</tr>" for row in zip(*cells, strict=True))
-    looks = "ob-data ob-wide" if len(columns) > _WIDE else "ob-data"
+    looks = ["ob-data", *(["ob-wide"] if len(columns) > _WIDE else [])]
+    looks += [column.looks for column in columns if column.looks]
     return (
-        f'<div class="ob-scroll"><table class="{looks}" data-rows="{len(frame)}">'
+        f'<div class="ob-scroll"><table class="{" ".join(looks)}" data-rows="{len(frame)}">'
         f"<thead><tr>{header}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
     )
 
 
-def _cells(column: pd.Series[Any], kind: Kind) -> list[str]:
-    """Return cells; the page sorts by `data-order`, which all cells of a column have or none."""
+def _column(frame: pd.DataFrame, place: int) -> _Column:
+    """Return a column; the page sorts by `data-order`, which all its cells have or none."""
+    column = frame.iloc[:, place]
+    kind = column_kind(column)
     values = cell_values(column)
     texts = cell_texts(values, kind)
     if kind == "text":
-        return [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
-    if kind == "time":
-        return [f'<td class="moment">{text}</td>' for text in texts]
-    place = "moment" if kind == "duration" else "number"
-    return [
-        f'<td class="{place}" data-order="{_order(value)}">{text}</td>'
-        for value, text in zip(values, texts, strict=True)
-    ]
+        return _Column(
+            kind, _AS_TEXT, "", [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
+        )
+    looks = "number" if kind == "number" else "moment"
+    is_named = place < STYLED_COLUMNS
+    start = "<td" if is_named else f'<td class="{looks}"'
+    # The page knows the order of whole numbers from their text, with thousands apart.
+    is_whole = kind == "number" and all(isinstance(value, int) for value in values)
+    if kind == "time" or is_whole:
+        cells = [f"{start}>{text}</td>" for text in texts]
+    else:
+        orders = map(_order, values)
+        cells = [
+            f'{start} data-order="{order}">{text}</td>'
+            for order, text in zip(orders, texts, strict=True)
+        ]
+    sorting = {"time": _AS_TEXT, "duration": ' data-type="num"'}
+    attributes = sorting.get(kind, f' data-type="num{"-fmt" if is_whole else ""}"')
+    named = f"{looks}-{place + 1}" if is_named else ""
+    return _Column(kind, f' class="{looks}"{attributes}', named, cells)
 
 
 def _order(value: Any) -> object:
@@ -153,5 +173,5 @@ def _order(value: Any) -> object:
 def _room(text: str) -> str:
     """Return the CSS class for line breaks: names unbroken, sentences with a minimum width."""
     if len(text) <= _PHRASE or (len(text) <= _NAME and not any(c.isspace() for c in text)):
-        return ' class="whole"'
-    return ' class="sentence"' if len(text) > _SENTENCE else ""
+        return ""
+    return ' class="sentence"' if len(text) > _SENTENCE else ' class="phrase"'

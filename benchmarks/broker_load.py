@@ -1,0 +1,259 @@
+"""
+How much a broker is asked: by offsetbook, by `kafka-consumer-groups`, by a metrics exporter.
+
+Starts its own broker, fills it as `snapshot.py` does, and reads the broker's own metrics before and
+after each of these, some times in turns:
+
+    lag, ...       whole commands of offsetbook, and the fleet job on this one cluster
+    tool           kafka-consumer-groups --describe --all-groups
+    exporter       one poll of kafka_exporter that is running, where it is installed
+    pause, resume  a whole hold of two of six partitions of a live group, from command to command
+
+Whoever is measured has a listener of its own, so that applications do not count. What these ask
+while their group is paused is shown beside what they ask in as long a time without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from broker_metrics import HOST, MeasuredBroker, Totals, measured_broker
+from small_options import parse_options
+from snapshot import TOOL, fill, say, surroundings
+
+from toolkit.model import Cluster
+from toolkit.sandbox.broker import free_ports
+from toolkit.sandbox.jars import VERSION, kafka_jars
+from toolkit.spark.java import find_java
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "fixtures"))  # the applications that the tests start
+
+from live_groups import LiveGroup, start_live_group  # noqa: E402 - is found by the line above
+
+KINDS = {"librdkafka-range": "classic", "librdkafka-consumer": "KIP-848"}
+PAUSED = (1, 4)
+COMMANDS = (
+    ("lag",),
+    ("lag", "--by", "partition", "--output", "csv"),
+    ("unsubscribed",),
+    ("groups", "list"),
+)
+EXPORTER = "kafka_exporter"
+
+
+class Load(NamedTuple):
+    """What one run asked of the broker, and what applications ask in as long a time alone."""
+
+    totals: Totals
+    alone: Totals | None = None
+
+
+class Case(NamedTuple):
+    """Something to measure, and what of it is told."""
+
+    name: str
+    run: Callable[[], Load]
+
+
+def main() -> None:
+    options = _options()
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as name, ExitStack() as ending:
+        folder = Path(name)
+        os.environ["OFFSETBOOK_STATE"] = str(folder / "state")
+        measured = ending.enter_context(measured_broker(folder / "benchmark"))
+        say(f"making {options.groups} groups with {options.commits} commits each")
+        fill(measured.address, options.groups, options.commits)
+        fleet = folder / "fleet.yaml"
+        address = measured.measured_address
+        fleet.write_text(f"clusters:\n  benchmark:\n    bootstrap.servers: {address}\n")
+        cases = [*_readers(measured, fleet, options, ending)]
+        loads = _measure(cases, options.rounds)
+        loads |= _measure([*_pauses(measured, fleet, options, ending)], options.rounds)
+    about = f"one broker, holds of {options.hold:.0f} s"
+    print("\n".join([*surroundings(options, about), "", *_table(loads)]))
+
+
+def _measure(cases: Sequence[Case], rounds: int) -> dict[str, list[Load]]:
+    loads: dict[str, list[Load]] = {case.name: [] for case in cases}
+    for number in range(rounds + 1):  # the first round warms up and is not counted
+        for case in cases:
+            load = case.run()
+            say(f"round {number}: {case.name} {load.totals.traffic[MeasuredBroker.measured]}")
+            if number:
+                loads[case.name].append(load)
+    return loads
+
+
+def _readers(
+    measured: MeasuredBroker, fleet: Path, options: argparse.Namespace, ending: ExitStack
+) -> Iterator[Case]:
+    rows = options.groups * options.commits
+    for command in COMMANDS:
+        yield _case(measured, " ".join(command), partial(_offsetbook, fleet, *command))
+    fleet_lag = ("fleet-lag", "--history", str(fleet.parent / "history"))
+    yield _case(measured, "fleet-lag --full", partial(_offsetbook, fleet, *fleet_lag, "--full"))
+    yield _case(measured, "fleet-lag, later run", partial(_offsetbook, fleet, *fleet_lag))
+    yield _case(measured, "tool", partial(_tool, measured.measured_address, rows))
+    if options.exporter:
+        url = ending.enter_context(_exporter(options.exporter, measured.measured_address))
+        yield _case(measured, "exporter, one poll", partial(_poll, url, rows))
+    else:
+        say(f"no {EXPORTER} on the path: its row is left out")
+
+
+def _case(measured: MeasuredBroker, name: str, run: Callable[[], object]) -> Case:
+    def once() -> Load:
+        before = measured.read()
+        run()
+        totals = measured.read().since(before)
+        asked = totals.traffic[MeasuredBroker.measured].requests
+        if asked != totals.by_api.total():
+            sys.exit(f"{name}: {asked} requests, but by API they are {totals.by_api}")
+        return Load(totals)
+
+    return Case(name, once)
+
+
+def _offsetbook(fleet: Path, *words: str) -> str:
+    offsetbook = Path(sys.executable).parent / "offsetbook"
+    return _output([str(offsetbook), *words, "--fleet", str(fleet)])
+
+
+def _tool(address: str, rows: int) -> None:
+    logging = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    command = [str(find_java()), logging, "-cp", f"{kafka_jars(VERSION)}/*", TOOL]
+    told = _output([*command, "--bootstrap-server", address, "--describe", "--all-groups"])
+    _require_rows("tool", told, "group-", rows)
+
+
+@contextmanager
+def _exporter(program: str, address: str) -> Iterator[str]:
+    """Start an exporter, wait until it serves, and yield where its metrics are."""
+    at = f"{HOST}:{free_ports(1)[0]}"
+    words = [f"--kafka.server={address}", f"--web.listen-address={at}"]
+    process = subprocess.Popen([program, *words], stderr=subprocess.DEVNULL)
+    try:
+        give_up_at = time.monotonic() + 60
+        while True:
+            try:
+                urllib.request.urlopen(f"http://{at}/healthz", timeout=5).close()
+                break
+            except OSError:
+                if process.poll() is not None or time.monotonic() > give_up_at:
+                    sys.exit(f"{program} does not serve at {at}")
+                time.sleep(0.1)
+        yield f"http://{at}/metrics"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _poll(url: str, rows: int) -> None:
+    with urllib.request.urlopen(url, timeout=300) as answer:  # noqa: S310 - http, on loopback
+        told = answer.read().decode()
+    _require_rows("exporter", told, "kafka_consumergroup_lag{", rows)
+
+
+def _require_rows(name: str, told: str, prefix: str, rows: int) -> None:
+    found = sum(line.startswith(prefix) for line in told.splitlines())
+    if found < rows:
+        sys.exit(f"{name} told {found} lags, not {rows}")
+
+
+def _pauses(
+    measured: MeasuredBroker, fleet: Path, options: argparse.Namespace, ending: ExitStack
+) -> Iterator[Case]:
+    """Start a live group of each kind; it commits, as applications do, every 5 s."""
+    for kind, protocol in KINDS.items():
+        live = start_live_group(
+            Cluster("benchmark", measured.address), kind, kind, fleet.parent / kind, ending
+        )
+        name = f"pause, {options.hold:.0f} s, resume: {protocol}"
+        yield Case(name, partial(_pause, measured, fleet, live, options.hold))
+
+
+def _pause(measured: MeasuredBroker, fleet: Path, live: LiveGroup, hold_s: float) -> Load:
+    """Pause, wait and resume with the commands of KIP-1249; then as long a time with nothing."""
+    live.until_at_rest()
+    before, began = measured.read(), time.monotonic()
+    topics = f"{live.topics[0]}:{','.join(map(str, PAUSED))}"
+    flags = ("--group", live.group, "--topic", topics, "--execute", "--reason", "benchmark")
+    _offsetbook(fleet, "consumer-groups", "--pause", *flags)
+    time.sleep(hold_s)
+    _offsetbook(fleet, "consumer-groups", "--resume", *flags)
+    live.until_at_rest()
+    took_s = time.monotonic() - began
+    after = measured.read()
+    time.sleep(took_s)
+    alone = measured.read().since(after)
+    return Load(after.since(before), alone)
+
+
+def _output(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}: status {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def _table(loads: dict[str, list[Load]]) -> Iterator[str]:
+    yield "| | requests | bytes in | bytes out | connections | broker's CPU s | requests by API |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, taken in loads.items():
+        traffic = [load.totals.traffic[MeasuredBroker.measured] for load in taken]
+        counts = [_middle(values, ",.0f") for values in zip(*traffic, strict=True)]
+        is_alone = taken[0].alone is None
+        cpu = _middle([load.totals.cpu_s for load in taken], ".2f") if is_alone else "–"
+        yield f"| {name} | {' | '.join(counts)} | {cpu} | {_by_api(taken[-1])} |"
+
+
+def _by_api(load: Load) -> str:
+    """Return the requests of one run; beside applications, those that these do not make alone."""
+    if load.alone is None:
+        return _named(load.totals.by_api)
+    more = Counter(load.totals.by_api - load.alone.by_api)
+    for api in ("Produce", "Fetch"):
+        del more[api]
+    name = MeasuredBroker.applications
+    with_it, without = (one.traffic[name].requests for one in (load.totals, load.alone))
+    return f"{_named(more)}; applications {with_it:,} requests, {without:,} without it"
+
+
+def _named(by_api: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {api}" for api, count in by_api.most_common())
+
+
+def _middle(values: Sequence[float], form: str) -> str:
+    low, middle, high = (f"{one:{form}}" for one in (min(values), median(values), max(values)))
+    return middle if low == high else f"{middle} ({low}–{high})"
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", type=int, default=5000)
+    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hold", type=float, default=30, help="seconds of a pause")
+    parser.add_argument("--exporter", default=shutil.which(EXPORTER), help=f"{EXPORTER} to run")
+    return parse_options(parser, groups=20, commits=2, rounds=1, hold=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -212,7 +212,10 @@ def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: Callable[..., H
 
     pid = group.live.applications.pid(owner)
     suspend(pid)
-    with GroupChannel(group.live.cluster, group.live.group) as channel, ThreadPoolExecutor() as pool:
+    with (
+        GroupChannel(group.live.cluster, group.live.group) as channel,
+        ThreadPoolExecutor() as pool,
+    ):
         capturing = pool.submit(group.capture, wanted)
         group.live.applications.until(
             lambda _: capturing.done() or _shows_a_hold(channel.ask(DescribeClassic()))

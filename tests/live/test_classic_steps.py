@@ -81,6 +81,7 @@ class Coordinator:
     listed_first: str = ""  # before ours
     intruder: str = ""  # joins while the group waits for ours
     taken: bool = True  # whether members take what they are given
+    stays_away: str = ""  # who does not come back when it was removed
     claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
@@ -187,7 +188,7 @@ class Coordinator:
         for one in ids:
             if one in self.ours:
                 self.ours.remove(one)
-            elif (share := self.shares.pop(one, None)) is not None:
+            elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
                 self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
         return LeaveResult(0, dict.fromkeys(ids, 0))
 
@@ -283,6 +284,19 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
 
     assert [] == answers.ours
     assert frozenset() == hold.held
+
+
+@both
+@pytest.mark.parametrize(("wanted", "after_s"), [(orders(1), 45), (orders(4), 0)])
+def test_an_owner_that_stays_away_is_waited_for_until_its_session_has_expired(
+    protocol: str, wanted: frozenset[TopicPartition], after_s: int
+) -> None:
+    """Until then it may read what it had; who did not have what is held is not waited for."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, stays_away="a-1")
+    carry_out(hold.capture(wanted), answers)
+
+    assert wanted == hold.held
+    assert after_s <= answers.clock < after_s + 45
 
 
 @pytest.mark.parametrize(

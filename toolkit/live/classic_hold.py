@@ -154,7 +154,9 @@ class ClassicHold(LeaderHold):
         self, group: ClassicFacts, wanted: frozenset[TopicPartition]
     ) -> FormerOwners:
         owners = {member_id for member_id, share in self._shares.items() if share & wanted}
-        return FormerOwners(group.members, owners)
+        former = FormerOwners()
+        former.add(group.members, owners)
+        return former
 
     def _heartbeat(self) -> ClassicHeartbeat:
         return self._leading().heartbeat()

@@ -35,11 +35,15 @@ class GroupMember(Protocol):
 class FormerOwners:
     """How many members there were of each client id and host that an owner has."""
 
-    def __init__(self, members: Iterable[GroupMember], owners: Collection[str]) -> None:
-        """Remember a group before a capture; `owners` are the ids of members."""
+    def __init__(self) -> None:
+        """Wait for nobody yet."""
+        self._before: Counter[tuple[str, str]] = Counter()
+
+    def add(self, members: Iterable[GroupMember], owners: Collection[str]) -> None:
+        """Remember a group before a capture; `owners` are the ids of members that own something."""
         members = list(members)
         places = {_place(one) for one in members if one.member_id in owners}
-        self._before = Counter(_place(one) for one in members if _place(one) in places)
+        self._before |= Counter(_place(one) for one in members if _place(one) in places)
 
     def are_missing(self, members: Iterable[GroupMember]) -> bool:
         """Whether one of them, or of those that look the same, is not in the group now."""

@@ -26,7 +26,7 @@ from toolkit.kafka_io.membership.classic import (
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
-from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, HOLD_SURVIVES_S, LeaderHold
+from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, REBALANCE_TIMEOUT_MS, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned

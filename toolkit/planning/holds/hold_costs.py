@@ -27,11 +27,12 @@ STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-o
 ALTERNATIVES = {
     CaptureMode.LOSSLESS: "prefer lossless: no redelivered records; the topic's other partitions "
     "stop for up to {heartbeat:g} s",
-    CaptureMode.QUIET: "prefer quiet: paused within 2 s; only partitions of the same owner stop; "
-    "records it read since its last commit are redelivered; needs a topic that no member of the "
-    "group reads",
-    CaptureMode.FAST: "prefer fast: paused within 1 s; partitions of the topic stop for up to "
-    "{heartbeat:g} s; records the owner read since its last commit are redelivered",
+    CaptureMode.QUIET: "prefer quiet: no other member gets the partitions after 2 s, and the owner "
+    "stops within {heartbeat:g} s; only partitions of the same owner stop; records it read since "
+    "its last commit are redelivered; needs a topic that no member of the group reads",
+    CaptureMode.FAST: "prefer fast: no other member gets the partitions after 1 s, and the owner "
+    "stops within {heartbeat:g} s; partitions of the topic stop for up to {heartbeat:g} s; records "
+    "the owner read since its last commit are redelivered",
 }
 NO_UPGRADE = (
     "during the pause, no consumer with group.protocol=consumer can join: the broker cannot "
@@ -56,8 +57,9 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
     beat = case.heartbeat_s
     within, others = {
         Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
-        Recipe.QUIET: (2 * ASSIGNING_S, beat + ASSIGNING_S),
-        Recipe.FAST: (ASSIGNING_S, beat + ASSIGNING_S),
+        # An owner that was evicted reads until its next heartbeat.
+        Recipe.QUIET: (beat + 2 * ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.FAST: (beat + ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.EAGER: (CLASSIC_WAIT * beat + LET_GO_S + 2, CLASSIC_WAIT * beat + LET_GO_S + 2),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),

@@ -273,6 +273,7 @@ def test_a_fast_capture_that_comes_too_late(shared_hold: Held) -> None:
         """Sends an eviction, and the rest of a batch when a reader has the partition."""
 
         send_ahead, wait_for = group.channel.send_ahead, group.channel.wait_for
+        is_answered = group.channel.is_answered
 
         def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
             """Return the answers to requests."""

@@ -34,10 +34,10 @@ from toolkit.live.recipe_steps import (
 )
 from toolkit.live.rival_captures import Contest, not_joined
 from toolkit.model import GroupState, TopicPartition
+from toolkit.planning.holds.hold_context import WAITS_FOR
 
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
-# An eager group waits so long for members that poll seldom. What they read is read again then.
-STOP_WITHIN_S = 15.0
+STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then what slow members have read is read again
 STOP_TRIES = 3  # one of 18 was lost to the leader, on a busy machine
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
 LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause

@@ -32,10 +32,11 @@ from toolkit.live.group_view import LOOK_EVERY_S, GroupView, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
+from toolkit.planning.holds.hold_context import WAITS_FOR
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still.
-PATIENCE_S = 15.0
+PATIENCE_S = WAITS_FOR.total_seconds()
 AGAIN = "run the command again"
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
 RECIPES = {

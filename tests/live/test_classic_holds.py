@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 from weakref import WeakSet
@@ -15,6 +18,7 @@ from deliveries.log import Delivery
 from desks import once_at_rest
 from kafka.protocol.consumer import LeaveGroupRequest
 from live_groups import LiveGroup
+from processes import suspend
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.client.connection import Connection
@@ -136,6 +140,10 @@ def assert_resumed_in_place(
     assert before.offset + 1 == after.offset
 
 
+def _shows_a_hold(group: ClassicFacts) -> bool:
+    return any(read_note(user_data_from_bytes(one.assignment)).paused for one in group.members)
+
+
 @pytest.mark.parametrize("kind", [EAGER, COOPERATIVE, "kafka-python-sticky"])
 def test_members_come_and_go_while_partitions_are_held(
     held: Callable[..., Held], kind: str
@@ -176,10 +184,23 @@ def test_members_come_and_go_while_partitions_are_held(
     assert (tuple(wanted), "ann", "repair") == (note.paused, note.note.who, note.note.reason)
 
 
-@pytest.mark.parametrize("kind", ["kafka-python-range", "librdkafka-roundrobin", "java-sticky"])
-def test_clients_of_all_kinds_are_held_and_read_on(held: Callable[..., Held], kind: str) -> None:
-    """Nothing of what is held is delivered, and nothing at all is delivered twice."""
-    group = held(kind)
+@pytest.mark.parametrize(
+    ("kind", "slow"),
+    [
+        ("kafka-python-range", {}),
+        ("librdkafka-roundrobin", {"poll_every_s": 4, "heartbeat.interval.ms": 6_000}),
+        ("java-sticky", {}),
+    ],
+)
+def test_clients_of_all_kinds_are_held_and_read_on(
+    held: Callable[..., Held], kind: str, slow: dict[str, int]
+) -> None:
+    """
+    Nothing of what is held is delivered, and nothing at all is delivered twice.
+
+    Also where members poll seldom, or hear of a rebalance late.
+    """
+    group = held(kind, **slow)
     wanted = sorted(group.live.places_of(0, 5))
 
     captured = group.capture(*wanted)
@@ -192,6 +213,36 @@ def test_clients_of_all_kinds_are_held_and_read_on(held: Callable[..., Held], ki
     assert [] == repeats(log)
     for place in wanted:
         assert_resumed_in_place(log, place, released)
+
+
+def test_an_owner_that_fell_out_of_the_group_is_waited_for(held: Callable[..., Held]) -> None:
+    """It hangs in the capture, and reads what it has fetched before it notices that it was out."""
+    group = held(EAGER)
+    (wanted,) = group.live.places_of(1)
+    shares = {one.client_id: assignment_from_bytes(one.assignment) for one in group.facts().members}
+    (owner,) = (client_id for client_id, share in shares.items() if wanted in share)
+    others = [one for client_id, share in shares.items() if client_id != owner for one in share]
+
+    pid = group.live.applications.pid(owner)
+    suspend(pid)
+    with (
+        GroupChannel(group.live.cluster, group.live.group) as channel,
+        ThreadPoolExecutor() as pool,
+    ):
+        capturing = pool.submit(group.capture, wanted)
+        group.live.applications.until(
+            lambda _: capturing.done() or _shows_a_hold(channel.ask(DescribeClassic()))
+        )
+        group.live.applications.until_delivered(others)
+        has_waited = not capturing.done()
+        os.kill(pid, signal.SIGCONT)
+        captured = capturing.result()
+    group.until_delivered(*group.others(wanted), since=captured)
+    released = group.release(wanted)
+
+    log = group.live.applications.deliveries()
+    assert has_waited
+    assert [] == delivered_during(log, [wanted], captured, released)
 
 
 def test_a_java_leader_gives_our_waiting_member_nothing(held: Callable[..., Held]) -> None:

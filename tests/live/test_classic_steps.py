@@ -48,7 +48,15 @@ from toolkit.kafka_io.membership.topics_and_commits import (
 )
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.classic_member import place_in_table
-from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
+from toolkit.live.recipe_steps import (
+    IsAnswered,
+    RecipeGenerator,
+    SendAhead,
+    SendBatch,
+    SendInTurn,
+    Sleep,
+    WaitFor,
+)
 from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
@@ -67,6 +75,13 @@ def owning(protocol: str, owned: frozenset[TopicPartition]) -> bytes:
     return int16(1) + strings(["orders"]) + optional_bytes(None) + partitions(owned)
 
 
+@dataclass(frozen=True)
+class Between:
+    """A look at the group that was sent between two joins."""
+
+    request: DescribeClassic
+
+
 @dataclass
 class Coordinator:
     """A coordinator of one group, as far as the recipes look at it."""
@@ -81,6 +96,9 @@ class Coordinator:
     listed_first: str = ""  # before ours
     intruder: str = ""  # joins while the group waits for ours
     taken: bool = True  # whether members take what they are given
+    stays_away: str = ""  # who does not come back when it was removed
+    polls_seldom: bool = False  # whether a member does not join in time
+    faster: int = 0  # how often the leader assigns again before ours can stop it
     claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
@@ -94,20 +112,31 @@ class Coordinator:
 
     def take(self, step: Any) -> Any:
         """Answer what a recipe yields."""
+        answer: Any
         match step:
             case Sleep(seconds):
                 self.clock += seconds
-                return self.clock
+                answer = self.clock
             case SendBatch(requests):
-                return tuple(self.take(request) for request in requests)
+                answer = tuple(self.take(request) for request in requests)
+            case SendInTurn((join, look, again)):
+                answer = self.take(SendAhead(join)), Between(look), self.take(SendAhead(again))
             case SendAhead(request):
                 self.state = "PreparingRebalance"
                 self.joined.add(request.member_id)
-                return request
+                answer = request
+            case IsAnswered():
+                answer = not self.polls_seldom
+            case WaitFor(Between()):
+                self.faster, is_late = max(0, self.faster - 1), self.faster > 0
+                self.state = "PreparingRebalance"  # by the join that was sent behind it
+                answer = ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
             case WaitFor(sent):
-                return self.take(sent)
-        self.asked.append(step)
-        return self.answer(step)
+                answer = self.take(sent)
+            case request:
+                self.asked.append(request)
+                answer = self.answer(request)
+        return answer
 
     def answer(self, request: Any) -> Any:
         """Answer one request."""
@@ -187,7 +216,7 @@ class Coordinator:
         for one in ids:
             if one in self.ours:
                 self.ours.remove(one)
-            elif (share := self.shares.pop(one, None)) is not None:
+            elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
                 self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
         return LeaveResult(0, dict.fromkeys(ids, 0))
 
@@ -283,6 +312,43 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
 
     assert [] == answers.ours
     assert frozenset() == hold.held
+
+
+def test_an_eager_group_is_stopped_again_if_its_leader_was_faster() -> None:
+    """Then members own something again; after some tries nobody is removed."""
+    once, always = Coordinator(EAGER, faster=1), Coordinator(EAGER, faster=9)
+    carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), once)
+    with pytest.raises(NotCaptured, match="no member was evicted"):
+        carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), always)
+
+    assert {"a-2", "b-2"} == once.shares.keys()
+    assert {"a-1", "b-1"} == always.shares.keys()
+    assert [] == always.ours
+
+
+@pytest.mark.parametrize(("polls_seldom", "after_s"), [(True, 15), (False, 0)])
+def test_an_eager_group_waits_for_members_that_poll_seldom(
+    *, polls_seldom: bool, after_s: int
+) -> None:
+    """Not for ever: one that hangs is removed as well."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(EAGER, polls_seldom=polls_seldom)
+    carry_out(hold.capture(orders(1)), answers)
+
+    assert orders(1) == hold.held
+    assert after_s <= answers.clock < after_s + 10
+
+
+@both
+@pytest.mark.parametrize(("wanted", "after_s"), [(orders(1), 45), (orders(4), 0)])
+def test_an_owner_that_stays_away_is_waited_for_until_its_session_has_expired(
+    protocol: str, wanted: frozenset[TopicPartition], after_s: int
+) -> None:
+    """Until then it may read what it had; who did not have what is held is not waited for."""
+    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, stays_away="a-1")
+    carry_out(hold.capture(wanted), answers)
+
+    assert wanted == hold.held
+    assert after_s <= answers.clock < after_s + 45
 
 
 @pytest.mark.parametrize(

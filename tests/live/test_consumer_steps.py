@@ -77,6 +77,7 @@ class Answers:
     own: dict[str, str] = field(default_factory=dict)  # what is set for the group
     ours: dict[str, tuple[str, ...]] = field(default_factory=dict)  # members, and their topics
     evicted: bool = False
+    stays_away: bool = False  # whether an evicted owner does not come back
     full: bool = False
     deaf: bool = False  # the owners never give anything up
     refusing: int = 0  # the error that heartbeats are answered with
@@ -127,6 +128,8 @@ class Answers:
         """Let a member join, stay or leave."""
         if beat.epoch == LEAVE_EPOCH:
             self.evicted |= beat.member_id in {one.member_id for one in self.readers}
+            if self.stays_away:
+                self.readers = [one for one in self.readers if one.member_id != beat.member_id]
             return ConsumerHeartbeatResult(
                 0 if self.ours.pop(beat.member_id, None) is not None else 25
             )
@@ -219,6 +222,19 @@ def test_an_interruption_at_any_step_leaves_nobody_behind(
 
     assert at > len(["look", "topics", "session", "join", "beat", "settle"])
     assert (1, own, orders(1)) == (len(answers.ours), answers.own, hold.held)
+
+
+@pytest.mark.parametrize("prefer", [CaptureMode.QUIET, CaptureMode.FAST])
+@pytest.mark.parametrize(("stays_away", "after_s"), [(True, 45), (False, 0)])
+def test_an_evicted_owner_is_waited_for_until_its_session_has_expired(
+    prefer: CaptureMode, *, stays_away: bool, after_s: int
+) -> None:
+    """Until it is back it may read what it had; the hold lasts meanwhile."""
+    hold, answers = ConsumerHold(prefer), Answers(stays_away=stays_away)
+    carry_out(hold.capture(orders(1)), answers)
+
+    assert orders(1) == hold.held
+    assert after_s <= answers.clock < after_s + 20
 
 
 def test_a_second_interruption_does_not_keep_anybody_from_leaving() -> None:

@@ -13,9 +13,11 @@ from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Leave
 from toolkit.kafka_io.membership.request import MemberRequest
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.recipe_steps import (
+    IsAnswered,
     RecipeGenerator,
     SendAhead,
     SendBatch,
+    SendInTurn,
     Sleep,
     WaitFor,
     run_recipe,
@@ -38,10 +40,14 @@ class Broker:
         self.heard += requests
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
-    def send_ahead(self, request: MemberRequest) -> str:
-        """Take one that waits."""
-        self.ahead.append(request)
-        return "sent"
+    def send_ahead(self, *requests: MemberRequest) -> tuple[str, ...]:
+        """Take some that wait."""
+        self.ahead += requests
+        return tuple("sent" for _ in requests)
+
+    def is_answered(self, pending: str) -> bool:
+        """Whether one that waits is answered."""
+        return pending == "sent"
 
     def wait_for(self, pending: str) -> str:
         """Answer it."""
@@ -60,6 +66,9 @@ def recipe() -> RecipeGenerator[list[Any]]:
         answers.append((yield SendBatch((BEAT, FetchCommits()))))
         answers.append((yield SendBatch(())))
         answers.append((yield WaitFor((yield SendAhead(BEAT)))))
+        one, other = yield SendInTurn((BEAT, LEAVE))
+        answers.append((yield IsAnswered(one)))
+        answers.append((yield WaitFor(other)))
     except Interrupted:
         yield LEAVE
         yield LEAVE
@@ -73,13 +82,14 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
 
     answers = run_recipe(recipe(), broker, sleep=slept.append)
 
-    assert [0, True, (1, 2), (), "answer to what was sent"] == answers
+    told = "answer to what was sent"
+    assert [0, True, (1, 2), (), told, True, told] == answers
     assert [BEAT, BEAT, FetchCommits()] == broker.heard
-    assert [BEAT] == broker.ahead
+    assert [BEAT, BEAT, LEAVE] == broker.ahead
     assert [0.5] == slept
 
 
-@pytest.mark.parametrize("step", range(5))
+@pytest.mark.parametrize("step", range(8))
 def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
     """What `check` raises is raised inside, once, and what is asked for then is done."""
     broker, checks = Broker(), iter(range(100))

@@ -3,9 +3,9 @@ Make offsetbook's member the leader of a classic group.
 
 The leader is the first member, and when it leaves, another one. So it has to be removed, which
 loses what it has read since its last commit, unless it has let go of everything at that moment.
-Members of eager protocols do that before they join a rebalance. So we open a rebalance and hold it
-open until all of them wait in it, remove them then, which costs them nothing, and let them join
-again after us.
+Members of eager protocols do that before they join a rebalance. So we open a rebalance, and another
+one at the instant at which all have joined, before anybody is given anything. They are removed
+then, which costs them nothing, and join again after us.
 
 Members of cooperative protocols read on while they wait. So only the leader is removed, soon after
 it has committed. What it reads in between is read again.
@@ -13,6 +13,7 @@ it has committed. What it reads in between is read again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
@@ -22,15 +23,22 @@ from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, J
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
-from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
+from toolkit.live.recipe_steps import (
+    IsAnswered,
+    RecipeGenerator,
+    SendAhead,
+    SendBatch,
+    SendInTurn,
+    Sleep,
+    WaitFor,
+)
 from toolkit.live.rival_captures import Contest, not_joined
-from toolkit.model import TopicPartition
+from toolkit.model import GroupState, TopicPartition
+from toolkit.planning.holds.hold_context import WAITS_FOR
 
-REBALANCING = "PreparingRebalance"
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
-# How much later the slowest has let go and committed: a member hears of it in its next poll, so it
-# covers applications that poll at least once a second, also on a busy machine.
-LATE_S = 1.0
+STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then what slow members have read is read again
+STOP_TRIES = 3  # one of 18 was lost to the leader, on a busy machine
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
 LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
@@ -48,18 +56,59 @@ def lead_eager(
     Ids of ours that may be in the group are put on `ours`. Raises AnotherCapture, before anybody is
     removed, if another capture goes on.
     """
-    blocker = SentinelMember(member.protocol)
-    member.member_id, blocker.member_id = yield from draw_ids(blocker, ours, 2)
+    stopper, blocker = SentinelMember(member.protocol), SentinelMember(member.protocol)
+    member.member_id, stopper.member_id = yield from draw_ids(stopper, ours, 2)
+    all_wait_at = (yield from _until_all_stop(member, stopper, contest, ours)) + AT_ONCE_AFTER_S
     # While an id is out with which nobody has joined, the rebalance does not end.
-    yield SendAhead(member.join_quietly())
-    all_wait_at = (yield Sleep(0)) + HEARTBEAT_S + LATE_S
-    while not (yield from contest.look(member.member_id)) or (yield Sleep(0)) < all_wait_at:
+    (blocker.member_id,) = yield from draw_ids(blocker, ours, 1)
+    while (yield Sleep(LOOK_EVERY_S)) < all_wait_at:
         pass
     listed = yield from _waiting(member)
-    yield Leave(tuple(sorted(set(listed) - set(ours))))
+    yield Leave(tuple(sorted(set(listed) - {member.member_id})))
+    ours.remove(stopper.member_id)
     joining = yield SendAhead(member.join())
-    yield from _until_back(len(listed), BACK_AFTER_S)
+    yield from _until_back(len(listed) - 1, BACK_AFTER_S)
     return (yield from _let_it_end(joining, blocker))
+
+
+def _until_all_stop(
+    member: SentinelMember, stopper: SentinelMember, contest: Contest, ours: list[str]
+) -> RecipeGenerator[float]:
+    """
+    Wait until all members of an eager group have joined a rebalance, own nothing, and stay so.
+
+    A coordinator does not say who has joined. It answers when all have, however late they hear of
+    it and however seldom they poll. Our next join is on the same connection, so it is there before
+    the leader can have said who gets what: all have to join once more, with nothing. `stopper` does
+    not join that rebalance, so it does not end. If the leader was faster, everybody reads on, and
+    the next try follows. Return when all had joined; after `STOP_WITHIN_S`, some may not have.
+    """
+    now = yield Sleep(0)
+    give_up_at = now + STOP_WITHIN_S
+    for _ in range(STOP_TRIES):
+        yield SendAhead(stopper.join_quietly())
+        joining, looking, _ = yield SendInTurn(
+            (member.join_quietly(), DescribeClassic(), member.rejoin_quietly())
+        )
+        is_over, answered_at = False, math.inf
+        while not is_over or (answered_at == math.inf and now < give_up_at):
+            is_over = yield from contest.look(member.member_id, ours)
+            now = yield Sleep(0)
+            if (yield IsAnswered(joining)):
+                answered_at = min(answered_at, now)
+        if answered_at == math.inf:
+            return now - AT_ONCE_AFTER_S
+        joined: JoinResult = yield WaitFor(joining)
+        if joined.error:
+            raise _rejected(joined)
+        between: ClassicFacts = yield WaitFor(looking)
+        if between.state == GroupState.COMPLETING_REBALANCE:
+            return answered_at
+    raise NotCaptured(
+        "the group assigned its partitions again before offsetbook could stop it; no member was "
+        "evicted",
+        hint="run the command again",
+    )
 
 
 def lead_cooperative(
@@ -78,7 +127,7 @@ def lead_cooperative(
     blocker = SentinelMember(member.protocol)
     # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
     blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
-    leader = yield from _outlast(blocker, contest)
+    leader = yield from _outlast(blocker, contest, ours)
     leader = yield from _await_commit(blocker, leader, owned)
     member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
     yield SendAhead(member.join_quietly())
@@ -97,7 +146,7 @@ def _waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
     """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
-    if listed.state != REBALANCING or member.member_id not in ids:
+    if listed.state != GroupState.PREPARING_REBALANCE or member.member_id not in ids:
         raise not_joined(listed)
     return ids
 
@@ -105,14 +154,17 @@ def _waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
 def _let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
     """End the rebalance; return the answer to the join that was sent ahead."""
     yield Leave((blocker.member_id,))
-    joined = yield WaitFor(joining)
+    joined: JoinResult = yield WaitFor(joining)
     if joined.error:
-        raise NotCaptured(
-            f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
-            hint=("run the command again"),
-        )
-    found: JoinResult = joined
-    return found
+        raise _rejected(joined)
+    return joined
+
+
+def _rejected(joined: JoinResult) -> NotCaptured:
+    return NotCaptured(
+        f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
+        hint="run the command again",
+    )
 
 
 class GroupLeader(NamedTuple):
@@ -122,17 +174,19 @@ class GroupLeader(NamedTuple):
     assigned_at: float
 
 
-def _outlast(member: SentinelMember, contest: Contest) -> RecipeGenerator[GroupLeader]:
+def _outlast(
+    member: SentinelMember, contest: Contest, ours: list[str]
+) -> RecipeGenerator[GroupLeader]:
     """Join as a member that wants nothing, and stay until no other capture can go on."""
     joining = yield SendAhead(member.join_quietly())
     is_over = False
     while not contest.has_joined:
-        is_over = yield from contest.look(member.member_id)
+        is_over = yield from contest.look(member.member_id, ours)
     leader = yield from _join_quietly(member, (yield WaitFor(joining)))
     while not is_over:
         if (yield member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
             leader = yield from _join_quietly(member)
-        is_over = yield from contest.look(member.member_id)
+        is_over = yield from contest.look(member.member_id, ours)
     return leader
 
 
@@ -145,10 +199,7 @@ def _join_quietly(
         joined: JoinResult = answer or (yield member.join_quietly())
         answer = None
         if joined.error:
-            raise NotCaptured(
-                f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
-                hint=("run the command again"),
-            )
+            raise _rejected(joined)
         member.generation = joined.generation
         code = (yield member.sync({})).error
     return GroupLeader(joined.leader, (yield Sleep(0)))

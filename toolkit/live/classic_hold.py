@@ -17,7 +17,9 @@ from toolkit.errors import HoldLost, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
     ClassicHeartbeat,
+    DescribeClassic,
     Join,
     JoinResult,
     Leave,
@@ -30,10 +32,11 @@ from toolkit.kafka_io.membership.protocol_bytes import (
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
 from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
 from toolkit.live.classic_member import SentinelMember, ids_before
-from toolkit.live.leader_hold import BEAT_S, SESSION_TIMEOUT_S, LeaderHold
+from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
+from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.live.rival_captures import AnotherCapture, look_for_others, refuse_another_hold
-from toolkit.model import HoldNote, TopicPartition
+from toolkit.model import GroupState, HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
 
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
@@ -45,7 +48,7 @@ LET_GO_WITHIN_S = 60.0
 class ClassicHold(LeaderHold):
     """Partitions that a classic group's members do not get, because a member of ours leads it."""
 
-    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = HOLD_SURVIVES_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member: SentinelMember | None = None
@@ -64,10 +67,12 @@ class ClassicHold(LeaderHold):
         try:
             joined = None
             if self._member is None:
-                joined = yield from self._become_leader(ours)
+                former, joined = yield from self._become_leader(wanted, ours)
+            else:
+                former = self._former_owners((yield DescribeClassic()), wanted - before)
             self.held = before | wanted
             yield from self._rebalance(joined)
-            yield from self._until_released()
+            yield from self._until_released(former)
         except BaseException as exc:
             self.held = before
             self._changed = True
@@ -123,24 +128,35 @@ class ClassicHold(LeaderHold):
             raise HoldLost("nothing is paused any more")
         return self._member
 
-    def _become_leader(self, ours: list[str]) -> RecipeGenerator[JoinResult]:
+    def _become_leader(
+        self, wanted: frozenset[TopicPartition], ours: list[str]
+    ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
         contest, group = yield from look_for_others()
         check_capturable(group)
         protocol = protocol_named(group.protocol)
-        wanted = (read_subscription(one.subscription) for one in group.members)
-        topics = frozenset(topic for one in wanted if one for topic in one.topics)
+        subscribed = (read_subscription(one.subscription) for one in group.members)
+        topics = frozenset(topic for one in subscribed if one for topic in one.topics)
         # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
         self._counts = yield from self._count(topics)
         member = SentinelMember(protocol, round(self.survives_s * 1000), topics=topics)
         self._shares = {
             one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
         }
+        former = self._former_owners(group, wanted)
         if protocol.cooperative:
             joined = yield from lead_cooperative(member, self._shares, contest, ours)
         else:
             joined = yield from lead_eager(member, contest, ours)
         self._member = member
-        return joined
+        return former, joined
+
+    def _former_owners(
+        self, group: ClassicFacts, wanted: frozenset[TopicPartition]
+    ) -> FormerOwners:
+        owners = {member_id for member_id, share in self._shares.items() if share & wanted}
+        former = FormerOwners()
+        former.add(group.members, owners)
+        return former
 
     def _heartbeat(self) -> ClassicHeartbeat:
         return self._leading().heartbeat()
@@ -249,18 +265,24 @@ class ClassicHold(LeaderHold):
         # One that is deleted keeps its count too: its readers find that out by themselves.
         return {name: counts.get(name, self._counts.get(name, 0)) for name in names}
 
-    def _until_released(self) -> RecipeGenerator[None]:
-        """Wait until no member says any more that it owns what is held."""
+    def _until_released(self, former: FormerOwners) -> RecipeGenerator[None]:
+        """Wait until no member says that it owns what is held, nor may read it unheard of."""
         now = yield Sleep(0)
-        give_up_at = now + LET_GO_WITHIN_S
-        while self._unreleased:
-            if now > give_up_at:
+        give_up_at, expired_at = now + LET_GO_WITHIN_S, now + SESSION_TIMEOUT_S
+        while self._unreleased or (now < expired_at and (yield from _are_missing(former))):
+            if self._unreleased and now > give_up_at:
                 raise NotCaptured(
                     "members do not revoke "
                     + ", ".join(f"{topic}:{number}" for topic, number in sorted(self._unreleased))
                 )
             now = yield Sleep(BEAT_S)
             yield from self.keep()
+
+
+def _are_missing(former: FormerOwners) -> RecipeGenerator[bool]:
+    group: ClassicFacts = yield DescribeClassic()
+    # In a rebalance members are listed that may never join it.
+    return group.state != GroupState.STABLE or former.are_missing(group.members)
 
 
 def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
@@ -36,6 +36,11 @@ class SentinelMember:
     def join_quietly(self) -> Join:
         """Return a join as one that wants nothing, so that whoever leads gives it nothing."""
         return self._join((), CAPTURE_SESSION_MS)
+
+    def rejoin_quietly(self) -> Join:
+        """Return a join that differs from the last quiet one, so that it opens a rebalance."""
+        join = self.join_quietly()
+        return replace(join, protocols=join.protocols[:1])
 
     def _join(self, topics: Iterable[str], session_timeout_ms: int) -> Join:
         # A client that has no protocol in common with us would be refused for good, so we offer all

@@ -19,6 +19,7 @@ from uuid import UUID
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
+from toolkit.kafka_io.membership.consumer import ConsumerFacts, DescribeConsumer
 from toolkit.kafka_io.membership.group_config import (
     SESSION_TIMEOUT_MS,
     ConfigFound,
@@ -26,14 +27,17 @@ from toolkit.kafka_io.membership.group_config import (
 )
 from toolkit.live.capture_lossless import capture_fast, capture_lossless
 from toolkit.live.capture_quiet import capture_quiet
-from toolkit.live.group_view import GroupView, observe
+from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
+from toolkit.live.group_view import LOOK_EVERY_S, GroupView, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
-from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
+from toolkit.planning.holds.hold_context import WAITS_FOR
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still.
-PATIENCE_S = 15.0
+PATIENCE_S = WAITS_FOR.total_seconds()
+AGAIN = "run the command again"
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
 RECIPES = {
     CaptureMode.LOSSLESS: capture_lossless,
@@ -87,31 +91,51 @@ class ConsumerHold:
             return
         pool = MemberPool(holders=list(self._holders.values()))
         try:
-            holders = yield from self._capture(new, pool)
+            former, holders = yield from self._capture(new, pool)
+            self._holders |= {holder.place: holder for holder in holders}
+            yield from self._until_known(former)
         except GeneratorExit:
             raise
         except BaseException as exc:
+            self._holders = {p: one for p, one in self._holders.items() if p not in new}
             yield from pool.leave_and_restore()
             if pool.cleanup_problems and isinstance(exc, ToolkitError):
                 raise NotCaptured(f"{exc.problem}; {pool.cleanup_problems}", hint=exc.hint) from exc
+            if isinstance(exc, HoldLost):
+                raise NotCaptured(f"capture failed: {exc.problem}", hint=AGAIN) from exc
             raise
-        self._holders |= {holder.place: holder for holder in holders}
 
     def _capture(
         self, wanted: frozenset[TopicPartition], pool: MemberPool
-    ) -> RecipeGenerator[list[Holder]]:
+    ) -> RecipeGenerator[tuple[FormerOwners, list[Holder]]]:
         self.survives_s = yield from _session_s()
         text = self._note_text()
+        former = FormerOwners()
         # What others do at the same instant may spoil a recipe, and the flood comes out in the end.
         for recipe in (RECIPES[self.prefer], capture_lossless):
             view = yield from self._observe(wanted, pool)
+            former.add(view.readers, {one.member_id for one in view.owners(wanted)})
             holders = yield from recipe(view, wanted, pool, patience_s=self._patience_s)
             keep_holders = pool.keep_holders(holders, assignor=view.assignor, rack_id=text)
             if holders and (yield from keep_holders):
                 self._published = self._published or text
-                return holders
+                return former, holders
             yield from pool.leave()
-        raise NotCaptured("other members interfered", hint="again")
+        raise NotCaptured("other members interfered", hint=AGAIN)
+
+    def _until_known(self, former: FormerOwners) -> RecipeGenerator[None]:
+        """Hold until who was evicted is back, or its session has expired."""
+        now = yield Sleep(0)
+        expired_at = now + (self.survives_s or SESSION_TIMEOUT_S)
+        beat_at = now + self.beat_every_s
+        while now < expired_at:
+            group: ConsumerFacts = yield DescribeConsumer()
+            if not former.are_missing(group.members):
+                return
+            now = yield Sleep(LOOK_EVERY_S)
+            if now >= beat_at:
+                yield from self.keep()
+                beat_at = now + self.beat_every_s
 
     def _observe(
         self, wanted: frozenset[TopicPartition], pool: MemberPool

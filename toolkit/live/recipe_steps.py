@@ -31,8 +31,26 @@ class SendAhead:
 
 
 @dataclass(frozen=True, slots=True)
+class SendInTurn:
+    """
+    Requests sent ahead on one separate connection; the answer is a tuple of what `WaitFor` takes.
+
+    A broker takes each of them up as soon as it has answered the one before.
+    """
+
+    requests: tuple[MemberRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class WaitFor:
     """Wait for the answer to a request that was sent ahead."""
+
+    sent: Any
+
+
+@dataclass(frozen=True, slots=True)
+class IsAnswered:
+    """Whether `WaitFor` would return at once for a request that was sent ahead."""
 
     sent: Any
 
@@ -45,7 +63,9 @@ class Sleep:
 
 
 T = TypeVar("T")
-Yielded: TypeAlias = MemberRequest | SendBatch | SendAhead | WaitFor | Sleep
+Yielded: TypeAlias = (
+    MemberRequest | SendBatch | SendAhead | SendInTurn | WaitFor | IsAnswered | Sleep
+)
 RecipeGenerator: TypeAlias = Generator[Yielded, Any, T]
 
 
@@ -55,11 +75,14 @@ class RequestChannel(Protocol):
     def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
         """Return the answers to some requests, in their order."""
 
-    def send_ahead(self, request: MemberRequest) -> Any:
-        """Send a request, and return what `wait_for` takes."""
+    def send_ahead(self, *requests: MemberRequest) -> tuple[Any, ...]:
+        """Send requests on one connection, and return what `wait_for` takes of each."""
 
     def wait_for(self, pending: Any) -> Any:
         """Return the answer to a request that was sent."""
+
+    def is_answered(self, pending: Any) -> bool:
+        """Return whether a request that was sent need not be waited for."""
 
 
 def run_recipe(
@@ -94,16 +117,21 @@ def run_recipe(
 
 
 def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]) -> Any:
+    answer: Any
     match step:
         case Sleep(seconds):
             sleep(seconds)
-            return time.monotonic()
+            answer = time.monotonic()
         case SendAhead(request):
-            return channel.send_ahead(request)
+            (answer,) = channel.send_ahead(request)
+        case SendInTurn(requests):
+            answer = channel.send_ahead(*requests)
         case WaitFor(sent):
-            return channel.wait_for(sent)
+            answer = channel.wait_for(sent)
+        case IsAnswered(sent):
+            answer = channel.is_answered(sent)
         case SendBatch(requests):
-            return channel.ask_together(requests) if requests else ()
+            answer = channel.ask_together(requests) if requests else ()
         case request:
             (answer,) = channel.ask_together((request,))
-            return answer
+    return answer

@@ -3,14 +3,15 @@ Decide on the cluster which of several captures of a classic group goes on.
 
 Operators on two machines share no files, so the group itself decides. A capture looks whether
 offsetbook is in the group, joins, and looks again until every capture that can have missed it in
-its own first look is listed: `FIRST_LOOK_TO_JOIN_S`. Of those, the lowest member id goes on. One
-that took longer to join gives way to every other. Both are measured with one machine's own clock,
-so of several captures one at most goes on, whatever the clocks of the machines say.
+its own first look is listed: `FIRST_LOOK_TO_JOIN_S`. Of those, the one with the lowest member id
+goes on. One that took longer to join gives way to every other. Both are measured with one machine's
+own clock, so of several captures one at most goes on, whatever the clocks of the machines say.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import NoReturn
 
 from toolkit.errors import NotCaptured
@@ -48,23 +49,25 @@ class Contest:
         """Whether our member was seen in the group."""
         return self._joined_at < math.inf
 
-    def look(self, member_id: str) -> RecipeGenerator[bool]:
+    def look(self, member_id: str, ours: Collection[str]) -> RecipeGenerator[bool]:
         """
         Look once, after a while, and return whether our member has outlasted all others.
 
-        Raises AnotherCapture if it has to give way, and NotCaptured if it is not in the group.
+        `ours` are the ids of all our members. Raises AnotherCapture if they have to give way, and
+        NotCaptured if the one is not in the group.
         """
         began = yield Sleep(LOOK_EVERY_S)
         group: ClassicFacts = yield DescribeClassic()
-        if member_id not in (one.member_id for one in group.members):
+        listed = {one.member_id for one in group.members}
+        if member_id not in listed:
             if not self.has_joined and began < self.looked_at + FIRST_LOOK_TO_JOIN_S:
                 return False
             raise not_joined(group)
         if not self.has_joined:
             self._joined_at = yield Sleep(0)
         is_late = self._joined_at - self.looked_at >= FIRST_LOOK_TO_JOIN_S
-        others = [one.member_id for one in holders(group) if one.member_id != member_id]
-        if others and (is_late or min(others) < member_id):
+        others = {one.member_id for one in holders(group)}.difference(ours)
+        if others and (is_late or min(others) < min(listed.intersection(ours))):
             raise AnotherCapture("another hold of the group is being captured")
         return bool(began >= self._joined_at + FIRST_LOOK_TO_JOIN_S)
 

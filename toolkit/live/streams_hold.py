@@ -26,7 +26,7 @@ from toolkit.kafka_io.membership.classic import (
     Sync,
 )
 from toolkit.kafka_io.membership.protocol_bytes import assignment_with_note
-from toolkit.live.leader_hold import BEAT_S, REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_S, LeaderHold
+from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, REBALANCE_TIMEOUT_MS, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep
 from toolkit.live.rival_captures import holders, refuse_another_hold
 from toolkit.live.streams_tasks import CannotLead, StreamsTasks, owned
@@ -44,7 +44,7 @@ LOOK_EVERY_S = 0.01
 class StreamsHold(LeaderHold):
     """Partitions that the threads of a Streams application do not get."""
 
-    def __init__(self, *, note: HoldNote, session_timeout_s: float = SESSION_TIMEOUT_S) -> None:
+    def __init__(self, *, note: HoldNote, session_timeout_s: float = HOLD_SURVIVES_S) -> None:
         """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member_id = ""

@@ -69,6 +69,17 @@ def test_a_quiet_capture_stops_the_owner_alone() -> None:
     assert "up to about 200 records of orders:0-1 are redelivered" == told(plan, "repeats")
 
 
+def test_an_eager_group_waits_for_slow_members_and_says_what_they_may_repeat() -> None:
+    """Both have not committed for a minute, with ten unread records in each of two partitions."""
+    plan = plan_pause(facts(classic(), age_s=60), group="g", topics=["orders:1"])
+    assert "paused within about 17 s" in told(plan, "stops")
+    assert told(plan, "repeats").endswith(
+        "poll at least every 15 s; of those that may not, a @ /10.0.0.1, b @ /10.0.0.1, at most "
+        "their lag of 40 records of orders:0-3"
+    )
+    assert "all members stop until it polls" in told(plan, "slow-member")
+
+
 def test_a_group_that_catches_up_repeats_what_it_reads() -> None:
     """Reading may be faster than writing, and it is what counts then."""
     plan = pause(group(), CaptureMode.FAST, written=0, read=200)

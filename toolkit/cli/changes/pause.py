@@ -18,7 +18,7 @@ PREFER = click.option(
     default=CaptureMode.LOSSLESS.value,
     show_default=True,
     help="How to capture partitions of a KIP-848 group: lossless (no redelivered records), quiet "
-    "(only the current owner stops), or fast (paused within a second).",
+    "(only the current owner stops), or fast (taken over within a second).",
 )
 HOLD_FOR = click.option(
     "--for",

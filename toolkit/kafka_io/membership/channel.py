@@ -107,12 +107,17 @@ class GroupChannel:
             self.check()
             time.sleep(PAUSE_S)
 
-    def send_ahead(self, request: MemberRequest) -> PendingAnswer:
-        """Send a request on a connection of its own, and do not wait for its answer yet."""
+    def send_ahead(self, *requests: MemberRequest) -> tuple[PendingAnswer, ...]:
+        """Send requests on a connection of their own, and do not wait for their answers yet."""
         connection = self._connect()
-        message, to = request.build(self.group_id), self._find(connection)
-        response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
-        return PendingAnswer(request, response, self._open)
+        to = self._find(connection)
+
+        def send(request: MemberRequest) -> PendingAnswer:
+            message = request.build(self.group_id)
+            response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
+            return PendingAnswer(request, response, self._open)
+
+        return tuple(map(send, requests))
 
     def wait_for(self, pending: PendingAnswer) -> Any:
         """
@@ -129,6 +134,10 @@ class GroupChannel:
             return self.ask(pending.request)
         answer = pending.request.read(pending.response.result())
         return self.ask(pending.request) if answer.error in ASK_AGAIN else answer
+
+    def is_answered(self, pending: PendingAnswer) -> bool:
+        """Return whether there is an answer, or none can come any more."""
+        return pending.response.done() or pending.connections is not self._open
 
     def _ask_once(self, requests: Sequence[MemberRequest]) -> tuple[Any, ...]:
         waits = any(request.waits for request in requests)

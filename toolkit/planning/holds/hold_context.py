@@ -20,6 +20,9 @@ STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
 # `RoundRobinAssigner` is kafkajs's name for round robin.
 EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
 KNOWN = EAGER | {COOPERATIVE, STREAMS}
+# How long a capture waits for members that are busy with what they polled, while all others wait.
+# Three times auto.commit.interval.ms: who has lag and commits less often may be busy for longer.
+WAITS_FOR = timedelta(seconds=15)
 
 
 class Recipe(StrEnum):
@@ -187,8 +190,33 @@ class HoldContext:
                 return tuple(owners[name] for name in sorted(owners))
             case Recipe.COOPERATIVE | Recipe.STREAMS:
                 return self.group.readers  # the leader, which is unknown from outside; or all
+            case Recipe.EAGER:
+                return self.slow
             case _:
                 return ()
+
+    @cached_property
+    def slow(self) -> tuple[Member, ...]:
+        """
+        The members with lag that have not committed for longer than a capture waits.
+
+        A member lets go in its next poll. While it processes one record it sends heartbeats, so the
+        group is Stable, and nothing else shows it.
+        """
+        ages = ((member, self.since_last_commit(member)) for member in self.group.readers)
+        return tuple(member for member, age in ages if age is not None and age > WAITS_FOR)
+
+    def since_last_commit(self, member: Member) -> timedelta | None:
+        """Return how long ago a member with lag last committed; None without lag, or if unknown."""
+        times = [
+            commit.committed_at
+            for partition in member.assignment
+            if self.lag(partition) and (commit := self.commits.get(partition))
+        ]
+        known = [at for at in times if at]
+        if not times or len(known) < len(times):
+            return None
+        return self.index.snapshot.taken_at - max(known)
 
     @property
     def at_risk(self) -> tuple[TopicPartition, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from toolkit.model import CaptureMode, GroupType
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
-from toolkit.planning.holds.hold_context import RECIPES, HoldContext, Recipe
+from toolkit.planning.holds.hold_context import RECIPES, WAITS_FOR, HoldContext, Recipe
 from toolkit.planning.holds.hold_rules import in_short
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
@@ -27,11 +27,12 @@ STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-o
 ALTERNATIVES = {
     CaptureMode.LOSSLESS: "prefer lossless: no redelivered records; the topic's other partitions "
     "stop for up to {heartbeat:g} s",
-    CaptureMode.QUIET: "prefer quiet: paused within 2 s; only partitions of the same owner stop; "
-    "records it read since its last commit are redelivered; needs a topic that no member of the "
-    "group reads",
-    CaptureMode.FAST: "prefer fast: paused within 1 s; partitions of the topic stop for up to "
-    "{heartbeat:g} s; records the owner read since its last commit are redelivered",
+    CaptureMode.QUIET: "prefer quiet: no other member gets the partitions after 2 s, and the owner "
+    "stops within {heartbeat:g} s; only partitions of the same owner stop; records it read since "
+    "its last commit are redelivered; needs a topic that no member of the group reads",
+    CaptureMode.FAST: "prefer fast: no other member gets the partitions after 1 s, and the owner "
+    "stops within {heartbeat:g} s; partitions of the topic stop for up to {heartbeat:g} s; records "
+    "the owner read since its last commit are redelivered",
 }
 NO_UPGRADE = (
     "during the pause, no consumer with group.protocol=consumer can join: the broker cannot "
@@ -54,11 +55,13 @@ class Costs:
 def costs(case: HoldContext, recipe: Recipe) -> Costs:
     """Return the cost of a recipe."""
     beat = case.heartbeat_s
+    stopped_s = WAITS_FOR.total_seconds() if case.slow else CLASSIC_WAIT * beat + LET_GO_S
     within, others = {
         Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
-        Recipe.QUIET: (2 * ASSIGNING_S, beat + ASSIGNING_S),
-        Recipe.FAST: (ASSIGNING_S, beat + ASSIGNING_S),
-        Recipe.EAGER: (CLASSIC_WAIT * beat + LET_GO_S + 2, CLASSIC_WAIT * beat + LET_GO_S + 2),
+        # An owner that was evicted reads until its next heartbeat.
+        Recipe.QUIET: (beat + 2 * ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.FAST: (beat + ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.EAGER: (stopped_s + 2, stopped_s + 2),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
     }[recipe]
@@ -73,8 +76,11 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
 
 def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
     """Return how many records evicted members may have read since their last commit."""
-    if recipe in {Recipe.LOSSLESS, Recipe.EAGER}:
+    if recipe is Recipe.LOSSLESS:
         return 0
+    if recipe is Recipe.EAGER:  # what was read since the last commit is part of the lag
+        lags = [case.lag(partition) for partition in case.at_risk]
+        return None if None in lags else sum(lag or 0 for lag in lags)
     now = case.index.snapshot.taken_at
     counts = []
     for member in case.evicted:
@@ -123,19 +129,27 @@ def _stops(case: HoldContext, found: Costs) -> str:
 
 
 def _repeated(case: HoldContext, found: Costs) -> str:
-    if found.repeats == 0:
+    if found.repeats == 0 or case.recipe is Recipe.EAGER:
         besides = " besides those that the move repeats" if case.terms.for_move else ""
-        return (
-            f"no redelivered records{besides}, provided consumers commit on revoke, poll at least "
-            "once a second and use the default heartbeat interval"
-        )
+        told = f"no redelivered records{besides}, provided consumers commit on revoke"
+        return told + (_seldom_polled(case, found) if case.recipe is Recipe.EAGER else "")
     where = in_short(list(case.at_risk))
     if found.repeats is None:
         return (
             f"records of {where} read since the last commit are redelivered; the number is "
-            "unknown because the consumption rate was not measured"
+            "unknown because the consumption rate or the lag is not known"
         )
     return f"up to about {found.repeats:,} records of {where} are redelivered"
+
+
+def _seldom_polled(case: HoldContext, found: Costs) -> str:
+    """Say what members of an eager group read again that poll less often than it is waited for."""
+    told = f" and poll at least every {format_duration(WAITS_FOR)}"
+    if not case.evicted:
+        return told
+    most = "their lag" if found.repeats is None else f"their lag of {found.repeats:,} records"
+    names, where = name_members(case.evicted), in_short(list(case.at_risk))
+    return f"{told}; of those that may not, {names}, at most {most} of {where}"
 
 
 def _disturbs(case: HoldContext, recipe: Recipe) -> str:

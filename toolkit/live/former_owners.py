@@ -1,0 +1,54 @@
+"""
+Wait for members that had partitions which are held now, until they cannot be reading them.
+
+A member that was removed, or fell out of its group, hears of it with its next heartbeat and reads
+until then, also if it hangs in between. A coordinator tells nothing about a member that is not in
+the group. So partitions count as held when as many members with the client id and host of each
+former owner are in the group as before, or when the session of one that is missing has expired.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Protocol
+
+SESSION_TIMEOUT_S = 45.0  # of Kafka's clients by default; no broker shows that of a classic member
+
+
+class GroupMember(Protocol):
+    """A member of a group of any protocol."""
+
+    @property
+    def member_id(self) -> str:
+        """Its id, which changes when a classic member was removed and comes back."""
+
+    @property
+    def client_id(self) -> str:
+        """What it is called; several members may be called the same."""
+
+    @property
+    def host(self) -> str:
+        """Where it runs."""
+
+
+class FormerOwners:
+    """How many members there were of each client id and host that an owner has."""
+
+    def __init__(self) -> None:
+        """Wait for nobody yet."""
+        self._before: Counter[tuple[str, str]] = Counter()
+
+    def add(self, members: Iterable[GroupMember], owners: Collection[str]) -> None:
+        """Remember a group before a capture; `owners` are the ids of members that own something."""
+        members = list(members)
+        places = {_place(one) for one in members if one.member_id in owners}
+        self._before |= Counter(_place(one) for one in members if _place(one) in places)
+
+    def are_missing(self, members: Iterable[GroupMember]) -> bool:
+        """Whether one of them, or of those that look the same, is not in the group now."""
+        return bool(self._before - Counter(map(_place, members)))
+
+
+def _place(member: GroupMember) -> tuple[str, str]:
+    return member.client_id, member.host

@@ -93,7 +93,7 @@ def _until_all_stop(
         is_over, answered_at = False, math.inf
         while not is_over or (answered_at == math.inf and now < give_up_at):
             is_over = yield from contest.look(member.member_id, ours)
-            now = yield Sleep(0)
+            now = float((yield Sleep(0)))
             if (yield IsAnswered(joining)):
                 answered_at = min(answered_at, now)
         if answered_at == math.inf:

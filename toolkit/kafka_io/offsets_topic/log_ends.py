@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from toolkit.errors import BrokerRefused
-from toolkit.kafka_io.client.bulk_consumer import check_reads_records
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.logs.log_offsets import partition_numbers, read_log_offsets
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
@@ -25,10 +24,8 @@ def offsets_partitions(connection: Connection) -> OffsetsTopic:
     """
     Return the offsets topic's partitions with where to start and end reading.
 
-    Raises BrokerRefused where the topic may not be described or a partition has no leader, and
-    PrerequisiteMissing where no records can be read at all.
+    Raises BrokerRefused where the topic may not be described or a partition has no leader.
     """
-    check_reads_records(connection.cluster)
     numbers = partition_numbers(connection, OFFSETS_TOPIC)
     wanted = [TopicPartition(OFFSETS_TOPIC, number) for number in numbers]
     logs, problems = read_log_offsets(connection, wanted)

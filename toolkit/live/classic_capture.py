@@ -83,7 +83,7 @@ def _until_all_stop(
     not join that rebalance, so it does not end. If the leader was faster, everybody reads on, and
     the next try follows. Return when all had joined; after `STOP_WITHIN_S`, some may not have.
     """
-    now = yield Sleep(0)
+    now: float = yield Sleep(0)
     give_up_at = now + STOP_WITHIN_S
     for _ in range(STOP_TRIES):
         yield SendAhead(stopper.join_quietly())
@@ -93,7 +93,7 @@ def _until_all_stop(
         is_over, answered_at = False, math.inf
         while not is_over or (answered_at == math.inf and now < give_up_at):
             is_over = yield from contest.look(member.member_id, ours)
-            now = float((yield Sleep(0)))
+            now = yield Sleep(0)
             if (yield IsAnswered(joining)):
                 answered_at = min(answered_at, now)
         if answered_at == math.inf:

@@ -200,6 +200,25 @@ def test_unfinished_runs(tmp_path: Path) -> None:
     assert ["c"] == [entry.run.run_id for entry in audit.unfinished(tmp_path)]
 
 
+@pytest.mark.parametrize("followed", [False, True])
+@pytest.mark.parametrize("left", [1, 2, 60, 80, 300])
+def test_a_torn_outcome_is_none(tmp_path: Path, left: int, *, followed: bool) -> None:
+    """A run that was killed while its outcome was written has none, whatever follows."""
+    audit.append(tmp_path, INTENT)
+    log = tmp_path / "audit.jsonl"
+    before = log.read_bytes()
+    audit.append(tmp_path, OUTCOME)
+    line = log.read_bytes()[len(before) :].removesuffix(b"\n")
+    log.write_bytes(before + line[:-left])
+    if followed:
+        audit.append(tmp_path, *intents("later"))
+
+    expected = [RUN.run_id, *(["later"] if followed else [])]
+    assert expected == [entry.run.run_id for entry in audit.unfinished(tmp_path)]
+    fingerprint = PLAN.fingerprint
+    assert [] == audit.last_runs(tmp_path, PLAN.cluster_id, ["payments"], fingerprint=fingerprint)
+
+
 def test_no_log_yet(tmp_path: Path) -> None:
     """Where nothing was ever changed, there is nothing to read and nothing wrong."""
     assert [] == list(audit.read(tmp_path / "none"))

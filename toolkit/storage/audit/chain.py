@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,8 @@ LOG, HEAD, LOCK = "audit.jsonl", "audit.head", "audit.lock"
 
 SEAL = b',"hash":"'
 STEPS = b',"steps":['
+END_BYTES = len(SEAL) + 2 * hashlib.sha256().digest_size + len(b'"}')
+WHOLE = re.compile(rb'%b[0-9a-f]{64}"}' % SEAL)
 
 
 class ChainPosition(NamedTuple):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.errors import StateFileError
-from toolkit.storage.audit.chain import LOG, STEPS
+from toolkit.storage.audit.chain import END_BYTES, LOG, STEPS, WHOLE
 from toolkit.storage.audit.lines import RunHead, read_head_of
 
 SCANNED_AT_ONCE = 1 << 20
@@ -35,6 +35,9 @@ class LinePlace:
     @property
     def head(self) -> RunHead | None:
         """What the line begins with; None where it is torn. Whether it holds is not checked."""
+        # A killed writer has left only a part: nothing is recorded by it.
+        if not WHOLE.fullmatch(_read(self.log, max(self.start, self.stop - END_BYTES), self.stop)):
+            return None
         size = LIKELY_HEAD
         while True:
             start = _read(self.log, self.start, min(self.start + size, self.stop))

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
@@ -14,7 +15,7 @@ from applications import PATIENCE_S, Applications, eventually
 from deliveries.analysis import delivered_during, first_after, last_before, repeats, two_at_once
 from deliveries.log import Delivery
 from desks import once_at_rest
-from live_groups import LiveGroup
+from live_groups import COMMITS_SOON, LiveGroup
 
 from toolkit.errors import HoldLost, Interrupted, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import read_note
@@ -243,6 +244,31 @@ def test_a_group_of_the_range_assignor_keeps_it(held: Callable[..., Held]) -> No
     log = group.live.applications.deliveries()
     assert [] == delivered_during(log, [wanted], captured, released)
     assert "range" == group.facts().assignor
+
+
+@pytest.mark.parametrize("owner", ["a", "b"])
+def test_a_member_that_is_busy_with_a_record_does_not_stop_the_others(
+    held: Callable[..., Held], owner: str
+) -> None:
+    """It lets nothing go, be it the owner or not, and is evicted: others get what they wait for."""
+    group = held(**COMMITS_SOON)
+    group.hold = ConsumerHold(patience_s=5)
+    owned = {one.client_id: one.assigned for one in group.facts().members}
+    wanted = min(owned[owner])
+    applications = group.live.applications
+
+    with ThreadPoolExecutor() as pool:
+        with applications.busy("b"):
+            capturing = pool.submit(group.capture, wanted)
+            eventually(lambda: capturing.done() or group.hold.held)
+            if owner == "a":
+                group.until_delivered(*group.others(wanted), since=capturing.result())
+            else:
+                applications.until_delivered(group.others(wanted))
+        captured = capturing.result()
+    log = released_in_order(group, wanted, since=captured)
+
+    assert owned["b"] >= {one.place for one in repeats(log)}
 
 
 @pytest.mark.usefixtures("spare")

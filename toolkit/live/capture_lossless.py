@@ -3,7 +3,8 @@ Take over partitions of a KIP-848 group with one member per partition (range ass
 
 Every partition of a topic gets its own offsetbook member; those of the wanted ones stay.
 `capture_lossless` waits until the owners revoke them, so no record is redelivered; `capture_fast`
-evicts them.
+evicts them. So does `capture_lossless` in the end: to leave the group would stop it for longer, as
+the assignor may then mean for other members what a busy owner has not let go of.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from toolkit.kafka_io.membership.group_config import (
     ConfigFound,
     FetchGroupConfig,
 )
-from toolkit.live.group_view import GroupView, describe_owners, is_being_captured
-from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave
+from toolkit.live.group_view import GroupView, is_being_captured, late_members
+from toolkit.live.member_pool import Holder, MemberPool, Sentinel, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import TopicPartition
 
@@ -29,6 +30,7 @@ RANGE = "range"
 BEAT_S = 0.05
 ALL_BEAT_EVERY_S = 4.0  # those that wait for nothing only have to stay members
 LOOK_EVERY_S = 1.0
+GIVE_UP_AFTER_S = 10.0  # when late owners were evicted, what they had is assigned within a second
 FAST_WITHIN_S = 3.0  # 0.8 s at most on an idle machine
 
 
@@ -80,26 +82,25 @@ def _wait(
             return
         if now >= look_at:
             facts: ConsumerFacts = yield DescribeConsumer()
-            _give_up_if_needed(facts, missing, pool, late=now >= begun + patience_s)
+            _give_way(facts, pool)
+            if now >= begun + patience_s:
+                yield from together([leave(one) for one in late_members(facts)])
+            if now >= begun + patience_s + GIVE_UP_AFTER_S:
+                names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
+                raise NotCaptured(f"{names}: not assigned to offsetbook's members in time")
             look_at = now + LOOK_EVERY_S
         yield from pool.heartbeat(pool.members.values() if now >= all_at else waiting.values())
         all_at = now + ALL_BEAT_EVERY_S if now >= all_at else all_at
 
 
-def _give_up_if_needed(
-    facts: ConsumerFacts, missing: frozenset[TopicPartition], pool: MemberPool, *, late: bool
-) -> None:
+def _give_way(facts: ConsumerFacts, pool: MemberPool) -> None:
+    """Raise NotCaptured if another hold is being captured that goes on."""
     ours = frozenset(pool.members)
     # Of two holds that are captured at once one goes on, the same in the eyes of both.
     if is_being_captured(facts, ours, below=min(ours)):
         raise NotCaptured(
             "another hold of the group is being captured",
             hint=("run the command again in a minute"),
-        )
-    if late:
-        names = ", ".join(f"{topic}-{number}" for topic, number in sorted(missing))
-        raise NotCaptured(
-            f"{names}: not revoked by the current owner in time{describe_owners(facts, missing)}"
         )
 
 

@@ -10,6 +10,7 @@ makes each a switch of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -28,14 +29,14 @@ from toolkit.kafka_io.membership.group_config import (
 from toolkit.live.capture_lossless import capture_fast, capture_lossless
 from toolkit.live.capture_quiet import capture_quiet
 from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
-from toolkit.live.group_view import LOOK_EVERY_S, GroupView, observe
+from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, observe
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
 from toolkit.planning.holds.hold_context import WAITS_FOR
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
-# go, and meanwhile all other partitions of the topic stand still.
+# go, and meanwhile all other partitions of the topic stand still: it is evicted then.
 PATIENCE_S = WAITS_FOR.total_seconds()
 AGAIN = "run the command again"
 BEAT_EVERY_S = 2.0  # sessions are 45 s by default; what somebody resumed is seen this soon
@@ -66,13 +67,14 @@ class ConsumerHold:
         *,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """Hold nothing yet; a capture that takes longer than `patience_s` is given up."""
+        """Hold nothing yet; members that let nothing go for `patience_s` are evicted."""
         self.prefer = prefer
         self.note = note
         self.survives_s: float | None = None
         self._patience_s = patience_s
         self._holders: dict[TopicPartition, Holder] = {}
         self._published = ""
+        self._evict_at = math.inf  # when members that the capture has made late are evicted
 
     @property
     def held(self) -> frozenset[TopicPartition]:
@@ -93,6 +95,7 @@ class ConsumerHold:
         try:
             former, holders = yield from self._capture(new, pool)
             self._holders |= {holder.place: holder for holder in holders}
+            self._evict_at = (yield Sleep(0)) + self._patience_s
             yield from self._until_known(former)
         except GeneratorExit:
             raise
@@ -175,6 +178,18 @@ class ConsumerHold:
         if refused:
             raise BrokerRefused(f"holding {_names(self._holders)}: {refused}")
         self._published = text
+        if (yield Sleep(0)) >= self._evict_at:
+            self._evict_at = math.inf
+            yield from self._evict_late()
+
+    def _evict_late(self) -> RecipeGenerator[None]:
+        """
+        Evict members that are busy since the capture, and keep others from what those should have.
+
+        When our other members left, partitions were shared out again, also what a busy one has.
+        """
+        facts: ConsumerFacts = yield DescribeConsumer()
+        yield from together([leave(member_id) for member_id in late_members(facts)])
 
     def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Give partitions back; their members get them with their next heartbeat."""

@@ -150,17 +150,16 @@ def held_by(member: DescribedConsumerMember) -> frozenset[TopicPartition]:
     return member.assigned - member.target if member.client_id == HOLDER_CLIENT_ID else frozenset()
 
 
-def describe_owners(facts: ConsumerFacts, missing: frozenset[TopicPartition]) -> str:
-    """Say in words who reads partitions that were not given up."""
-    counts = Counter(
-        {
-            f"{member.client_id} @ {member.host}": len(member.assigned & missing)
-            for member in facts.members
-            if member.client_id != HOLDER_CLIENT_ID
-        }
-    )
-    names = [name for name, count in counts.most_common() if count]
-    return f", still with {', '.join(names)}" if names else ""
+def late_members(facts: ConsumerFacts) -> list[str]:
+    """
+    Return the ids of members that have not let go of what others are meant to have.
+
+    They are busy with what they polled, or have not heard of it yet. The coordinator waits for them
+    up to their rebalance timeout, 5 min by default, and whoever is meant to have it waits, too.
+    """
+    readers = [member for member in facts.members if member.client_id != HOLDER_CLIENT_ID]
+    meant = Counter(place for member in facts.members for place in member.target)
+    return [one.member_id for one in readers if any(meant[p] for p in one.assigned - one.target)]
 
 
 def _topics_of(member: DescribedConsumerMember) -> frozenset[str]:

@@ -45,6 +45,7 @@ RECIPES = {
     CaptureMode.FAST: Recipe.FAST,
 }
 CONSUMER_RECIPES = frozenset(RECIPES.values())
+WAITING = frozenset({Recipe.LOSSLESS, Recipe.EAGER})  # they evict only who lets nothing go in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ class HoldContext:
                 return tuple(owners[name] for name in sorted(owners))
             case Recipe.COOPERATIVE | Recipe.STREAMS:
                 return self.group.readers  # the leader, which is unknown from outside; or all
-            case Recipe.EAGER:
+            case Recipe.EAGER | Recipe.LOSSLESS:
                 return self.slow
             case _:
                 return ()
@@ -198,12 +199,17 @@ class HoldContext:
     @cached_property
     def slow(self) -> tuple[Member, ...]:
         """
-        The members with lag that have not committed for longer than a capture waits.
+        The members with lag that have not committed for longer than the capture waits for them.
 
         A member lets go in its next poll. While it processes one record it sends heartbeats, so the
-        group is Stable, and nothing else shows it.
+        group is Stable, and nothing else shows it. A lossless capture waits for readers of its
+        topics only, an eager one for all members.
         """
-        ages = ((member, self.since_last_commit(member)) for member in self.group.readers)
+        topics = {partition.topic for partition in self.wanted}
+        if self.recipe is Recipe.EAGER:
+            topics = {partition.topic for partition in self.owners}
+        waited = (m for m in self.group.readers if topics & {p.topic for p in m.assignment})
+        ages = ((member, self.since_last_commit(member)) for member in waited)
         return tuple(member for member, age in ages if age is not None and age > WAITS_FOR)
 
     def since_last_commit(self, member: Member) -> timedelta | None:

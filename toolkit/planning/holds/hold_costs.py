@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from toolkit.model import CaptureMode, GroupType
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
-from toolkit.planning.holds.hold_context import RECIPES, WAITS_FOR, HoldContext, Recipe
+from toolkit.planning.holds.hold_context import RECIPES, WAITING, WAITS_FOR, HoldContext, Recipe
 from toolkit.planning.holds.hold_rules import in_short
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
@@ -55,9 +55,11 @@ class Costs:
 def costs(case: HoldContext, recipe: Recipe) -> Costs:
     """Return the cost of a recipe."""
     beat = case.heartbeat_s
-    stopped_s = WAITS_FOR.total_seconds() if case.slow else CLASSIC_WAIT * beat + LET_GO_S
+    slow_s = WAITS_FOR.total_seconds() if case.slow else 0.0
+    lossless_s = max(beat, slow_s) + ASSIGNING_S
+    stopped_s = slow_s or CLASSIC_WAIT * beat + LET_GO_S
     within, others = {
-        Recipe.LOSSLESS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.LOSSLESS: (lossless_s, lossless_s),
         # An owner that was evicted reads until its next heartbeat.
         Recipe.QUIET: (beat + 2 * ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.FAST: (beat + ASSIGNING_S, beat + ASSIGNING_S),
@@ -76,9 +78,7 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
 
 def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
     """Return how many records evicted members may have read since their last commit."""
-    if recipe is Recipe.LOSSLESS:
-        return 0
-    if recipe is Recipe.EAGER:  # what was read since the last commit is part of the lag
+    if recipe in WAITING:  # what was read since the last commit is part of the lag
         lags = [case.lag(partition) for partition in case.at_risk]
         return None if None in lags else sum(lag or 0 for lag in lags)
     now = case.index.snapshot.taken_at
@@ -129,10 +129,10 @@ def _stops(case: HoldContext, found: Costs) -> str:
 
 
 def _repeated(case: HoldContext, found: Costs) -> str:
-    if found.repeats == 0 or case.recipe is Recipe.EAGER:
+    if found.repeats == 0 or case.recipe in WAITING:
         besides = " besides those that the move repeats" if case.terms.for_move else ""
         told = f"no redelivered records{besides}, provided consumers commit on revoke"
-        return told + (_seldom_polled(case, found) if case.recipe is Recipe.EAGER else "")
+        return told + (_seldom_polled(case, found) if case.recipe in WAITING else "")
     where = in_short(list(case.at_risk))
     if found.repeats is None:
         return (
@@ -143,7 +143,7 @@ def _repeated(case: HoldContext, found: Costs) -> str:
 
 
 def _seldom_polled(case: HoldContext, found: Costs) -> str:
-    """Say what members of an eager group read again that poll less often than it is waited for."""
+    """Say what members read again that poll less often than they are waited for."""
     told = f" and poll at least every {format_duration(WAITS_FOR)}"
     if not case.evicted:
         return told
@@ -164,7 +164,7 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
             "all members rebalance twice, without extra downtime: "
             f"{name_members(case.group.readers)}"
         )
-    if case.evicted:
+    if case.evicted and recipe is not Recipe.LOSSLESS:
         return f"evicted once, and rejoin automatically: {name_members(case.evicted)}"
     return (
         f"no member is evicted; partitions are revoked from {name_members(members) or 'no member'}"

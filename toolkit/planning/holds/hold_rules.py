@@ -19,6 +19,7 @@ from toolkit.planning.holds.hold_context import (
     CONSUMER_RECIPES,
     KNOWN,
     STREAMS,
+    WAITING,
     HoldContext,
     Recipe,
 )
@@ -157,7 +158,7 @@ def no_committed_offset(case: HoldContext) -> Iterator[Finding]:
 def old_commit(case: HoldContext) -> Iterator[Finding]:
     """Report old commits: records that an evicted member read since then are redelivered."""
     now = case.index.snapshot.taken_at
-    for partition in case.at_risk:
+    for partition in () if case.recipe in WAITING else case.at_risk:  # slow-member tells it
         commit = case.commits.get(partition)
         if commit is None or commit.committed_at is None or not case.lag(partition):
             continue

@@ -11,8 +11,9 @@ from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 
 HARMS = {
-    Recipe.LOSSLESS: "it revokes nothing meanwhile; a lossless capture then interrupts the topic's "
-    "other partitions, and gives up after {wait}. prefer quiet does not wait for the owner",
+    Recipe.LOSSLESS: "the topic's other partitions stop until it polls, for up to {wait}; then it "
+    "is evicted, and what it has read since its last commit is redelivered. prefer quiet evicts it "
+    "at once, and no partitions of other members stop",
     Recipe.EAGER: "all members stop until it polls, as in every rebalance, for up to {wait}; then "
     "it is evicted, and what it has read since its last commit is redelivered",
 }
@@ -20,17 +21,13 @@ HARMS = {
 
 def slow_member(case: HoldContext) -> Iterator[Finding]:
     """Report members with lag and no commit for long, where the capture waits for them."""
-    topics = {partition.topic for partition in case.wanted}
+    if case.recipe not in HARMS:
+        return
     for member in case.slow:
-        is_waited_for = case.recipe is Recipe.EAGER or not topics.isdisjoint(
-            partition.topic for partition in member.assignment
-        )
-        age = case.since_last_commit(member)
-        if case.recipe not in HARMS or not is_waited_for or age is None:
-            continue
+        age = format_duration(case.since_last_commit(member) or WAITS_FOR)
+        harm = HARMS[case.recipe].format(wait=format_duration(WAITS_FOR))
         why = (
-            f"{name_members([member])} has lag and has not committed for {format_duration(age)}: "
-            f"if it is processing one record, {HARMS[case.recipe]}"
+            f"{name_members([member])} has lag and has not committed for {age}: if it is "
+            f"processing one record, {harm}"
         )
-        told = why.format(wait=format_duration(WAITS_FOR))
-        yield note("slow-member", told, case.group.group_id)
+        yield note("slow-member", why, case.group.group_id)

@@ -33,10 +33,12 @@ from typing import Any, NamedTuple, Self
 import psutil
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
-from reading import OFFSETS_TOPIC, TOPIC_ID, _make_offsets_topic, _text, say
+from reading import OFFSETS_TOPIC, _make_offsets_topic, _text, say
 from small_options import parse_options
 from snapshot import TOOL
 
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.client.leaders import describe_topics
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import start_broker
@@ -138,6 +140,9 @@ def fill(address: str, shape: Shape) -> None:
     topics = [f"orders.events.{number:03}" for number in range(TOPICS)]
     for made in admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics]).values():
         made.result()
+    with Connection(Cluster("benchmark", address)) as connection:
+        # A commit with another id would be one of an earlier topic of the same name.
+        ids = {topic.name: topic.topic_id.bytes for topic in describe_topics(connection, topics)}
     settings = {"bootstrap.servers": address, "linger.ms": 20, "batch.size": 1_000_000}
     now_ms = int(time.time() * 1000)
     producer = Producer({**settings, "queue.buffering.max.messages": 1_000_000})
@@ -153,14 +158,18 @@ def fill(address: str, shape: Shape) -> None:
         {**settings, "client.id": "__admin_client", "queue.buffering.max.messages": 1_000_000}
     )
     groups, each = shape.groups // shape.clusters, shape.commits
-    keys = [_commit_key(group, number) for group in range(groups) for number in range(each)]
+    keys = [
+        (*_commit_key(group, number), ids[topics[group % TOPICS]])
+        for group in range(groups)
+        for number in range(each)
+    ]
     records = shape.records // shape.clusters
     turns = -(-records // len(keys))
     for number in range(records):
         turn, place = divmod(number, len(keys))
-        partition, key = keys[place * 7919 % len(keys)]
+        partition, key, topic_id = keys[place * 7919 % len(keys)]
         at_ms = now_ms - (turns - turn) * BETWEEN_COMMITS_S * 1000
-        value = _commit_value(RECORDS // 2 + turn, at_ms)
+        value = _commit_value(RECORDS // 2 + turn, at_ms, topic_id)
         _produce(writer, OFFSETS_TOPIC, partition, key=key, value=value)
         if number % 10_000 == 0:
             writer.poll(0)
@@ -194,8 +203,9 @@ def _commit_key(group: int, number: int) -> tuple[int, bytes]:
     return partition, struct.pack(">h", 1) + name + topic + struct.pack(">i", number)
 
 
-def _commit_value(offset: int, at_ms: int) -> bytes:
-    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms) + TOPIC_ID
+def _commit_value(offset: int, at_ms: int, topic_id: bytes) -> bytes:
+    # The version, the offset, its leader epoch, no metadata, the time, and one tag, with 16 bytes.
+    return struct.pack(">hqibq", 4, offset, 0, 1, at_ms) + b"\1\0\x10" + topic_id
 
 
 def _empty_group(since_ms: int) -> bytes:

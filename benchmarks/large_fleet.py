@@ -1,0 +1,363 @@
+"""
+The fleet job on a large fleet: how time and memory grow with clusters, and with records.
+
+    large_fleet.py                     100 clusters of 10,000 commits, and fewer
+    large_fleet.py --records 40        40 M records of 500,000 commits in one cluster, and fewer
+    large_fleet.py --spark cluster     the same on a standalone Spark cluster with two workers
+
+One real broker stands under many names, each of which is read as a cluster of its own. Its offsets
+topic is filled once; more records are the same batches, written again as they are. Each size is a
+first run in a fresh process, which writes every partition as Parquet and takes the other results
+into pandas. Memory is PSS, by what it belongs to: Python and the JVM of the driver (on `local[2]`
+tasks run in that JVM, too), the JVM of an executor, and the largest Python worker.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import plotly.graph_objects as go
+import psutil
+import pyspark
+from fleet import OFFSETS_PARTITIONS, SHOWN, Shape, _Stages, _surroundings, _until_loaded, fill
+from kafka.protocol.producer import ProduceRequest
+from reading import say
+
+from toolkit.kafka_io.client.connection import Connection
+from toolkit.kafka_io.offsets_topic.bulk_read import READ_UNCOMMITTED, fetch_batches
+from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
+from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
+from toolkit.model import Cluster, TopicPartition
+from toolkit.sandbox.broker import start_broker
+from toolkit.spark.fleet_lag import fleet_lag
+from toolkit.spark.java import java_home
+from toolkit.spark.spark_session import start_session
+
+COMMITS_A_GROUP = 20
+COMMITS_OF_MANY_RECORDS = 500_000
+BY_NAME_VERSION = 12  # from 13 on, a request names topics by id
+SPARK = Path(pyspark.__file__).parent
+WORKERS = 2
+PATIENCE_S = 60
+
+
+class Size(NamedTuple):
+    """How much one run reads, all clusters together."""
+
+    clusters: int
+    records: int
+    commits: int
+
+
+class Turn(NamedTuple):
+    """What one run took: seconds, also of its stages, and MiB by what they belong to."""
+
+    size: Size
+    wall_s: float
+    cpu_s: float
+    stages: dict[str, float]
+    peaks: dict[str, float]
+
+
+def main() -> None:
+    options = _options()
+    if options.job:
+        print(json.dumps(_run_job(Size(*json.loads(options.size)), options)))
+        return
+    run = _more_records(options.records) if options.records else _more_clusters(options)
+    turns = []
+    with ExitStack() as ending:
+        spark = ending.enter_context(_spark_cluster()) if options.spark == "cluster" else ()
+        for size, address in run:
+            turns.append(_in_a_fresh_process(size, address, spark))
+            say(f"{turns[-1]}")
+    print("\n".join(_report(turns, options)))
+    if options.chart:
+        _chart(turns, by_records=bool(options.records)).write_html(options.chart)
+
+
+def _more_clusters(options: argparse.Namespace) -> Iterator[tuple[Size, str]]:
+    """Yield sizes with several numbers of clusters, with the address of the broker."""
+    commits = options.commits
+    with _filled(Size(1, 2 * commits, commits)) as address:
+        for clusters in _steps(options.clusters):
+            yield Size(clusters, 2 * clusters * commits, clusters * commits), address
+
+
+def _more_records(millions: int) -> Iterator[tuple[Size, str]]:
+    """Yield sizes with several numbers of records, with the address of the broker."""
+    sizes = [Size(1, step * 10**6, COMMITS_OF_MANY_RECORDS) for step in _steps(millions)]
+    with _filled(sizes[0]) as address:
+        for size in sizes:
+            while (missing := size.records - _records(address)) > size.records // 100:
+                say(f"writing {missing:,} more records")
+                _write_again(address, missing)
+            yield size, address
+
+
+def _steps(last: int) -> list[int]:
+    return sorted({max(1, last // part) for part in (8, 4, 2, 1)})
+
+
+@contextmanager
+def _filled(size: Size) -> Iterator[str]:
+    """Start a broker with the commits of a cluster that loads its groups."""
+    properties = {
+        "offsets.topic.num.partitions": str(OFFSETS_PARTITIONS),
+        "log.cleaner.enable": "false",  # else records would go while more are written
+    }
+    groups = size.commits // COMMITS_A_GROUP
+    say(f"filling a broker: {size.records:,} records of {groups:,} groups")
+    with tempfile.TemporaryDirectory(prefix="offsetbook-benchmark-") as folder:
+        place = Path(folder) / "broker"
+        broker = start_broker(place, properties=properties)
+        fill(broker.address, Shape(1, size.records, groups, COMMITS_A_GROUP))
+        broker.stop()  # it knows the groups of its log once it has loaded them
+        broker = start_broker(place, properties=properties)
+        try:
+            _until_loaded(broker.address, groups)
+            yield broker.address
+        finally:
+            broker.stop()
+
+
+def _records(address: str) -> int:
+    with Connection(Cluster("benchmark", address)) as connection:
+        logs = offsets_partitions(connection).logs
+    return sum(log.log_end - log.log_start for log in logs.values())
+
+
+def _write_again(address: str, most: int) -> None:
+    """Write the batches of the offsets topic to its end once more, at most so many records."""
+    # Brokers let a client of this name write into the topic.
+    with Connection(Cluster("benchmark", address), client_id="__admin_client") as connection:
+        logs = offsets_partitions(connection).logs
+        (node_id,) = connection.broker_ids
+        for number, log in logs.items():
+            left = most // len(logs)
+            partition, span = TopicPartition(OFFSETS_TOPIC, number), range(log.log_end)
+            for fetched in fetch_batches(connection, partition, span, READ_UNCOMMITTED):
+                batches = fetched.batches
+                places = zip(batches.starts.tolist(), batches.ends.tolist(), strict=True)
+                writing = []
+                for (start, end), count in zip(places, batches.counts.tolist(), strict=True):
+                    if left > 0:
+                        # A request may hold only one batch of a partition.
+                        request = _produce(number, batches.data[start:end].tobytes())
+                        writing.append(connection.send_ahead(request, to=node_id))
+                        left -= count
+                for one in writing:
+                    (answer,) = one.result().responses[0].partition_responses
+                    if answer.error_code:
+                        sys.exit(f"records could not be written: {answer}")
+
+
+def _produce(number: int, batch: bytes) -> ProduceRequest:
+    topic = ProduceRequest.TopicProduceData
+    data = topic.PartitionProduceData(index=number, records=batch)
+    return ProduceRequest(
+        transactional_id=None,
+        acks=1,
+        timeout_ms=PATIENCE_S * 1000,
+        topic_data=[topic(name=OFFSETS_TOPIC, partition_data=[data])],
+        max_version=BY_NAME_VERSION,
+    )
+
+
+@contextmanager
+def _spark_cluster() -> Iterator[list[str]]:
+    """Start a master and two workers; yield the options that tell a job where they are."""
+    with ExitStack() as ending:
+        folder = Path(ending.enter_context(tempfile.TemporaryDirectory()))
+        log = folder / "master.log"
+        _start(ending, log, "master.Master", "--port", "0")
+        found = _until(lambda: re.search(r"spark://127\.0\.0\.1:\d+(?=\s)", log.read_text()))
+        pids = []
+        for number in range(WORKERS):
+            own = ("--cores", "1", "--memory", "2g", "--work-dir", str(folder / str(number)))
+            pids.append(_start(ending, folder / f"{number}.log", "worker.Worker", *own, found[0]))
+        _until(lambda: log.read_text().count("Registering worker") >= WORKERS)
+        yield ["--master", found[0], "--workers", json.dumps(pids)]
+
+
+def _start(ending: ExitStack, log: Path, what: str, *arguments: str) -> int:
+    command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{what}"]
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(java_home()),
+        "SPARK_HOME": str(SPARK),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+    }
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [*command, "--host", "127.0.0.1", "--webui-port", "0", *arguments],
+            stdout=said,
+            stderr=said,
+            env=environment,
+        )
+    ending.callback(process.wait)
+    ending.callback(process.terminate)
+    return process.pid
+
+
+def _until(found: Callable[[], Any]) -> Any:
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not (answer := found()):
+        if time.monotonic() > give_up_at:
+            sys.exit("the Spark cluster did not start")
+        time.sleep(0.2)
+    return answer
+
+
+def _in_a_fresh_process(size: Size, address: str, spark: Sequence[str]) -> Turn:
+    command = [sys.executable, __file__, "--job", address, "--size", json.dumps(size), *spark]
+    said = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    turn = Turn(*json.loads(said.stdout.splitlines()[-1]))
+    return turn._replace(size=Size(*turn.size))
+
+
+def _run_job(size: Size, options: argparse.Namespace) -> Turn:
+    """Run the job once, and check that all commits were found."""
+    clusters = [Cluster(f"cluster-{n:03}", options.job) for n in range(size.clusters)]
+    stages = _Stages()
+    began = time.perf_counter()
+    with _Watch(json.loads(options.workers)) as watch, tempfile.TemporaryDirectory() as folder:
+        stages.on_step("starting Spark")
+        session = start_session(options.master)
+        with fleet_lag(session, clusters, on_step=stages.on_step) as result:
+            stages.on_step("results")
+            shown = {name: len(result.collect(name)) for name in SHOWN}
+            result.partitions.write.parquet(f"{folder}/partitions")
+            stages.on_step("")
+        wall_s = time.perf_counter() - began
+        rows = session.read.parquet(f"{folder}/partitions")
+        found = rows.where("group like 'payments-service-%'").count()
+    if found != size.commits or shown["problems"]:
+        sys.exit(f"{found:,} commits of {size.commits:,}, {shown}")
+    return Turn(size, wall_s, watch.cpu_s, stages.took, watch.peaks)
+
+
+class _Watch:
+    """How much memory driver, executors and workers hold at most, and the CPU they all use."""
+
+    def __init__(self, workers: Sequence[int]) -> None:
+        self.peaks: dict[str, float] = {}
+        self._used: dict[tuple[int, float], float] = {}
+        self._me, self._others = psutil.Process(), [psutil.Process(pid) for pid in workers]
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    @property
+    def cpu_s(self) -> float:
+        return sum(self._used.values())
+
+    def _look(self) -> None:
+        while not self._ended.wait(1):
+            for root in (self._me, *self._others):
+                for process in (root, *root.children(recursive=True)):
+                    try:
+                        self._note(process, self._role(process, root))
+                    except psutil.Error:
+                        continue  # it has ended
+
+    def _note(self, process: psutil.Process, role: str) -> None:
+        held = process.memory_full_info().pss / 2**20
+        self.peaks[role] = max(held, self.peaks.get(role, 0))
+        times = process.cpu_times()
+        self._used[process.pid, process.create_time()] = times.user + times.system
+
+    def _role(self, process: psutil.Process, root: psutil.Process) -> str:
+        if process == self._me:
+            return "driver's Python"
+        if "python" in process.name():
+            return "largest Python worker"
+        if root == self._me:
+            return "driver's JVM"
+        return "largest JVM of an executor" if process != root else "Spark's own worker"
+
+
+def _report(turns: Sequence[Turn], options: argparse.Namespace) -> Iterator[str]:
+    yield f"Spark on {options.spark}. {_surroundings(1)}"
+    yield ""
+    stages = list(turns[-1].stages)
+    roles = sorted({role for turn in turns for role in turn.peaks})
+    heading = [*(f"{name} s" for name in stages), "all s", "CPU s", *(f"{r} MiB" for r in roles)]
+    yield f"| clusters | M records | commits | {' | '.join(heading)} |"
+    yield "|---" * (len(heading) + 3) + "|"
+    for turn in turns:
+        size = turn.size
+        cells = [f"{turn.stages.get(name, 0):.1f}" for name in stages]
+        cells += [f"{turn.wall_s:.1f}", f"{turn.cpu_s:.0f}"]
+        cells += [f"{turn.peaks.get(role, 0):,.0f}" for role in roles]
+        yield (
+            f"| {size.clusters} | {size.records / 1e6:g} | {size.commits:,} | {' | '.join(cells)} |"
+        )
+    first, last = turns[0].stages, turns[-1].stages
+    grown = {name: last[name] - first.get(name, 0) for name in last}
+    yield ""
+    yield f"What grows most is '{max(grown, key=lambda name: grown[name])}'."
+
+
+def _chart(turns: Sequence[Turn], *, by_records: bool) -> go.Figure:
+    """Draw how long each stage took against records or clusters."""
+    at = [turn.size.records / 1e6 if by_records else turn.size.clusters for turn in turns]
+    figure = go.Figure(
+        [
+            go.Scatter(
+                x=at,
+                y=[turn.stages.get(name, 0) for turn in turns],
+                name=name,
+                stackgroup="stages",
+                mode="lines+markers",
+            )
+            for name in turns[-1].stages
+        ]
+    )
+    figure.update_layout(
+        title="The fleet job, stage by stage",
+        xaxis_title="M records in one cluster" if by_records else "clusters",
+        yaxis_title="seconds",
+        width=800,
+        height=400,
+    )
+    return figure
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--clusters", type=int, default=100)
+    parser.add_argument("--commits", type=int, default=10_000, help="of each cluster")
+    parser.add_argument("--records", type=int, help="millions, in one cluster")
+    parser.add_argument("--spark", choices=["local[2]", "cluster"], default="local[2]")
+    parser.add_argument("--chart", help="file to write the chart to, as HTML")
+    for internal, default in (("--job", ""), ("--size", ""), ("--workers", "[]")):
+        parser.add_argument(internal, default=default, help=argparse.SUPPRESS)
+    parser.add_argument("--master", default="local[2]", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -34,6 +34,7 @@ import pyspark
 from fleet import OFFSETS_PARTITIONS, SHOWN, Shape, _Stages, _surroundings, _until_loaded, fill
 from kafka.protocol.producer import ProduceRequest
 from reading import say
+from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.bulk_read import READ_UNCOMMITTED, fetch_batches
@@ -356,7 +357,7 @@ def _options() -> argparse.Namespace:
     for internal, default in (("--job", ""), ("--size", ""), ("--workers", "[]")):
         parser.add_argument(internal, default=default, help=argparse.SUPPRESS)
     parser.add_argument("--master", default="local[2]", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    return parse_options(parser, clusters=3, commits=500)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,8 @@ from small_options import parse_options
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.offsets_topic.bulk_read import READ_UNCOMMITTED, fetch_batches
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.kafka_io.offsets_topic.partitions import OFFSETS_TOPIC
-from toolkit.kafka_io.offsets_topic.reader import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import start_broker
 from toolkit.spark.fleet_lag import fleet_lag

@@ -51,7 +51,7 @@ COMMITS_OF_MANY_RECORDS = 500_000
 BY_NAME_VERSION = 12  # from 13 on, a request names topics by id
 SPARK = Path(pyspark.__file__).parent
 WORKERS = 2
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 class Size(NamedTuple):
@@ -141,7 +141,7 @@ def _records(address: str) -> int:
 
 
 def _write_again(address: str, most: int) -> None:
-    """Write the batches of the offsets topic to its end once more, at most so many records."""
+    """Write the batches of the offsets topic to its end once more, about so many records."""
     # Brokers let a client of this name write into the topic.
     with Connection(Cluster("benchmark", address), client_id="__admin_client") as connection:
         logs = offsets_partitions(connection).logs
@@ -167,7 +167,8 @@ def _write_again(address: str, most: int) -> None:
 
 def _produce(number: int, batch: bytes) -> ProduceRequest:
     topic = ProduceRequest.TopicProduceData
-    data = topic.PartitionProduceData(index=number, records=batch)
+    # A batch that is sent begins at offset 0; its checksum does not cover that.
+    data = topic.PartitionProduceData(index=number, records=bytes(8) + batch[8:])
     return ProduceRequest(
         transactional_id=None,
         acks=1,

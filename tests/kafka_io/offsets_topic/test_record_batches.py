@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from applications import Applications
-from confluent_kafka import Producer
+from clients import Producer
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import NewTopic
 from hypothesis import given
@@ -20,10 +20,10 @@ from toolkit.kafka_io.offsets_topic.bulk_read import (
     records_within,
 )
 from toolkit.kafka_io.offsets_topic.chunk import Records
+from toolkit.kafka_io.offsets_topic.decompress import CorruptBatch
 from toolkit.kafka_io.offsets_topic.record_batches import (
     FEW,
     LOG_APPEND_TIME,
-    CorruptBatch,
     batches_of,
     records_of,
 )

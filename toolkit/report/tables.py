@@ -31,7 +31,7 @@ _PHRASE, _SENTENCE, _NAME = 16, 30, 40  # characters
 _AS_TEXT = ' data-type="string"'  # or the page would try every type on every cell
 
 
-class _Column(NamedTuple):
+class _HtmlColumn(NamedTuple):
     """One column: what its header has, what its table is called for it, and its cells."""
 
     kind: Kind
@@ -135,14 +135,14 @@ def _table(frame: pd.DataFrame) -> str:
     )
 
 
-def _column(frame: pd.DataFrame, place: int) -> _Column:
+def _column(frame: pd.DataFrame, place: int) -> _HtmlColumn:
     """Return a column; the page sorts by `data-order`, which all its cells have or none."""
     column = frame.iloc[:, place]
     kind = column_kind(column)
     values = cell_values(column)
     texts = cell_texts(values, kind)
     if kind == "text":
-        return _Column(
+        return _HtmlColumn(
             kind, _AS_TEXT, "", [f"<td{_room(text)}>{in_html(text)}</td>" for text in texts]
         )
     looks = "number" if kind == "number" else "moment"
@@ -161,7 +161,7 @@ def _column(frame: pd.DataFrame, place: int) -> _Column:
     sorting = {"time": _AS_TEXT, "duration": ' data-type="num"'}
     attributes = sorting.get(kind, f' data-type="num{"-fmt" if is_whole else ""}"')
     named = f"{looks}-{place + 1}" if is_named else ""
-    return _Column(kind, f' class="{looks}"{attributes}', named, cells)
+    return _HtmlColumn(kind, f' class="{looks}"{attributes}', named, cells)
 
 
 def _order(value: Any) -> object:

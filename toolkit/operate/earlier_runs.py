@@ -14,14 +14,14 @@ from toolkit.storage import audit
 CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
 
 
-def is_finishing(plan: Plan, runs: list[audit.RunEnd]) -> bool:
+def is_finishing(plan: Plan, runs: list[audit.EarlierRun]) -> bool:
     """Return whether the last run on these groups applied a part of this plan."""
     return (
         len(runs) == 1 and runs[0].head.fingerprint == plan.fingerprint and runs[0].is_partly_done
     )
 
 
-def last_runs(plan: Plan, state: Path) -> list[audit.RunEnd]:
+def last_runs(plan: Plan, state: Path) -> list[audit.EarlierRun]:
     """Return the relevant last runs that changed the plan's groups."""
     return audit.last_runs(state, plan.cluster_id, plan.group_ids, fingerprint=plan.fingerprint)
 
@@ -37,7 +37,9 @@ def refuse_over_unseen_runs(plan: Plan, unseen: Sequence[UnresolvedRun]) -> None
             )
 
 
-def refuse_after_a_cut_off_run(plan: Plan, runs: list[audit.RunEnd], approval: Approval) -> None:
+def refuse_after_a_cut_off_run(
+    plan: Plan, runs: list[audit.EarlierRun], approval: Approval
+) -> None:
     """
     Raise Blocked if an interrupted run has changed groups of the plan.
 

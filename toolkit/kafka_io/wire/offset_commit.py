@@ -97,10 +97,10 @@ class OffsetCommitColumns:
     @staticmethod
     def decode(data: Any) -> CommittedOffsets:
         """Return the answer; raises ValueError for bytes that are none."""
-        return read_whole(_Reader(data.read()), _Reader.offsets)
+        return read_whole(_CommitReader(data.read()), _CommitReader.offsets)
 
 
-class _Reader(FlexibleReader):
+class _CommitReader(FlexibleReader):
     """Reads the fields of the answer."""
 
     def offsets(self) -> CommittedOffsets:

@@ -70,10 +70,10 @@ class OffsetFetchColumns:
     @staticmethod
     def decode(data: Any) -> FetchedOffsets:
         """Return the answer; raises ValueError for bytes that are none."""
-        return read_whole(_Reader(data.read()), _Reader.offsets)
+        return read_whole(_FetchReader(data.read()), _FetchReader.offsets)
 
 
-class _Reader(FlexibleReader):
+class _FetchReader(FlexibleReader):
     """Reads the fields of the answer."""
 
     def offsets(self) -> FetchedOffsets:

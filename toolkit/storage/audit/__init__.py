@@ -18,15 +18,15 @@ from toolkit.storage.audit.entry import (
     outcome_entry,
 )
 from toolkit.storage.audit.log import append
-from toolkit.storage.audit.runs import RunEnd, has_log, last_runs, read, unfinished
+from toolkit.storage.audit.runs import EarlierRun, has_log, last_runs, read, unfinished
 from toolkit.storage.audit.verification import is_harmless, verify
 
 __all__ = [
     "AuditChange",
     "AuditEntry",
     "AuditStep",
+    "EarlierRun",
     "Event",
-    "RunEnd",
     "RunInfo",
     "append",
     "found_entry",

@@ -16,7 +16,7 @@ from toolkit.storage.audit.log_lines import LinePlace, log_lines
 CHANGED = frozenset({ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED})
 
 
-class RunEnd(NamedTuple):
+class EarlierRun(NamedTuple):
     """How a run ended, without what became of each change."""
 
     head: RunHead
@@ -70,7 +70,7 @@ def unfinished(state: Path) -> list[AuditEntry]:
 
 def last_runs(
     state: Path, cluster_id: str, groups: Collection[str], *, fingerprint: str
-) -> list[RunEnd]:
+) -> list[EarlierRun]:
     """
     Return how the last runs ended that changed any of these groups, as far as that may matter.
 
@@ -95,7 +95,7 @@ def last_runs(
         return found[::-1]
 
 
-def _run_end(state: Path, head: RunHead, line: SealedLine) -> RunEnd:
+def _run_end(state: Path, head: RunHead, line: SealedLine) -> EarlierRun:
     try:
         intent, request, steps = read_run_end(line, _place(state, line))
         touched, statuses, is_whole = set(), set[ChangeStatus | None](), True
@@ -108,7 +108,7 @@ def _run_end(state: Path, head: RunHead, line: SealedLine) -> RunEnd:
     except UsageError as exc:
         raise _unreadable(exc) from exc
     is_partly_done = ChangeStatus.DONE in statuses and not is_whole
-    return RunEnd(head, intent, request, frozenset(touched), is_partly_done)
+    return EarlierRun(head, intent, request, frozenset(touched), is_partly_done)
 
 
 def _entry(state: Path, line: SealedLine) -> AuditEntry:

@@ -80,6 +80,13 @@ def test_an_eager_group_waits_for_slow_members_and_says_what_they_may_repeat() -
     assert "all members stop until it polls" in told(plan, "slow-member")
 
 
+def test_a_lossless_capture_names_whom_it_may_evict() -> None:
+    """To say that nobody is evicted would contradict what it says about slow members."""
+    plan = plan_pause(facts(group(), age_s=60), group="g", topics=["orders:1"])
+    assert "evicted if they revoke nothing for 15 s: a @ /10.0.0.1" in told(plan, "disturbs")
+    assert "no member is evicted" not in told(plan, "disturbs")
+
+
 def test_a_group_that_catches_up_repeats_what_it_reads() -> None:
     """Reading may be faster than writing, and it is what counts then."""
     plan = pause(group(), CaptureMode.FAST, written=0, read=200)

@@ -166,9 +166,11 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
         )
     if case.evicted and recipe is not Recipe.LOSSLESS:
         return f"evicted once, and rejoin automatically: {name_members(case.evicted)}"
-    return (
-        f"no member is evicted; partitions are revoked from {name_members(members) or 'no member'}"
-    )
+    told = f"partitions are revoked from {name_members(members) or 'no member'}"
+    if case.evicted:
+        late = format_duration(WAITS_FOR)
+        return f"{told}; evicted if they revoke nothing for {late}: {name_members(case.evicted)}"
+    return f"no member is evicted; {told}"
 
 
 def _survives(case: HoldContext, found: Costs) -> str:

@@ -32,7 +32,7 @@ from statistics import median
 from typing import NamedTuple
 
 from broker_metrics import HOST, MeasuredBroker, Totals, measured_broker
-from small_options import parse_options
+from small_options import groups_parser, parse_options
 from snapshot import TOOL, fill, say, surroundings
 
 from toolkit.model import Cluster
@@ -244,12 +244,7 @@ def _middle(values: Sequence[float], form: str) -> str:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--groups", type=int, default=5000)
-    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = groups_parser(__doc__)
     parser.add_argument("--hold", type=float, default=30, help="seconds of a pause")
     parser.add_argument("--exporter", default=shutil.which(EXPORTER), help=f"{EXPORTER} to run")
     return parse_options(parser, groups=20, commits=2, rounds=1, hold=2)

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from small_options import parse_options
+from small_options import groups_parser, parse_options
 from snapshot import TOOL, Case, Run, filled_broker, measure_in_turns, surroundings
 
 from toolkit.sandbox.jars import VERSION, kafka_jars
@@ -109,12 +109,7 @@ def _cells(run: Run) -> tuple[str, str, str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--groups", type=int, default=5000)
-    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = groups_parser(__doc__)
     parser.add_argument("--large", action="store_true", help="only what many groups make slow")
     return parse_options(parser, groups=10, commits=2, rounds=1)
 

@@ -1,10 +1,21 @@
-"""The option that every benchmark has: sizes so small that it only shows that the script works."""
+"""Options that benchmarks share; with `--small` a benchmark only shows that it works."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from typing import Any
+
+
+def groups_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of how many groups with how many commits are read, and how often."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--groups", type=int, default=5000)
+    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
+    parser.add_argument("--rounds", type=int, default=3)
+    return parser
 
 
 def parse_options(parser: argparse.ArgumentParser, **small: Any) -> argparse.Namespace:

@@ -33,7 +33,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka.admin import KafkaAdminClient
 from kafka.structs import OffsetAndMetadata, TopicPartition
-from small_options import parse_options
+from small_options import groups_parser, parse_options
 
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION, kafka_jars
@@ -265,12 +265,7 @@ def surroundings(options: argparse.Namespace, found: str) -> Iterator[str]:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--groups", type=int, default=5000)
-    parser.add_argument("--commits", type=int, default=20, help="in each group, at most 1,000")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = groups_parser(__doc__)
     return parse_options(parser, groups=10, commits=2, rounds=1)
 
 

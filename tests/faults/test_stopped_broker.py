@@ -28,11 +28,7 @@ from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.jars import VERSION
 
-pytestmark = [
-    pytest.mark.starts("a broker that the tests stop"),
-    # The Kafka client leaves the socket of a broker that hangs to the garbage collector.
-    pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
-]
+pytestmark = pytest.mark.starts("a broker that the tests stop")
 
 LIMIT_S = 2.0
 WATCHED_S = 120  # an answer that never comes fails the test, and does not hang the run
@@ -115,6 +111,8 @@ def test_stopped_in_the_middle(cluster: Cluster, stoppable: Secured) -> None:
     assert "ListGroups on cluster secured: no answer within 2 s" in str(alone)
 
 
+# The client leaves a socket of which the TLS handshake never ends to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed <ssl.SSLSocket:ResourceWarning")
 @pytest.mark.parametrize("in_the_middle", [False, True])
 def test_stopped_while_records_are_read(
     cluster: Cluster,
@@ -136,8 +134,8 @@ def test_stopped_while_records_are_read(
 
     assert isinstance(error, BrokerRefused)
     assert f"reading __consumer_offsets partition {number} of cluster" in error.problem
-    assert "no answer" in error.problem
-    assert in_the_middle == ("no data for 2 s" in error.problem)
+    assert ("no data for 2 s" if in_the_middle else "within 2 s") in error.problem
+    assert "Error" not in error.problem
 
 
 def test_one_of_two_that_is_stopped_costs_its_own_rows(restarted_pair: TwoBrokers) -> None:

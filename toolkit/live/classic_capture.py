@@ -97,7 +97,7 @@ def _until_all_stop(
             if (yield IsAnswered(joining)):
                 answered_at = min(answered_at, now)
         if answered_at == math.inf:
-            return float(now) - AT_ONCE_AFTER_S
+            return now - AT_ONCE_AFTER_S
         joined: JoinResult = yield WaitFor(joining)
         if joined.error:
             raise _rejected(joined)

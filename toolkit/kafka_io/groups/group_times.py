@@ -89,14 +89,14 @@ def read_group_times(
     fails, nobody knows when its groups became Empty.
     """
     times = GroupTimes()
+    groups: dict[int, list[str]] = defaultdict(list)
     try:
         topic = offsets_partitions(connection)
+        for name in dict.fromkeys(group_ids):
+            groups[partition_of(name, topic.partitions or 1)].append(name)
+        known, failed = _newest(connection, topic, groups)
     except ToolkitError as exc:
         return times, [Problem(UNREAD_OFFSETS_TOPIC, str(exc))]
-    groups: dict[int, list[str]] = defaultdict(list)
-    for name in dict.fromkeys(group_ids):
-        groups[partition_of(name, topic.partitions or 1)].append(name)
-    known, failed = _newest(connection, topic, groups)
     problems = []
     for number, records in known.items():
         place = (None, OFFSETS_TOPIC, number)

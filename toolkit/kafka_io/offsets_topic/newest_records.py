@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -97,22 +98,18 @@ def read_on(
     """
     Read partitions from where each read ended to an end; return those that could not be, and why.
 
-    All are read at the same time, through one consumer.
+    All are read at the same time, through one consumer. Raises ToolkitError where there can be no
+    consumer, which all partitions have in common.
     """
     left = {number: end for number, end in ends.items() if known[number].next_offset < end}
     if not left:
         return {}
     reading = _Reading(cluster, known, left)
     try:
-        consumer = bulk_consumer(cluster, SETTINGS)
-        try:
+        with closing(bulk_consumer(cluster, SETTINGS)) as consumer:
             reading.to_end(consumer)
-        finally:
-            consumer.close()
     except KafkaException as exc:
         reading.fail(exc.args[0].str(), [*left])
-    except ToolkitError as exc:
-        reading.failed |= dict.fromkeys(left, exc)
     return reading.failed
 
 

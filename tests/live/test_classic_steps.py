@@ -99,12 +99,14 @@ class Coordinator:
     stays_away: str = ""  # who does not come back when it was removed
     polls_seldom: bool = False  # whether a member does not join in time
     faster: int = 0  # how often the leader assigns again before ours can stop it
+    unseen: int = 0  # how often it does so just after the look
     claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
     counts: int = 6
     ours: list[str] = field(default_factory=list)  # ids that are out
     joined: set[str] = field(default_factory=set)
+    stopped: bool = False  # the last rebalance took away all assignments
     generation: int = 4
     given: dict[str, bytes] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
@@ -129,6 +131,8 @@ class Coordinator:
                 answer = not self.polls_seldom
             case WaitFor(Between()):
                 self.faster, is_late = max(0, self.faster - 1), self.faster > 0
+                self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
+                self.stopped = not (is_late or is_unseen)
                 self.state = "PreparingRebalance"  # by the join that was sent behind it
                 answer = ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
             case WaitFor(sent):
@@ -179,6 +183,8 @@ class Coordinator:
             HOLDER_CLIENT_ID if self.holder_there or member_id == self.intruder else member_id[:-2]
         )
         given = PROTOCOLS["range"].assignment(share, generation=4)
+        if self.stopped and self.state == "PreparingRebalance":
+            given = b""
         subscription = owning(self.protocol, share)
         return DescribedClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
 
@@ -314,9 +320,10 @@ def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
     assert frozenset() == hold.held
 
 
-def test_an_eager_group_is_stopped_again_if_its_leader_was_faster() -> None:
+@pytest.mark.parametrize("when", ["faster", "unseen"])
+def test_an_eager_group_is_stopped_again_if_its_leader_was_faster(when: str) -> None:
     """Then members own something again; after some tries nobody is removed."""
-    once, always = Coordinator(EAGER, faster=1), Coordinator(EAGER, faster=9)
+    once, always = Coordinator(EAGER, **{when: 1}), Coordinator(EAGER, **{when: 9})
     carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), once)
     with pytest.raises(NotCaptured, match="no member was evicted"):
         carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), always)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from toolkit.errors import NotCaptured
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import read_subscription
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
@@ -102,13 +103,27 @@ def _until_all_stop(
         if joined.error:
             raise _rejected(joined)
         between: ClassicFacts = yield WaitFor(looking)
-        if between.state == GroupState.COMPLETING_REBALANCE:
+        now_waiting: ClassicFacts = yield DescribeClassic()
+        was_first = between.state == GroupState.COMPLETING_REBALANCE
+        if was_first and not _was_assigned(now_waiting, ours):
             return answered_at
     raise NotCaptured(
         "the group assigned its partitions again before offsetbook could stop it; no member was "
         "evicted",
         hint="run the command again",
     )
+
+
+def _was_assigned(group: ClassicFacts, ours: Collection[str]) -> bool:
+    """
+    Whether members have been assigned something that they read until they hear of the rebalance.
+
+    The leader may have been faster than our second join, though not than the look before it. A
+    rebalance that begins before the leader has assigned anything takes away all assignments. Only
+    brokers from 4.0 on tell them in a rebalance.
+    """
+    theirs = (one.assignment for one in group.members if one.member_id not in ours)
+    return any(map(assignment_from_bytes, theirs))
 
 
 def lead_cooperative(

@@ -177,7 +177,11 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class DescribedClassicMember:
-    """A member of a classic group; its bytes are only told while the group is Stable."""
+    """
+    A member of a classic group; its subscription is only told while the group is Stable.
+
+    So is its assignment before Kafka 4.0.
+    """
 
     member_id: str
     client_id: str

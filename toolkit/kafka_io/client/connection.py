@@ -293,7 +293,7 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
         )
     # It was lost or refused a moment ago, and the client waits before it tries again.
     if isinstance(exc, kafka.errors.NodeNotReadyError):
-        return ClusterUnreachable(f"{doing}: no connection to the broker", hint=CHECK_UP)
+        return ClusterUnreachable(f"{doing}: no answer: no connection", hint=CHECK_UP)
     if found := explain(cluster, exc):
         kind = BrokerRefused if found.refused else ClusterUnreachable
         return kind(f"{doing}: {found.why}", hint=found.hint)

@@ -161,6 +161,14 @@ def columns_of(commits: Sequence[Commit]) -> CommitColumns:
     return commits if isinstance(commits, CommitColumns) else CommitColumns(commits)
 
 
+def pending_of(commits: Sequence[Commit]) -> Iterator[Commit]:
+    """Yield the commits that an open transaction is about to write over."""
+    if isinstance(commits, CommitColumns):
+        yield from (commits[place] for place in commits.pending)
+    else:
+        yield from (commit for commit in commits if commit.pending)
+
+
 def _reach(column: array[int], place: int, empty: int) -> None:
     """Make a column long enough to have an entry at a place."""
     if place >= len(column):

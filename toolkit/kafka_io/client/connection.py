@@ -33,7 +33,6 @@ logging.getLogger("kafka").addHandler(logging.NullHandler())
 # At DEBUG it writes its configuration and its login requests, password and all.
 logging.getLogger("kafka").setLevel(logging.INFO)
 
-CHECK_UP = "check that every broker is up"
 MOST_IN_FLIGHT = 1000
 AT_ONCE = 2  # requests of a large read: a broker works on one while we decode the other's answer
 LOOK_UP_EVERY_S = 0.2  # while an answer is waited for
@@ -291,12 +290,11 @@ def _request_error(cluster: Cluster, request: Any, exc: Exception) -> ToolkitErr
         return ClusterUnreachable(
             f"{doing}: no answer within {cluster.timeout_s:g} s", hint=CHECK_SILENT
         )
-    # It was lost or refused a moment ago, and the client waits before it tries again.
-    if isinstance(exc, kafka.errors.NodeNotReadyError):
-        return ClusterUnreachable(f"{doing}: no answer: no connection", hint=CHECK_UP)
     if found := explain(cluster, exc):
         kind = BrokerRefused if found.refused else ClusterUnreachable
         return kind(f"{doing}: {found.why}", hint=found.hint)
     if isinstance(exc, kafka.errors.BrokerResponseError):
         return BrokerRefused(f"{doing}: {exc}")
-    return ClusterUnreachable(f"{doing}: no answer ({type(exc).__name__}: {exc})", hint=CHECK_UP)
+    is_cut_off = isinstance(exc, kafka.errors.NodeNotReadyError)
+    why = "no connection" if is_cut_off else f"{type(exc).__name__}: {exc}"
+    return ClusterUnreachable(f"{doing}: no answer ({why})", hint="check that every broker is up")

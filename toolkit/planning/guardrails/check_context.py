@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from toolkit.model import Commit, Group, GroupState, Policy, Snapshot, TopicPartition
-from toolkit.model.commit_columns import columns_of
+from toolkit.model.commit_columns import pending_of
 from toolkit.model.sightings import Sighting
 from toolkit.plan import Action, Intent, Plan, Position, Step
 from toolkit.plan.approvals import WATCH, Limits
@@ -132,8 +132,7 @@ class CheckContext:
     @cached_property
     def pending(self) -> frozenset[tuple[str, TopicPartition]]:
         """What an open transaction is about to commit."""
-        commits = columns_of(self.facts.commits)
-        found = (commits[place] for place in commits.pending)
+        found = pending_of(self.facts.commits)
         return frozenset((c.group_id, TopicPartition(c.topic, c.partition)) for c in found)
 
     @cached_property

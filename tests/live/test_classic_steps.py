@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,10 +58,14 @@ from toolkit.live.recipe_steps import (
     Sleep,
     WaitFor,
 )
-from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, HoldNote, TopicPartition
 
 EAGER, COOPERATIVE = "range", "cooperative-sticky"
-both = pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
+QUIET = CaptureMode.QUIET
+each = pytest.mark.parametrize(
+    ("protocol", "prefer"),
+    [(EAGER, CaptureMode.LOSSLESS), (COOPERATIVE, CaptureMode.LOSSLESS), (COOPERATIVE, QUIET)],
+)
 
 
 def orders(*numbers: int) -> frozenset[TopicPartition]:
@@ -68,11 +73,13 @@ def orders(*numbers: int) -> frozenset[TopicPartition]:
     return frozenset(TopicPartition("orders", number) for number in numbers)
 
 
-def owning(protocol: str, owned: frozenset[TopicPartition]) -> bytes:
+def owning(
+    protocol: str, owned: frozenset[TopicPartition], topics: Sequence[str] = ("orders",)
+) -> bytes:
     """Return a subscription of a member of the application."""
     if protocol == EAGER:
-        return int16(0) + strings(["orders"]) + optional_bytes(None)
-    return int16(1) + strings(["orders"]) + optional_bytes(None) + partitions(owned)
+        return int16(0) + strings(topics) + optional_bytes(None)
+    return int16(1) + strings(topics) + optional_bytes(None) + partitions(owned)
 
 
 @dataclass(frozen=True)
@@ -100,6 +107,10 @@ class Coordinator:
     polls_seldom: bool = False  # whether a member does not join in time
     faster: int = 0  # how often the leader assigns again before ours can stop it
     unseen: int = 0  # how often it does so just after the look
+    believes: bool = True  # whether the leader leaves to ours what they say they own
+    subscribes: str = ""  # what `b-1` subscribes to besides
+    had: dict[str, frozenset[TopicPartition]] = field(default_factory=dict)  # before they let go
+    freed_at: int = 0  # after so many requests nobody owned anything; 0: never
     claims: bool = False  # whether who was removed claims what it had, and nothing more comes of it
     beats: list[int] = field(default_factory=list)  # what heartbeats are answered next
     clock: float = 0.0
@@ -123,9 +134,12 @@ class Coordinator:
                 answer = tuple(self.take(request) for request in requests)
             case SendInTurn((join, look, again)):
                 answer = self.take(SendAhead(join)), Between(look), self.take(SendAhead(again))
+            case SendAhead(DescribeClassic()):
+                answer = None  # opens a connection
             case SendAhead(request):
                 self.state = "PreparingRebalance"
                 self.joined.add(request.member_id)
+                self.revoke(request)
                 answer = request
             case IsAnswered():
                 answer = not self.polls_seldom
@@ -133,6 +147,7 @@ class Coordinator:
                 self.faster, is_late = max(0, self.faster - 1), self.faster > 0
                 self.unseen, is_unseen = max(0, self.unseen - 1), self.unseen > 0
                 self.stopped = not (is_late or is_unseen)
+                self.shares = self.shares if self.stopped else self.had or self.shares
                 self.state = "PreparingRebalance"  # by the join that was sent behind it
                 answer = ClassicFacts(0, state="Stable" if is_late else "CompletingRebalance")
             case WaitFor(sent):
@@ -141,6 +156,15 @@ class Coordinator:
                 self.asked.append(request)
                 answer = self.answer(request)
         return answer
+
+    def revoke(self, join: Join) -> None:
+        """Have the members let go of what a member of ours says it owns."""
+        claim = read_subscription(dict(join.protocols).get(self.protocol, b""))
+        if self.believes and claim and claim.owned:
+            self.had = self.had or self.shares
+            self.shares = {one: share - claim.owned for one, share in self.shares.items()}
+            is_free = not any(self.shares.values())
+            self.freed_at = self.freed_at or (len(self.asked) if is_free else 0)
 
     def answer(self, request: Any) -> Any:
         """Answer one request."""
@@ -185,7 +209,8 @@ class Coordinator:
         given = PROTOCOLS["range"].assignment(share, generation=4)
         if self.stopped and self.state == "PreparingRebalance":
             given = b""
-        subscription = owning(self.protocol, share)
+        topics = ["orders", *([self.subscribes] if self.subscribes and member_id == "b-1" else [])]
+        subscription = owning(self.protocol, share, topics)
         return DescribedClassicMember(member_id, client, "/127.0.0.1", None, subscription, given)
 
     def join(self, join: Join) -> JoinResult:
@@ -224,6 +249,8 @@ class Coordinator:
                 self.ours.remove(one)
             elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
                 self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
+        if not self.ours and self.state == "PreparingRebalance":
+            self.state = "Stable"
         return LeaveResult(0, dict.fromkeys(ids, 0))
 
     @property
@@ -250,17 +277,20 @@ def carry_out(
     return steps
 
 
-def captured(protocol: str, *numbers: int) -> tuple[ClassicHold, Coordinator]:
+def captured(
+    protocol: str, *numbers: int, prefer: CaptureMode = CaptureMode.LOSSLESS
+) -> tuple[ClassicHold, Coordinator]:
     """Return a hold of some partitions, and the coordinator."""
-    hold, answers = ClassicHold(note=HoldNote(who="ann")), Coordinator(protocol)
+    hold = ClassicHold(note=HoldNote(who="ann"), prefer=prefer)
+    answers = Coordinator(protocol)
     carry_out(hold.capture(orders(*numbers)), answers)
     return hold, answers
 
 
-@both
-def test_a_capture_gives_out_all_but_what_is_held(protocol: str) -> None:
+@each
+def test_a_capture_gives_out_all_but_what_is_held(protocol: str, prefer: CaptureMode) -> None:
     """Every member gets valid bytes, ours the note, and of ids of ours only one stays."""
-    hold, answers = captured(protocol, 1, 4)
+    hold, answers = captured(protocol, 1, 4, prefer=prefer)
     (mine,) = answers.ours
 
     assert orders(1, 4) == hold.held
@@ -276,13 +306,17 @@ def test_a_capture_gives_out_all_but_what_is_held(protocol: str) -> None:
     )
 
 
-@both
-def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(protocol: str) -> None:
+@each
+def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """Whatever goes wrong at whichever step, every id that it got is left and nothing is held."""
-    steps = carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), Coordinator(protocol))
+    steps = carry_out(
+        ClassicHold(note=HoldNote(), prefer=prefer).capture(orders(1)), Coordinator(protocol)
+    )
     for stop_at in range(steps):
         error = Interrupted("enough") if stop_at % 2 else ClusterUnreachable("gone")
-        hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol)
+        hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), Coordinator(protocol)
         with pytest.raises(type(error)):
             carry_out(hold.capture(orders(1)), answers, stop_at, error)
         # Ids that were just given out when the answer got lost are only ids yet.
@@ -293,13 +327,15 @@ def test_a_capture_leaves_with_all_it_has_wherever_it_is_stopped(protocol: str) 
             hold.state()
 
 
-@both
-def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(protocol: str) -> None:
+@each
+def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """The member stays, and the next round says to all what is held now."""
-    hold, answers = captured(protocol, 1)
+    hold, answers = captured(protocol, 1, prefer=prefer)
     steps = carry_out(hold.capture(orders(4)), answers)
     for stop_at in range(steps):
-        hold, answers = captured(protocol, 1)
+        hold, answers = captured(protocol, 1, prefer=prefer)
         with pytest.raises(Interrupted):
             carry_out(hold.capture(orders(4)), answers, stop_at, Interrupted("enough"))
         for _ in range(3):
@@ -312,7 +348,10 @@ def test_a_capture_of_more_that_is_stopped_leaves_what_was_held(protocol: str) -
 
 def test_cooperative_members_have_let_go_before_a_capture_is_done() -> None:
     """It ends only when nobody says any more that it owns what is held."""
-    hold, answers = ClassicHold(note=HoldNote()), Coordinator(COOPERATIVE, taken=False)
+    hold, answers = (
+        ClassicHold(note=HoldNote(), prefer=QUIET),
+        Coordinator(COOPERATIVE, taken=False),
+    )
     with pytest.raises(NotCaptured, match="orders:4"):
         carry_out(hold.capture(orders(4)), answers)
 
@@ -345,13 +384,16 @@ def test_an_eager_group_waits_for_members_that_poll_seldom(
     assert after_s <= answers.clock < after_s + 10
 
 
-@both
+@each
 @pytest.mark.parametrize(("wanted", "after_s"), [(orders(1), 45), (orders(4), 0)])
 def test_an_owner_that_stays_away_is_waited_for_until_its_session_has_expired(
-    protocol: str, wanted: frozenset[TopicPartition], after_s: int
+    protocol: str, prefer: CaptureMode, wanted: frozenset[TopicPartition], after_s: int
 ) -> None:
     """Until then it may read what it had; who did not have what is held is not waited for."""
-    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, stays_away="a-1")
+    hold, answers = (
+        ClassicHold(note=HoldNote(), prefer=prefer),
+        Coordinator(protocol, stays_away="a-1"),
+    )
     carry_out(hold.capture(wanted), answers)
 
     assert wanted == hold.held
@@ -365,7 +407,10 @@ def test_who_was_removed_is_asked_again_what_it_owns(
     first: str, wanted: frozenset[TopicPartition]
 ) -> None:
     """It claims what it had, though it has let go of that, and does not join again by itself."""
-    hold, answers = ClassicHold(note=HoldNote()), Coordinator(COOPERATIVE, claims=True)
+    hold, answers = (
+        ClassicHold(note=HoldNote(), prefer=QUIET),
+        Coordinator(COOPERATIVE, claims=True),
+    )
     answers.listed_first = first
     carry_out(hold.capture(wanted), answers)
 
@@ -373,20 +418,24 @@ def test_who_was_removed_is_asked_again_what_it_owns(
     assert orders(*range(6)) - wanted == frozenset().union(*answers.shares.values())
 
 
-@both
-def test_a_group_that_another_member_leads_all_the_same_is_left(protocol: str) -> None:
+@each
+def test_a_group_that_another_member_leads_all_the_same_is_left(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """Then nothing is held, and no member of ours may keep a share."""
-    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, leads="c-1")
+    hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), Coordinator(protocol, leads="c-1")
     with pytest.raises(NotCaptured, match="another member is the group leader"):
         carry_out(hold.capture(orders(1)), answers)
 
     assert [] == answers.ours
 
 
-@both
-def test_a_hold_of_a_group_that_another_member_leads_is_lost(protocol: str) -> None:
+@each
+def test_a_hold_of_a_group_that_another_member_leads_is_lost(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """Our member leaves then, so that it does not keep the share that the leader gives it."""
-    hold, answers = captured(protocol, 1)
+    hold, answers = captured(protocol, 1, prefer=prefer)
     answers.leads, answers.beats = "c-1", [27]
     with pytest.raises(HoldLost, match="another member is the group leader"):
         carry_out(hold.keep(), answers)
@@ -398,7 +447,7 @@ def test_who_would_lead_before_ours_is_removed_with_the_leader() -> None:
     """Of a cooperative group, nobody else is: whoever is removed reads records again."""
     answers = Coordinator(COOPERATIVE, listed_first="c-1")
     answers.shares |= {"c-1": frozenset(), "d-1": frozenset()}
-    carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), answers)
+    carry_out(ClassicHold(note=HoldNote(), prefer=QUIET).capture(orders(1)), answers)
 
     assert {"a-2", "b-1", "c-2", "d-1"} == answers.shares.keys()
 
@@ -412,13 +461,13 @@ class Late(Coordinator):
         return super().take(step)
 
 
-@both
+@each
 @pytest.mark.parametrize(("made", "intruder"), [(Coordinator, "!x-1"), (Late, "x-1")])
 def test_of_two_captures_at_once_one_gives_way_and_removes_nobody(
-    protocol: str, made: type[Coordinator], intruder: str
+    protocol: str, prefer: CaptureMode, made: type[Coordinator], intruder: str
 ) -> None:
     """It leaves if the other one has the lower id, or can have missed it in its first look."""
-    hold, answers = ClassicHold(note=HoldNote()), made(protocol, intruder=intruder)
+    hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), made(protocol, intruder=intruder)
     with pytest.raises(NotCaptured, match="another hold of the group exists"):
         carry_out(hold.capture(orders(1)), answers)
 
@@ -426,10 +475,15 @@ def test_of_two_captures_at_once_one_gives_way_and_removes_nobody(
     assert [] == answers.ours
 
 
-@both
-def test_of_two_captures_at_once_the_one_with_the_lowest_id_goes_on(protocol: str) -> None:
+@each
+def test_of_two_captures_at_once_the_one_with_the_lowest_id_goes_on(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """The other one, which knows the same, leaves."""
-    hold, answers = ClassicHold(note=HoldNote()), Coordinator(protocol, intruder="x-1")
+    hold, answers = (
+        ClassicHold(note=HoldNote(), prefer=prefer),
+        Coordinator(protocol, intruder="x-1"),
+    )
     carry_out(hold.capture(orders(1)), answers)
 
     assert orders(1) == hold.held
@@ -480,10 +534,12 @@ def test_a_protocol_that_we_do_not_know_is_refused() -> None:
     assert [DescribeClassic()] == group.asked
 
 
-@both
-def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(protocol: str) -> None:
+@each
+def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """Somebody resumed: our member is gone, and no other one joins."""
-    hold, answers = captured(protocol, 1)
+    hold, answers = captured(protocol, 1, prefer=prefer)
     answers.ours.clear()
     answers.asked.clear()
     with pytest.raises(HoldLost):
@@ -494,11 +550,13 @@ def test_a_hold_that_was_ended_by_others_is_lost_and_not_taken_again(protocol: s
     assert [ClassicHeartbeat] == [type(one) for one in answers.asked]
 
 
-@both
+@each
 @pytest.mark.parametrize("code", [22, 27])
-def test_members_that_come_and_go_are_given_their_share(protocol: str, code: int) -> None:
+def test_members_that_come_and_go_are_given_their_share(
+    protocol: str, prefer: CaptureMode, code: int
+) -> None:
     """When the group comes together again our member shares out again, all but what is held."""
-    hold, answers = captured(protocol, 1, 4)
+    hold, answers = captured(protocol, 1, 4, prefer=prefer)
     answers.shares["c-1"] = frozenset()
     answers.beats = [code]
     carry_out(hold.keep(), answers)
@@ -509,10 +567,10 @@ def test_members_that_come_and_go_are_given_their_share(protocol: str, code: int
     assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
 
 
-@both
-def test_partitions_that_are_added_are_given_out(protocol: str) -> None:
+@each
+def test_partitions_that_are_added_are_given_out(protocol: str, prefer: CaptureMode) -> None:
     """The topic is looked at now and then; a leader's own join makes the group share out again."""
-    hold, answers = captured(protocol, 1)
+    hold, answers = captured(protocol, 1, prefer=prefer)
     answers.counts = 8
     answers.clock += 6
     carry_out(hold.keep(), answers)
@@ -521,10 +579,12 @@ def test_partitions_that_are_added_are_given_out(protocol: str) -> None:
     assert orders(0, 2, 3, 4, 5, 6, 7) == frozenset().union(*answers.shares.values())
 
 
-@both
-def test_what_is_released_is_given_out_and_the_last_release_leaves(protocol: str) -> None:
+@each
+def test_what_is_released_is_given_out_and_the_last_release_leaves(
+    protocol: str, prefer: CaptureMode
+) -> None:
     """A part of it is given back while the rest stays held; then our member leaves."""
-    hold, answers = captured(protocol, 1, 4)
+    hold, answers = captured(protocol, 1, 4, prefer=prefer)
     carry_out(hold.release(orders(4)), answers)
 
     assert orders(1) == hold.held
@@ -551,16 +611,16 @@ def test_a_second_step_is_taken_though_nobody_asks_for_it() -> None:
     assert orders(0, 2, 3, 5) == frozenset().union(*answers.shares.values())
 
 
-@both
-def test_a_release_that_nobody_hears_of_is_made_up_for(protocol: str) -> None:
+@each
+def test_a_release_that_nobody_hears_of_is_made_up_for(protocol: str, prefer: CaptureMode) -> None:
     """The last one leaves everything held; a part of it is given back as soon as that is heard."""
-    hold, answers = captured(protocol, 1, 4)
+    hold, answers = captured(protocol, 1, 4, prefer=prefer)
     with pytest.raises(ClusterUnreachable):
         carry_out(hold.release(orders(1, 4)), answers, 0, ClusterUnreachable("gone"))
     assert orders(1, 4) == hold.held
     assert hold.state()["member_id"]
 
-    hold, answers = captured(protocol, 1, 4)
+    hold, answers = captured(protocol, 1, 4, prefer=prefer)
     with pytest.raises(ClusterUnreachable):
         carry_out(hold.release(orders(4)), answers, 0, ClusterUnreachable("gone"))
     carry_out(hold.keep(), answers)
@@ -569,10 +629,10 @@ def test_a_release_that_nobody_hears_of_is_made_up_for(protocol: str) -> None:
     assert orders(0, 2, 3, 4, 5) == frozenset().union(*answers.shares.values())
 
 
-@both
-def test_another_process_goes_on_with_a_hold(protocol: str) -> None:
+@each
+def test_another_process_goes_on_with_a_hold(protocol: str, prefer: CaptureMode) -> None:
     """It has the same member in the same generation, and shares out what it finds."""
-    hold, answers = captured(protocol, 1, 4)
+    hold, answers = captured(protocol, 1, 4, prefer=prefer)
     state = json.loads(json.dumps(hold.state()))
     second = ClassicHold.from_state(state, note=hold.note)
     answers.shares["c-1"] = frozenset()
@@ -591,6 +651,31 @@ def test_members_that_came_back_under_other_ids_have_what_they_had() -> None:
     _, answers = captured(EAGER, 1, 4)
 
     assert {"a-2": orders(0, 2), "b-2": orders(3, 5)} == answers.shares
+
+
+def test_a_cooperative_group_is_captured_while_its_members_own_nothing() -> None:
+    """Only the leader is removed, when it has revoked all; everybody gets back what it had."""
+    _, answers = captured(COOPERATIVE, 1, 4)
+
+    assert {"a-2": orders(0, 2), "b-1": orders(3, 5)} == answers.shares
+    first = [one for one in answers.asked if isinstance(one, Leave) and "a-1" in one.member_ids]
+    assert [True] == [answers.freed_at < answers.asked.index(one) for one in first]
+
+
+@pytest.mark.parametrize(
+    "about", [{"believes": False}, {"faster": 1}, {"unseen": 1}, {"subscribes": "other"}]
+)
+def test_a_cooperative_group_that_does_not_let_go_is_captured_after_a_commit(
+    about: dict[str, Any],
+) -> None:
+    """As is one whose members subscribe to different topics, which is not asked to."""
+    answers = Coordinator(COOPERATIVE, **about)
+    hold = ClassicHold(note=HoldNote())
+    carry_out(hold.capture(orders(1, 4)), answers)
+
+    assert orders(1, 4) == hold.held
+    assert FetchCommits() in answers.asked
+    assert ("subscribes" in about) == (answers.freed_at == 0)
 
 
 def test_ids_are_chosen_by_their_place_in_a_java_table() -> None:

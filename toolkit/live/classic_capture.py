@@ -7,23 +7,22 @@ Members of eager protocols do that before they join a rebalance. So we open a re
 one at the instant at which all have joined, before anybody is given anything. They are removed
 then, which costs them nothing, and join again after us.
 
-Members of cooperative protocols read on while they wait. So only the leader is removed, soon after
-it has committed. What it reads in between is read again.
+Members of cooperative protocols read on while they wait: see `capture_by_claims`, and
+`capture_after_commit` for groups where that cannot be done.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from toolkit.errors import NotCaptured
-from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.client.error_codes import reason
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
-from toolkit.kafka_io.membership.protocol_bytes import read_subscription
-from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
-from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
+from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
+from toolkit.live.classic_member import SentinelMember, draw_ids
 from toolkit.live.recipe_steps import (
     IsAnswered,
     RecipeGenerator,
@@ -34,7 +33,7 @@ from toolkit.live.recipe_steps import (
     WaitFor,
 )
 from toolkit.live.rival_captures import Contest, not_joined
-from toolkit.model import GroupState, TopicPartition
+from toolkit.model import GroupState
 from toolkit.planning.holds.hold_context import WAITS_FOR
 
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
@@ -57,36 +56,45 @@ def lead_eager(
     Ids of ours that may be in the group are put on `ours`. Raises AnotherCapture, before anybody is
     removed, if another capture goes on.
     """
-    stopper, blocker = SentinelMember(member.protocol), SentinelMember(member.protocol)
+    stopper = SentinelMember(member.protocol)
     member.member_id, stopper.member_id = yield from draw_ids(stopper, ours, 2)
-    all_wait_at = (yield from _until_all_stop(member, stopper, contest, ours)) + AT_ONCE_AFTER_S
-    # While an id is out with which nobody has joined, the rebalance does not end.
-    (blocker.member_id,) = yield from draw_ids(blocker, ours, 1)
-    while (yield Sleep(LOOK_EVERY_S)) < all_wait_at:
-        pass
-    listed = yield from _waiting(member)
-    yield Leave(tuple(sorted(set(listed) - {member.member_id})))
-    ours.remove(stopper.member_id)
-    joining = yield SendAhead(member.join())
-    yield from _until_back(len(listed) - 1, BACK_AFTER_S)
-    return (yield from _let_it_end(joining, blocker))
+    stopped = yield from until_all_stop(member, stopper, contest, ours, tries=STOP_TRIES)
+    return (yield from take_lead(member, stopper, stopped, ours))
 
 
-def _until_all_stop(
-    member: SentinelMember, stopper: SentinelMember, contest: Contest, ours: list[str]
-) -> RecipeGenerator[float]:
+class Stopped(NamedTuple):
+    """A group whose members wait in a rebalance; `at` is when they had joined the one before."""
+
+    at: float
+    all_joined: bool  # False: some did not in time
+    leader: str  # "" if not all joined
+
+
+class AssignedAgain(NotCaptured):
+    """The leader assigned partitions before the group could be stopped; nobody was removed."""
+
+
+def until_all_stop(
+    member: SentinelMember,
+    stopper: SentinelMember,
+    contest: Contest,
+    ours: list[str],
+    *,
+    tries: int,
+) -> RecipeGenerator[Stopped]:
     """
-    Wait until all members of an eager group have joined a rebalance, own nothing, and stay so.
+    Wait until all members of a group have joined a rebalance, and keep them from being assigned.
 
     A coordinator does not say who has joined. It answers when all have, however late they hear of
     it and however seldom they poll. Our next join is on the same connection, so it is there before
-    the leader can have said who gets what: all have to join once more, with nothing. `stopper` does
-    not join that rebalance, so it does not end. If the leader was faster, everybody reads on, and
-    the next try follows. Return when all had joined; after `STOP_WITHIN_S`, some may not have.
+    the leader can have said who gets what: all have to join once more, with what they had.
+    `stopper` does not join that rebalance, so it does not end. If the leader was faster, everybody
+    reads on, and the next try follows; after the last, raise AssignedAgain. After `STOP_WITHIN_S`
+    members that have not joined are not waited for.
     """
     now: float = yield Sleep(0)
     give_up_at = now + STOP_WITHIN_S
-    for _ in range(STOP_TRIES):
+    for _ in range(tries):
         yield SendAhead(stopper.join_quietly())
         joining, looking, _ = yield SendInTurn(
             (member.join_quietly(), DescribeClassic(), member.rejoin_quietly())
@@ -98,20 +106,49 @@ def _until_all_stop(
             if (yield IsAnswered(joining)):
                 answered_at = min(answered_at, now)
         if answered_at == math.inf:
-            return now - AT_ONCE_AFTER_S
+            return Stopped(now - AT_ONCE_AFTER_S, all_joined=False, leader="")
         joined: JoinResult = yield WaitFor(joining)
         if joined.error:
-            raise _rejected(joined)
+            raise rejected(joined)
         between: ClassicFacts = yield WaitFor(looking)
         now_waiting: ClassicFacts = yield DescribeClassic()
         was_first = between.state == GroupState.COMPLETING_REBALANCE
         if was_first and not _was_assigned(now_waiting, ours):
-            return answered_at
-    raise NotCaptured(
+            return Stopped(answered_at, all_joined=True, leader=joined.leader)
+    raise AssignedAgain(
         "the group assigned its partitions again before offsetbook could stop it; no member was "
         "evicted",
         hint="run the command again",
     )
+
+
+def take_lead(
+    member: SentinelMember,
+    stopper: SentinelMember,
+    stopped: Stopped,
+    ours: list[str],
+    *,
+    leader: str = "",
+) -> RecipeGenerator[JoinResult]:
+    """
+    Join as the leader of a group that is stopped: all others are removed, and join again.
+
+    If it is known which member leads, only that one, and those that would lead before ours.
+    """
+    blocker = SentinelMember(member.protocol)
+    # While an id is out with which nobody has joined, the rebalance does not end.
+    (blocker.member_id,) = yield from draw_ids(blocker, ours, 1)
+    while (yield Sleep(LOOK_EVERY_S)) < stopped.at + AT_ONCE_AFTER_S:
+        pass
+    listed = yield from waiting(member)
+    # Members are listed in the order in which the coordinator looks for a new leader.
+    before = listed[: listed.index(member.member_id)]
+    gone = {leader, stopper.member_id, *before} if leader else set(listed) - {member.member_id}
+    yield Leave(tuple(sorted(gone)))
+    ours.remove(stopper.member_id)
+    joining = yield SendAhead(member.join())
+    yield from until_back(len(listed) - 1, BACK_AFTER_S)
+    return (yield from let_it_end(joining, blocker))
 
 
 def _was_assigned(group: ClassicFacts, ours: Collection[str]) -> bool:
@@ -126,38 +163,7 @@ def _was_assigned(group: ClassicFacts, ours: Collection[str]) -> bool:
     return any(map(assignment_from_bytes, theirs))
 
 
-def lead_cooperative(
-    member: SentinelMember,
-    owned: Mapping[str, frozenset[TopicPartition]],
-    contest: Contest,
-    ours: list[str],
-) -> RecipeGenerator[JoinResult]:
-    """
-    Join as the leader of a Stable group whose members read on while they rebalance.
-
-    `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
-    second member of ours waits for. Then that one keeps the rebalance from ending. Raises
-    AnotherCapture, before anybody is removed, if another capture goes on.
-    """
-    blocker = SentinelMember(member.protocol)
-    # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
-    blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
-    leader = yield from _outlast(blocker, contest, ours)
-    leader = yield from _await_commit(blocker, leader, owned)
-    member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
-    yield SendAhead(member.join_quietly())
-    yield from _until_they_wait(blocker, leader)
-    listed = yield from _waiting(member)
-    # Members are listed in the order in which the coordinator looks for a new leader.
-    first = listed[: listed.index(member.member_id)]
-    yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
-    joining = yield SendAhead(member.join())
-    # Until it is back it may not have heard of it, and read on.
-    yield from _until_back(len(listed), LET_GO_AFTER_S, (blocker,))
-    return (yield from _let_it_end(joining, blocker))
-
-
-def _waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
+def waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
     """Return all who are in the rebalance that `member` waits in; nobody is removed before."""
     listed: ClassicFacts = yield DescribeClassic()
     ids = [one.member_id for one in listed.members]
@@ -166,98 +172,24 @@ def _waiting(member: SentinelMember) -> RecipeGenerator[list[str]]:
     return ids
 
 
-def _let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
+def let_it_end(joining: Any, blocker: SentinelMember) -> RecipeGenerator[JoinResult]:
     """End the rebalance; return the answer to the join that was sent ahead."""
     yield Leave((blocker.member_id,))
     joined: JoinResult = yield WaitFor(joining)
     if joined.error:
-        raise _rejected(joined)
+        raise rejected(joined)
     return joined
 
 
-def _rejected(joined: JoinResult) -> NotCaptured:
+def rejected(joined: JoinResult) -> NotCaptured:
+    """Return the error of a capture whose join failed."""
     return NotCaptured(
         f"the coordinator rejected the join: {reason(joined.error, 'Read')}",
         hint="run the command again",
     )
 
 
-class GroupLeader(NamedTuple):
-    """Who leads, and when it last told everybody what they get."""
-
-    member_id: str
-    assigned_at: float
-
-
-def _outlast(
-    member: SentinelMember, contest: Contest, ours: list[str]
-) -> RecipeGenerator[GroupLeader]:
-    """Join as a member that wants nothing, and stay until no other capture can go on."""
-    joining = yield SendAhead(member.join_quietly())
-    is_over = False
-    while not contest.has_joined:
-        is_over = yield from contest.look(member.member_id, ours)
-    leader = yield from _join_quietly(member, (yield WaitFor(joining)))
-    while not is_over:
-        if (yield member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
-            leader = yield from _join_quietly(member)
-        is_over = yield from contest.look(member.member_id, ours)
-    return leader
-
-
-def _join_quietly(
-    member: SentinelMember, answer: JoinResult | None = None
-) -> RecipeGenerator[GroupLeader]:
-    """Join as one that wants nothing, once more until the group is at rest."""
-    code = ErrorCode.REBALANCE_IN_PROGRESS
-    while code == ErrorCode.REBALANCE_IN_PROGRESS:
-        joined: JoinResult = answer or (yield member.join_quietly())
-        answer = None
-        if joined.error:
-            raise _rejected(joined)
-        member.generation = joined.generation
-        code = (yield member.sync({})).error
-    return GroupLeader(joined.leader, (yield Sleep(0)))
-
-
-def _await_commit(
-    member: SentinelMember,
-    leader: GroupLeader,
-    owned: Mapping[str, frozenset[TopicPartition]],
-) -> RecipeGenerator[GroupLeader]:
-    """Be a member that wants nothing until the leader has committed; return who leads."""
-    before = (yield FetchCommits()).offsets
-    now = leader.assigned_at
-    give_up_at = now + COMMIT_WITHIN_S
-    while now < give_up_at:
-        found, beaten = yield SendBatch((FetchCommits(), member.heartbeat()))
-        if beaten.error == ErrorCode.REBALANCE_IN_PROGRESS:
-            # A leader may take the new member as an occasion to share out differently.
-            leader = yield from _join_quietly(member)
-        places = owned.get(leader.member_id, frozenset())
-        moved = any(found.offsets.get(one) != before.get(one) for one in places)
-        if not places or (moved and _next_beat(leader, now) - now < SOON_S):
-            break
-        before = found.offsets
-        now = yield Sleep(LOOK_EVERY_S)
-    return leader
-
-
-def _until_they_wait(member: SentinelMember, leader: GroupLeader) -> RecipeGenerator[None]:
-    """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
-    now = yield Sleep(0)
-    heard_at = _next_beat(leader, now)
-    while now < heard_at + AT_ONCE_AFTER_S:
-        now = yield Sleep(LOOK_EVERY_S)
-        yield member.heartbeat()
-
-
-def _next_beat(leader: GroupLeader, now: float) -> float:
-    """Return when members send their next heartbeat: they count from when they were assigned."""
-    return leader.assigned_at + ((now - leader.assigned_at) // HEARTBEAT_S + 1) * HEARTBEAT_S
-
-
-def _until_back(
+def until_back(
     members: int, patience_s: float, ours: Collection[SentinelMember] = ()
 ) -> RecipeGenerator[None]:
     """Wait until the group has as many members as before, for a while; ours stay members."""
@@ -272,7 +204,7 @@ def _until_back(
 
 
 def check_capturable(group: ClassicFacts) -> None:
-    """Raise NotCaptured for a group whose lead we must not take."""
+    """Raise NotCaptured for a group whose lead we must not take, or Blocked for its protocol."""
     if group.error:
         raise NotCaptured(f"the group cannot be described: {group.why}")
     if group.state != "Stable" or group.protocol_type != "consumer":
@@ -281,6 +213,7 @@ def check_capturable(group: ClassicFacts) -> None:
             "only Stable consumer groups can be held",
             hint="wait until it is Stable",
         )
+    protocol_named(group.protocol)
     for one in group.members:
         if read_subscription(one.subscription) is None:
             raise NotCaptured(f"the subscription of member {one.member_id} cannot be parsed")

@@ -9,7 +9,7 @@ leaves, or has not been heard of for its session timeout, a member of the group 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -20,6 +20,7 @@ from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
     DescribeClassic,
+    DescribedClassicMember,
     Join,
     JoinResult,
     Leave,
@@ -30,14 +31,22 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     read_subscription,
 )
 from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
-from toolkit.live.classic_capture import check_capturable, lead_cooperative, lead_eager
+from toolkit.live.capture_after_commit import lead_after_commit
+from toolkit.live.capture_by_claims import NotClaimed, lead_by_claims, open_connections
+from toolkit.live.classic_capture import AssignedAgain, check_capturable, lead_eager
 from toolkit.live.classic_member import SentinelMember, ids_before
 from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
 from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
-from toolkit.live.rival_captures import AnotherCapture, look_for_others, refuse_another_hold
-from toolkit.model import GroupState, HoldNote, TopicPartition
+from toolkit.live.rival_captures import (
+    AnotherCapture,
+    Contest,
+    look_for_others,
+    refuse_another_hold,
+)
+from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
+from toolkit.planning.holds.claims import partitions_to_claim
 
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
@@ -48,9 +57,20 @@ LET_GO_WITHIN_S = 60.0
 class ClassicHold(LeaderHold):
     """Partitions that a classic group's members do not get, because a member of ours leads it."""
 
-    def __init__(self, *, note: HoldNote, session_timeout_s: float = HOLD_SURVIVES_S) -> None:
-        """Hold nothing yet; a hold survives the process behind it for `session_timeout_s`."""
+    def __init__(
+        self,
+        *,
+        note: HoldNote,
+        session_timeout_s: float = HOLD_SURVIVES_S,
+        prefer: CaptureMode = CaptureMode.LOSSLESS,
+    ) -> None:
+        """
+        Hold nothing yet; a hold survives the process behind it for `session_timeout_s`.
+
+        What is preferred counts for groups of cooperative members only.
+        """
         super().__init__(note=note, session_timeout_s=session_timeout_s)
+        self.prefer = prefer
         self._member: SentinelMember | None = None
         self._shares: Shares = {}  # with what members would have of what is held
         self._former_ids: dict[str, str] = {}  # of members that were removed and came back
@@ -67,7 +87,9 @@ class ClassicHold(LeaderHold):
         try:
             joined = None
             if self._member is None:
-                former, joined = yield from self._become_leader(wanted, ours)
+                former, joined = yield from self._become_leader(
+                    wanted, ours, by_claims=self.prefer is not CaptureMode.QUIET
+                )
             else:
                 former = self._former_owners((yield DescribeClassic()), wanted - before)
             self.held = before | wanted
@@ -129,26 +151,50 @@ class ClassicHold(LeaderHold):
         return self._member
 
     def _become_leader(
-        self, wanted: frozenset[TopicPartition], ours: list[str]
+        self, wanted: frozenset[TopicPartition], ours: list[str], *, by_claims: bool
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
-        contest, group = yield from look_for_others()
-        check_capturable(group)
+        contest, group = yield from self._look()
+        places = self._to_claim(group) if by_claims else ()
+        connections = yield from open_connections(len(places) - 1)
+        if connections:  # which took a while
+            contest, group = yield from self._look()
         protocol = protocol_named(group.protocol)
-        subscribed = (read_subscription(one.subscription) for one in group.members)
-        topics = frozenset(topic for one in subscribed if one for topic in one.topics)
-        # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
-        self._counts = yield from self._count(topics)
+        topics = frozenset(self._counts)
         member = SentinelMember(protocol, round(self.survives_s * 1000), topics=topics)
         self._shares = {
             one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
         }
         former = self._former_owners(group, wanted)
-        if protocol.cooperative:
-            joined = yield from lead_cooperative(member, self._shares, contest, ours)
-        else:
-            joined = yield from lead_eager(member, contest, ours)
+        try:
+            if not protocol.cooperative:
+                joined = yield from lead_eager(member, contest, ours)
+            elif places:
+                joined = yield from lead_by_claims(member, places, connections, contest, ours)
+            else:
+                joined = yield from lead_after_commit(member, self._shares, contest, ours)
+        except (NotClaimed, AssignedAgain):
+            if not places:
+                raise
+            yield Leave(tuple(ours))
+            ours.clear()
+            return (yield from self._become_leader(wanted, ours, by_claims=False))
         self._member = member
         return former, joined
+
+    def _look(self) -> RecipeGenerator[tuple[Contest, ClassicFacts]]:
+        """Return the group, which can be captured, and count the partitions of its topics."""
+        contest, group = yield from look_for_others()
+        check_capturable(group)
+        # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
+        topics: frozenset[str] = frozenset().union(*map(_topics, group.members))
+        self._counts = yield from self._count(topics)
+        return contest, group
+
+    def _to_claim(self, group: ClassicFacts) -> Sequence[TopicPartition]:
+        """Return the partitions that members of ours own for a moment; () if they do not."""
+        if not protocol_named(group.protocol).cooperative:
+            return ()
+        return partitions_to_claim(list(map(_topics, group.members)), self._counts)
 
     def _former_owners(
         self, group: ClassicFacts, wanted: frozenset[TopicPartition]
@@ -231,8 +277,8 @@ class ClassicHold(LeaderHold):
 
         Who was removed comes back under another id, and keeps its place among the others.
         """
-        mine = self._leading()
-        members = {one: data for one, data in joined.members.items() if one != mine.member_id}
+        mine = self._leading().member_id
+        members = {one: data for one, data in joined.members.items() if one != mine}
         before = ids_before(self._shares, members)
         self._former_ids = {one: self._former_ids.get(id_, id_) for one, id_ in before.items()}
         for member_id, data in members.items():
@@ -242,12 +288,12 @@ class ClassicHold(LeaderHold):
                 yield Subscriber(member_id, frozenset())
                 continue
             had = self._shares.get(before.get(member_id, ""), frozenset())
-            claims = subscribed.owned or mine.protocol.cooperative
             yield Subscriber(
                 member_id,
                 subscribed.topics,
-                subscribed.owned if claims else had,
-                subscribed.generation if claims else -1,
+                subscribed.owned,
+                subscribed.generation,
+                had=frozenset() if subscribed.owned else had,
                 paused=had & self.held,
                 instance_id=joined.instances.get(member_id, ""),
                 former_id=self._former_ids.get(member_id, ""),
@@ -283,6 +329,11 @@ def _are_missing(former: FormerOwners) -> RecipeGenerator[bool]:
     group: ClassicFacts = yield DescribeClassic()
     # In a rebalance members are listed that may never join it.
     return group.state != GroupState.STABLE or former.are_missing(group.members)
+
+
+def _topics(member: DescribedClassicMember) -> frozenset[str]:
+    subscribed = read_subscription(member.subscription)
+    return subscribed.topics if subscribed else frozenset()
 
 
 def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:

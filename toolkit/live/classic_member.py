@@ -11,6 +11,7 @@ from toolkit.kafka_io.membership.classic import ClassicHeartbeat, Join, Leave, S
 from toolkit.kafka_io.membership.protocol_bytes import PROTOCOLS, ClassicProtocol
 from toolkit.live.leader_hold import REBALANCE_TIMEOUT_MS
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch
+from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
 
 # While it is being captured a group waits so long for us, should we be killed in the middle.
@@ -31,23 +32,32 @@ class SentinelMember:
 
     def join(self) -> Join:
         """Return a join as one that wants to read what the others do, so that offsets are kept."""
-        return self._join(self.topics, self.session_timeout_ms)
+        return self._join(self._offers(self.topics), self.session_timeout_ms)
 
     def join_quietly(self) -> Join:
         """Return a join as one that wants nothing, so that whoever leads gives it nothing."""
-        return self._join((), CAPTURE_SESSION_MS)
+        return self._join(self._offers(()), CAPTURE_SESSION_MS)
 
     def rejoin_quietly(self) -> Join:
         """Return a join that differs from the last quiet one, so that it opens a rebalance."""
         join = self.join_quietly()
         return replace(join, protocols=join.protocols[:1])
 
-    def _join(self, topics: Iterable[str], session_timeout_ms: int) -> Join:
+    def claim(self, place: TopicPartition) -> Join:
+        """Return a join as one that reads what the others do and owns a partition already."""
+        claim = self.protocol.claim(self.topics, place)
+        return self._join(
+            self._offers(self.topics) | {self.protocol.name: claim}, CAPTURE_SESSION_MS
+        )
+
+    def _offers(self, topics: Iterable[str]) -> dict[str, bytes]:
         # A client that has no protocol in common with us would be refused for good, so we offer all
         # that we can lead. Our vote goes to the first: nothing changes by us.
-        offered = dict.fromkeys((self.protocol, *PROTOCOLS.values()))
-        protocols = tuple((one.name, one.subscription(topics)) for one in offered)
-        return Join(self.member_id, protocols, session_timeout_ms, REBALANCE_TIMEOUT_MS)
+        offered = (self.protocol, *PROTOCOLS.values())
+        return {one.name: one.subscription(topics) for one in offered}
+
+    def _join(self, offers: Mapping[str, bytes], session_timeout_ms: int) -> Join:
+        return Join(self.member_id, tuple(offers.items()), session_timeout_ms, REBALANCE_TIMEOUT_MS)
 
     def sync(self, assignments: Mapping[str, bytes]) -> Sync:
         """Return the end of a rebalance, in which a leader says what everybody gets."""

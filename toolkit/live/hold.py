@@ -52,7 +52,10 @@ def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: Hold
     """Return a hold, of nothing yet, for a kind of group."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold(prefer=prefer, note=note)
-    return _classic(assignor)(note=replace(note, survives_s=CLASSIC_SURVIVES_S))
+    note = replace(note, survives_s=CLASSIC_SURVIVES_S)
+    if assignor == STREAMS_ASSIGNOR:
+        return StreamsHold(note=note)
+    return ClassicHold(note=note, prefer=prefer)
 
 
 def taken_over(
@@ -61,8 +64,5 @@ def taken_over(
     """Return a hold that another process began."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold.from_state(dict(state), note=note)
-    return _classic(assignor).from_state(state, note=note)
-
-
-def _classic(assignor: str) -> type[ClassicHold | StreamsHold]:
-    return StreamsHold if assignor == STREAMS_ASSIGNOR else ClassicHold
+    kind = StreamsHold if assignor == STREAMS_ASSIGNOR else ClassicHold
+    return kind.from_state(state, note=note)

@@ -25,9 +25,14 @@ class SendBatch:
 
 @dataclass(frozen=True, slots=True)
 class SendAhead:
-    """A request sent on a separate connection; the answer is what `WaitFor` takes."""
+    """
+    A request sent on a separate connection; the answer is what `WaitFor` takes.
+
+    The connection is a new one, or that of a request that was sent ahead before, `after`.
+    """
 
     request: MemberRequest
+    after: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class RequestChannel(Protocol):
     def ask_together(self, requests: tuple[MemberRequest, ...]) -> tuple[Any, ...]:
         """Return the answers to some requests, in their order."""
 
-    def send_ahead(self, *requests: MemberRequest) -> tuple[Any, ...]:
+    def send_ahead(self, *requests: MemberRequest, after: Any = None) -> tuple[Any, ...]:
         """Send requests on one connection, and return what `wait_for` takes of each."""
 
     def wait_for(self, pending: Any) -> Any:
@@ -122,8 +127,8 @@ def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]
         case Sleep(seconds):
             sleep(seconds)
             answer = time.monotonic()
-        case SendAhead(request):
-            (answer,) = channel.send_ahead(request)
+        case SendAhead(request, after):
+            (answer,) = channel.send_ahead(request, after=after)
         case SendInTurn(requests):
             answer = channel.send_ahead(*requests)
         case WaitFor(sent):

@@ -28,7 +28,7 @@ from toolkit.planning.holds.hold_rules import holder_in_words, in_short
 
 FIRST_LOOK_TO_JOIN_S = 3.0  # drawing ids and joining takes 0.1 to 0.5 s on a quiet machine
 LOOK_EVERY_S = 0.5
-AT_REST_WITHIN_S = 5.0
+AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
 
@@ -49,14 +49,16 @@ class Contest:
         """Whether our member was seen in the group."""
         return self._joined_at < math.inf
 
-    def look(self, member_id: str, ours: Collection[str]) -> RecipeGenerator[bool]:
+    def look(
+        self, member_id: str, ours: Collection[str], *, after_s: float = LOOK_EVERY_S
+    ) -> RecipeGenerator[bool]:
         """
         Look once, after a while, and return whether our member has outlasted all others.
 
         `ours` are the ids of all our members. Raises AnotherCapture if they have to give way, and
         NotCaptured if the one is not in the group.
         """
-        began = yield Sleep(LOOK_EVERY_S)
+        began = yield Sleep(after_s)
         group: ClassicFacts = yield DescribeClassic()
         listed = {one.member_id for one in group.members}
         if member_id not in listed:

@@ -32,11 +32,12 @@ LONGEST_WAIT_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class PendingAnswer:
-    """A request that was sent, what will be its response, and the connections it went over."""
+    """A request that was sent, what will be its response, and over which connection it went."""
 
     request: MemberRequest
     response: Future[Any]
-    connections: ExitStack
+    connection: Connection
+    connections: ExitStack  # all that were open then
 
 
 class GroupChannel:
@@ -107,15 +108,22 @@ class GroupChannel:
             self.check()
             time.sleep(PAUSE_S)
 
-    def send_ahead(self, *requests: MemberRequest) -> tuple[PendingAnswer, ...]:
-        """Send requests on a connection of their own, and do not wait for their answers yet."""
-        connection = self._connect()
+    def send_ahead(
+        self, *requests: MemberRequest, after: PendingAnswer | None = None
+    ) -> tuple[PendingAnswer, ...]:
+        """
+        Send requests on a connection of their own, and do not wait for their answers yet.
+
+        Or on that of a request that was sent ahead before, unless it is closed by now.
+        """
+        is_open = after is not None and after.connections is self._open
+        connection = after.connection if after and is_open else self._connect()
         to = self._find(connection)
 
         def send(request: MemberRequest) -> PendingAnswer:
             message = request.build(self.group_id)
             response = connection.send_ahead(message, to=to, timeout_s=LONGEST_WAIT_S)
-            return PendingAnswer(request, response, self._open)
+            return PendingAnswer(request, response, connection, self._open)
 
         return tuple(map(send, requests))
 

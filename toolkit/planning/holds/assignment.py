@@ -42,6 +42,7 @@ class Subscriber:
     topics: frozenset[str]
     owned: frozenset[TopicPartition] = frozenset()
     generation: int = -1  # of its claim: the newer of two claims counts
+    had: frozenset[TopicPartition] = frozenset()  # before it let go of all, or was removed
     paused: frozenset[TopicPartition] = frozenset()  # what it would have of what is paused
     instance_id: str = ""  # of a static member
     former_id: str = ""  # under which it was known before it was removed and came back
@@ -150,8 +151,10 @@ def _kept(
     """Return the partitions that members may keep."""
     shares: dict[str, set[TopicPartition]] = {member.member_id: set() for member in members}
     taken: set[TopicPartition] = set()
-    for member in sorted(members, key=lambda member: -member.generation):
-        for partition in ((member.owned - paused) | (member.paused & paused)) - taken:
+    by_claim = sorted(members, key=lambda member: -member.generation)
+    owned = [(member, (member.owned - paused) | (member.paused & paused)) for member in by_claim]
+    for member, places in [*owned, *((member, member.had - paused) for member in members)]:
+        for partition in places - taken:
             topic, number = partition
             if topic in member.topics and 0 <= number < counts.get(topic, 0):
                 shares[member.member_id].add(partition)
@@ -187,7 +190,7 @@ def _balance(
     paused: AbstractSet[TopicPartition],
 ) -> None:
     """Move partitions, one at a time, to members with at least two fewer."""
-    owned = {member.member_id: member.owned for member in members}
+    owned = {member.member_id: member.owned | member.had for member in members}
     readers = _readers(members)
     while move := _move(readers, shares):
         giver, taker = move

@@ -22,6 +22,8 @@ from toolkit.kafka_io.membership.protocol_bytes.fields import (
 from toolkit.model import TopicPartition
 
 NO_GENERATION = -1
+LAST_GENERATION = 2**31 - 1
+NO_RACK = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,17 @@ class ClassicProtocol:
         version = 1 if self.cooperative else 0
         owned = partitions(()) if self.cooperative else b""
         return int16(version) + strings(topics) + optional_bytes(user_data) + owned
+
+    def claim(self, topics: Iterable[str], place: TopicPartition) -> bytes:
+        """
+        Return the subscription of a cooperative member that says it owns a partition.
+
+        Of two members that say so, leaders believe the one with the higher generation. Java reads
+        that in the message since version 2, librdkafka in the user data.
+        """
+        owned, generation = partitions((place,)), int32(LAST_GENERATION)
+        user_data = optional_bytes(owned + generation)
+        return int16(3) + strings(topics) + user_data + owned + generation + int16(NO_RACK)
 
     def assignment(self, share: Iterable[TopicPartition], *, generation: int) -> bytes:
         """

@@ -1,0 +1,138 @@
+"""
+Make offsetbook's member the leader of a cooperative group soon after its leader has committed.
+
+Members read on while they rebalance, and what the leader reads between its last commit and its
+removal is read again. No other member stops for longer than a moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from toolkit.kafka_io.client.error_codes import ErrorCode
+from toolkit.kafka_io.membership.classic import JoinResult, Leave
+from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
+from toolkit.live.classic_capture import (
+    AT_ONCE_AFTER_S,
+    HEARTBEAT_S,
+    LOOK_EVERY_S,
+    let_it_end,
+    rejected,
+    until_back,
+    waiting,
+)
+from toolkit.live.classic_member import SentinelMember, draw_id
+from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
+from toolkit.live.rival_captures import Contest
+from toolkit.model import TopicPartition
+
+LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
+COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
+SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
+
+
+def lead_after_commit(
+    member: SentinelMember,
+    owned: Mapping[str, frozenset[TopicPartition]],
+    contest: Contest,
+    ours: list[str],
+) -> RecipeGenerator[JoinResult]:
+    """
+    Join as the leader of a Stable group whose members read on while they rebalance.
+
+    `owned` is what each member has. Only the leader is removed, at a good moment for it, which a
+    second member of ours waits for. Then that one keeps the rebalance from ending. Raises
+    AnotherCapture, before anybody is removed, if another capture goes on.
+    """
+    blocker = SentinelMember(member.protocol)
+    # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
+    blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
+    leader = yield from _outlast(blocker, contest, ours)
+    leader = yield from _await_commit(blocker, leader, owned)
+    member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
+    yield SendAhead(member.join_quietly())
+    yield from _until_they_wait(blocker, leader)
+    listed = yield from waiting(member)
+    # Members are listed in the order in which the coordinator looks for a new leader.
+    first = listed[: listed.index(member.member_id)]
+    yield Leave(tuple(sorted({leader.member_id, *first} - set(ours))))
+    joining = yield SendAhead(member.join())
+    # Until it is back it may not have heard of it, and read on.
+    yield from until_back(len(listed), LET_GO_AFTER_S, (blocker,))
+    return (yield from let_it_end(joining, blocker))
+
+
+class GroupLeader(NamedTuple):
+    """Who leads, and when it last told everybody what they get."""
+
+    member_id: str
+    assigned_at: float
+
+
+def _outlast(
+    member: SentinelMember, contest: Contest, ours: list[str]
+) -> RecipeGenerator[GroupLeader]:
+    """Join as a member that wants nothing, and stay until no other capture can go on."""
+    joining = yield SendAhead(member.join_quietly())
+    is_over = False
+    while not contest.has_joined:
+        is_over = yield from contest.look(member.member_id, ours)
+    leader = yield from _join_quietly(member, (yield WaitFor(joining)))
+    while not is_over:
+        if (yield member.heartbeat()).error == ErrorCode.REBALANCE_IN_PROGRESS:
+            leader = yield from _join_quietly(member)
+        is_over = yield from contest.look(member.member_id, ours)
+    return leader
+
+
+def _join_quietly(
+    member: SentinelMember, answer: JoinResult | None = None
+) -> RecipeGenerator[GroupLeader]:
+    """Join as one that wants nothing, once more until the group is at rest."""
+    code = ErrorCode.REBALANCE_IN_PROGRESS
+    while code == ErrorCode.REBALANCE_IN_PROGRESS:
+        joined: JoinResult = answer or (yield member.join_quietly())
+        answer = None
+        if joined.error:
+            raise rejected(joined)
+        member.generation = joined.generation
+        code = (yield member.sync({})).error
+    return GroupLeader(joined.leader, (yield Sleep(0)))
+
+
+def _await_commit(
+    member: SentinelMember,
+    leader: GroupLeader,
+    owned: Mapping[str, frozenset[TopicPartition]],
+) -> RecipeGenerator[GroupLeader]:
+    """Be a member that wants nothing until the leader has committed; return who leads."""
+    before = (yield FetchCommits()).offsets
+    now = leader.assigned_at
+    give_up_at = now + COMMIT_WITHIN_S
+    while now < give_up_at:
+        found, beaten = yield SendBatch((FetchCommits(), member.heartbeat()))
+        if beaten.error == ErrorCode.REBALANCE_IN_PROGRESS:
+            # A leader may take the new member as an occasion to share out differently.
+            leader = yield from _join_quietly(member)
+        places = owned.get(leader.member_id, frozenset())
+        moved = any(found.offsets.get(one) != before.get(one) for one in places)
+        if not places or (moved and _next_beat(leader, now) - now < SOON_S):
+            break
+        before = found.offsets
+        now = yield Sleep(LOOK_EVERY_S)
+    return leader
+
+
+def _until_they_wait(member: SentinelMember, leader: GroupLeader) -> RecipeGenerator[None]:
+    """Wait until all have heard of the rebalance with a heartbeat, and wait in it."""
+    now = yield Sleep(0)
+    heard_at = _next_beat(leader, now)
+    while now < heard_at + AT_ONCE_AFTER_S:
+        now = yield Sleep(LOOK_EVERY_S)
+        yield member.heartbeat()
+
+
+def _next_beat(leader: GroupLeader, now: float) -> float:
+    """Return when members send their next heartbeat: they count from when they were assigned."""
+    return leader.assigned_at + ((now - leader.assigned_at) // HEARTBEAT_S + 1) * HEARTBEAT_S

@@ -13,6 +13,7 @@ from toolkit.errors import UsageError
 from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapshot, TopicPartition
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
+from toolkit.planning.holds.claims import partitions_to_claim
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
 
 COOPERATIVE = "cooperative-sticky"
@@ -32,6 +33,9 @@ class Recipe(StrEnum):
     QUIET = "offsetbook members, also assigned an unused topic, replace the owner"
     FAST = "the owner is evicted while offsetbook members take over the whole topic"
     EAGER = "an offsetbook member becomes group leader during a rebalance"
+    CLAIMS = (
+        "offsetbook members take over all partitions of the group, and one becomes group leader"
+    )
     COOPERATIVE = "an offsetbook member becomes group leader right after the leader has committed"
     STREAMS = (
         "an offsetbook member becomes group leader and distributes the application's assignment "
@@ -150,8 +154,16 @@ class HoldContext:
         if self.group.assignor == STREAMS:
             return Recipe.STREAMS
         if self.group.assignor == COOPERATIVE:
-            return Recipe.COOPERATIVE
+            by_claims = self.claimed and self.terms.prefer is not CaptureMode.QUIET
+            return Recipe.CLAIMS if by_claims else Recipe.COOPERATIVE
         return Recipe.EAGER if self.group.assignor in EAGER else None
+
+    @cached_property
+    def claimed(self) -> tuple[TopicPartition, ...]:
+        """The partitions of a cooperative group that offsetbook members can take over."""
+        read = [member.subscription.topics for member in self.group.readers]
+        topics = frozenset().union(*read)
+        return partitions_to_claim(read, {t: len(self.index.partitions.get(t, ())) for t in topics})
 
     @property
     def heartbeat_s(self) -> float:
@@ -176,7 +188,7 @@ class HoldContext:
             case Recipe.FAST:
                 evicted = {p for member in self.evicted for p in member.assignment}
                 found = evicted | {p for p in self.owners if p.topic in topics}
-            case Recipe.EAGER | Recipe.STREAMS:
+            case Recipe.EAGER | Recipe.STREAMS | Recipe.CLAIMS:
                 found = set(self.owners)
             case _:
                 found = set()
@@ -189,7 +201,7 @@ class HoldContext:
             case Recipe.QUIET | Recipe.FAST:
                 owners = {m.member_id: m for p, m in self.owners.items() if p in self.wanted}
                 return tuple(owners[name] for name in sorted(owners))
-            case Recipe.COOPERATIVE | Recipe.STREAMS:
+            case Recipe.CLAIMS | Recipe.COOPERATIVE | Recipe.STREAMS:
                 return self.group.readers  # the leader, which is unknown from outside; or all
             case Recipe.EAGER | Recipe.LOSSLESS:
                 return self.slow
@@ -203,10 +215,10 @@ class HoldContext:
 
         A member lets go in its next poll. While it processes one record it sends heartbeats, so the
         group is Stable, and nothing else shows it. A lossless capture waits for readers of its
-        topics only, an eager one for all members.
+        topics only, one of a classic group for all members.
         """
         topics = {partition.topic for partition in self.wanted}
-        if self.recipe is Recipe.EAGER:
+        if self.recipe in {Recipe.EAGER, Recipe.CLAIMS}:
             topics = {partition.topic for partition in self.owners}
         waited = (m for m in self.group.readers if topics & {p.topic for p in m.assignment})
         ages = ((member, self.since_last_commit(member)) for member in waited)

@@ -38,6 +38,10 @@ NO_UPGRADE = (
     "during the pause, no consumer with group.protocol=consumer can join: the broker cannot "
     "upgrade a group that contains an offsetbook member, and that consumer would fail"
 )
+QUIET_LEADER = (
+    "prefer quiet: no other partition stops for longer than a second; the group leader is evicted "
+    "right after it has committed, and records it has read since are redelivered"
+)
 ELSE = "stop the application, reset the group, restart the application"
 
 
@@ -64,6 +68,7 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         Recipe.QUIET: (beat + 2 * ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.FAST: (beat + ASSIGNING_S, beat + ASSIGNING_S),
         Recipe.EAGER: (stopped_s + 2, stopped_s + 2),
+        Recipe.CLAIMS: (CLASSIC_WAIT * beat + 4, 4.0),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
     }[recipe]
@@ -82,13 +87,14 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
         lags = [case.lag(partition) for partition in case.at_risk]
         return None if None in lags else sum(lag or 0 for lag in lags)
     now = case.index.snapshot.taken_at
-    counts = []
+    counts, while_joining = [], 0.0
     for member in case.evicted:
         count = 0.0
         for partition in member.assignment:
             rate, commit = case.rate(partition), case.commits.get(partition)
             if rate is None:
                 return None
+            while_joining += rate * case.heartbeat_s
             unread = case.beside.settings.commit_interval_s
             if recipe is Recipe.STREAMS:
                 unread = STREAMS_COMMIT_S
@@ -97,8 +103,10 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
             count += rate * (unread + case.heartbeat_s)
         counts.append(count)
     # In a cooperative group only the leader is evicted, which is unknown.
-    most = max(counts, default=0.0) if recipe is Recipe.COOPERATIVE else sum(counts)
-    return math.ceil(most)
+    leader = max(counts, default=0.0)
+    if recipe is Recipe.CLAIMS:
+        return math.ceil(max(leader, while_joining))
+    return math.ceil(leader if recipe is Recipe.COOPERATIVE else sum(counts))
 
 
 def cost_notes(case: HoldContext) -> Iterator[Finding]:
@@ -134,12 +142,15 @@ def _repeated(case: HoldContext, found: Costs) -> str:
         told = f"no redelivered records{besides}, provided consumers commit on revoke"
         return told + (_seldom_polled(case, found) if case.recipe in WAITING else "")
     where = in_short(list(case.at_risk))
+    by_whom = ""
+    if case.recipe is Recipe.CLAIMS:
+        by_whom = "; none by consumers that commit on revoke, as librdkafka and not Java does"
     if found.repeats is None:
         return (
             f"records of {where} read since the last commit are redelivered; the number is "
-            "unknown because the consumption rate or the lag is not known"
+            f"unknown because the consumption rate or the lag is not known{by_whom}"
         )
-    return f"up to about {found.repeats:,} records of {where} are redelivered"
+    return f"up to about {found.repeats:,} records of {where} are redelivered{by_whom}"
 
 
 def _seldom_polled(case: HoldContext, found: Costs) -> str:
@@ -155,6 +166,11 @@ def _seldom_polled(case: HoldContext, found: Costs) -> str:
 def _disturbs(case: HoldContext, recipe: Recipe) -> str:
     touched = {*case.wanted, *case.stopped}
     members = [m for m in case.group.readers if touched & set(m.assignment)]
+    if recipe is Recipe.CLAIMS:
+        return (
+            "all members revoke their partitions and rebalance; the group leader (one of "
+            f"{name_members(case.group.readers)}) is evicted while it owns nothing, and rejoins"
+        )
     if recipe is Recipe.COOPERATIVE:
         return (
             f"the group leader (one of {name_members(case.group.readers)}) is evicted and rejoins"
@@ -190,4 +206,6 @@ def _alternatives(case: HoldContext) -> str:
         for prefer, recipe in RECIPES.items()
         if case.recipe in RECIPES.values() and recipe is not case.recipe
     ]
+    if case.recipe is Recipe.CLAIMS:
+        others = [QUIET_LEADER]
     return ". ".join([*others, ELSE])

@@ -208,6 +208,8 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
         topics = {partition.topic for partition in case.wanted}
         counts = [len(case.index.partitions.get(topic, ())) for topic in topics]
         ours = max(counts, default=0) + len(case.wanted)
+    if case.recipe is Recipe.CLAIMS:
+        ours += len(case.claimed)
     needed = len(case.group.members) + ours
     if needed > largest:
         why = f"needs {needed:,} members temporarily; the group's maximum size is {largest:,}"
@@ -251,9 +253,11 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 
 
 def no_choice(case: HoldContext) -> Iterator[Finding]:
-    """Report that the capture mode is ignored: only KIP-848 groups have a choice."""
-    if case.group.type is GroupType.CLASSIC and case.terms.prefer is not CaptureMode.LOSSLESS:
-        why = f"prefer {case.terms.prefer} is ignored: it applies to KIP-848 groups only"
+    """Report that the capture mode is ignored: few classic groups have a choice."""
+    chosen = case.recipe is Recipe.COOPERATIVE and case.terms.prefer is CaptureMode.QUIET
+    is_given = case.terms.prefer is not CaptureMode.LOSSLESS and not chosen
+    if case.group.type is GroupType.CLASSIC and is_given:
+        why = f"prefer {case.terms.prefer} is ignored: it does not apply to this kind of group"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:
         why = "Kafka Streams application: every instance is evicted once and rejoins"

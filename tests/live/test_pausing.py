@@ -438,7 +438,7 @@ def test_offsets_of_a_live_group_are_moved(
     applications.until_delivered(one.live.places)
     told = [delivery for delivery in applications.deliveries() if delivery.at > begun]
     back = {p: next(d.at for d in told if d.place == p and d.offset == 3) for p in moved}
-    assert [] == repeats(applications.deliveries(), moved=back)
+    assert [] == repeats(applications.deliveries(), start=begun, moved=back)
     assert moved == {d.place for d in told if d.offset == 3}
     assert frozenset() == one.paused
     # What was seen of the application since the release is a second outcome of the move.

@@ -31,7 +31,7 @@ from toolkit.live.streams_hold import StreamsHold
 from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, HoldNote, Snapshot, TopicPartition
 from toolkit.operate import watch_move
 from toolkit.operate.move import move
-from toolkit.plan import Position
+from toolkit.plan import ChangeStatus, Position
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -389,7 +389,9 @@ def test_paused_and_moved_as_any_other_group(
     outcome = move(planned, bare_cluster, approval, state=desk.state).outcome
     app.until_delivered(app.places)
 
-    assert outcome.is_done, [(r.status, r.why) for step in outcome.steps for r in step.results]
+    # Who has read all there is by the first commit leaves it open; what was delivered does not.
+    results = [result for step in outcome.steps for result in step.results]
+    assert all(r.status is ChangeStatus.DONE or "read up to there" in r.why for r in results)
     log = [one for one in app.deliveries() if one.at > began]
     for place in places:
         offsets = [one.offset for one in log if one.place == place]

@@ -137,13 +137,12 @@ class MoveWatch:
         return frozenset(p for g in groups for member in g.readers for p in member.assignment)
 
     def _is_clear(self) -> bool:
-        """Whether all is known, and what was overwritten can be held again."""
-        found = {one.evidence for one in self.partitions.values()}
-        return found <= {MoveEvidence.CONTINUES} or (
-            found <= {MoveEvidence.CONTINUES, MoveEvidence.OVERWRITTEN}
-            and self.is_at_rest
-            and self.since.keys() >= self.partitions.keys()
-        )
+        """Whether no more can be known, and what was overwritten can be held again."""
+        if not all(one.is_settled for one in self.partitions.values()):
+            return False
+        if all(o.evidence is not MoveEvidence.OVERWRITTEN for o in self.partitions.values()):
+            return True
+        return self.is_at_rest and self.since.keys() >= self.partitions.keys()
 
 
 def not_seen_yet(steps: Sequence[Step], outcomes: Iterable[StepOutcome]) -> tuple[StepOutcome, ...]:

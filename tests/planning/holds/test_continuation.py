@@ -118,3 +118,36 @@ def test_who_continues_is_never_said_to_be_overwritten(
         one.add(position, assigned_s=JUST_NOW, released_s=5)
         end += more
     assert one.evidence in {MoveEvidence.UNCLEAR, MoveEvidence.CONTINUES}
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=8), st.lists(st.integers(0, 30)))
+def test_what_is_settled_stays_so_while_commits_advance(steps: list[int], more: list[int]) -> None:
+    """Nobody waits for commits that change nothing."""
+    one, offset = Continuation(BACK, readable_to=RELEASED), 101
+    for step in steps:
+        offset += step
+        one.add(offset, assigned_s=JUST_NOW, released_s=5)
+    before, is_settled = one.evidence, one.is_settled
+    for step in more:
+        offset += step
+        one.add(offset, assigned_s=JUST_NOW, released_s=5)
+    assert not is_settled or before is one.evidence
+
+
+@pytest.mark.parametrize(
+    ("offsets", "is_settled"),
+    [
+        ((), False),
+        ((101,), False),
+        ((101, 109, 110, 111), False),
+        ((101, 110, 111, 112), True),
+        ((51,), True),
+        ((49,), True),
+    ],
+)
+def test_when_nothing_more_is_expected(offsets: tuple[int, ...], *, is_settled: bool) -> None:
+    """Three commits beyond what could be read at first settle what the first one left open."""
+    one = Continuation(BACK, readable_to=RELEASED)
+    for offset in offsets:
+        one.add(offset, assigned_s=JUST_NOW, released_s=5)
+    assert is_settled is one.is_settled

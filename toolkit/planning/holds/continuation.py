@@ -65,6 +65,20 @@ class Continuation:
     evidence: MoveEvidence = MoveEvidence.WAITING
     offsets: list[int] = field(default_factory=list)
 
+    @property
+    def is_settled(self) -> bool:
+        """
+        Whether further commits are not expected to change what is known.
+
+        Commits beyond all that could be read at first tell nothing about the distances, and one
+        that was late is soon followed by a lower one of who reads now.
+        """
+        if self.evidence is not MoveEvidence.UNCLEAR:
+            return self.evidence is not MoveEvidence.WAITING
+        last = self.offsets[-COMMITS_TO_COMPARE:]
+        is_read = self.readable_to is not None and last[0] >= self.readable_to
+        return is_read and len(last) == COMMITS_TO_COMPARE and last == sorted(last)
+
     def add(self, offset: int | None, *, assigned_s: float | None, released_s: float) -> None:
         """
         Judge one more commit; None is one that was deleted.

@@ -95,10 +95,11 @@ def until_all_stop(
     now: float = yield Sleep(0)
     give_up_at = now + STOP_WITHIN_S
     for _ in range(tries):
-        yield SendAhead(stopper.join_quietly())
         joining, looking, _ = yield SendInTurn(
             (member.join_quietly(), DescribeClassic(), member.rejoin_quietly())
         )
+        # The rebalance does not end before, so our second join is there when it does.
+        yield SendAhead(stopper.join_quietly())
         is_over, answered_at = False, math.inf
         while not is_over or (answered_at == math.inf and now < give_up_at):
             is_over = yield from contest.look(member.member_id, ours)

@@ -50,6 +50,7 @@ from toolkit.planning.holds.claims import partitions_to_claim
 
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
+CLAIM_TRIES = 2  # of 6 captures of a quiet group one was lost to its leader
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 
@@ -87,9 +88,8 @@ class ClassicHold(LeaderHold):
         try:
             joined = None
             if self._member is None:
-                former, joined = yield from self._become_leader(
-                    wanted, ours, by_claims=self.prefer is not CaptureMode.QUIET
-                )
+                claims = CLAIM_TRIES if self.prefer is not CaptureMode.QUIET else 0
+                former, joined = yield from self._become_leader(wanted, ours, claims=claims)
             else:
                 former = self._former_owners((yield DescribeClassic()), wanted - before)
             self.held = before | wanted
@@ -151,10 +151,10 @@ class ClassicHold(LeaderHold):
         return self._member
 
     def _become_leader(
-        self, wanted: frozenset[TopicPartition], ours: list[str], *, by_claims: bool
+        self, wanted: frozenset[TopicPartition], ours: list[str], *, claims: int
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
         contest, group = yield from self._look()
-        places = self._to_claim(group) if by_claims else ()
+        places = self._to_claim(group) if claims else ()
         connections = yield from open_connections(len(places) - 1)
         if connections:  # which took a while
             contest, group = yield from self._look()
@@ -172,12 +172,13 @@ class ClassicHold(LeaderHold):
                 joined = yield from lead_by_claims(member, places, connections, contest, ours)
             else:
                 joined = yield from lead_after_commit(member, self._shares, contest, ours)
-        except (NotClaimed, AssignedAgain):
+        except (NotClaimed, AssignedAgain) as exc:
             if not places:
                 raise
             yield Leave(tuple(ours))
             ours.clear()
-            return (yield from self._become_leader(wanted, ours, by_claims=False))
+            claims = claims - 1 if isinstance(exc, AssignedAgain) else 0
+            return (yield from self._become_leader(wanted, ours, claims=claims))
         self._member = member
         return former, joined
 

@@ -56,7 +56,7 @@ HOLDER_CLIENT_ID = "offsetbook-hold"  # client id of offsetbook members that hol
 
 
 class CaptureMode(StrEnum):
-    """Capture mode for KIP-848 groups."""
+    """Capture mode: for KIP-848 groups, and `lossless` or `quiet` for cooperative classic ones."""
 
     LOSSLESS = "lossless"  # no redelivery; all partitions of a topic stop briefly
     QUIET = "quiet"  # only the owner's partitions stop; its uncommitted records are redelivered

@@ -44,8 +44,9 @@ pytestmark = pytest.mark.starts("a broker")
 OF_GROUP = {"STOP": "ERR", "STALL": "ERR", "REWIND": "ERR"}  # as in Burrow
 RULES = StatusRules(window_s=20, patience_s=6, tolerance=0.2)
 SILENT_S, SERIES, LOOKS = 10, 16, 5
-# Members that are not stepped for longer do something else than they are to do.
-PAUSE_S, PATIENCE_S = 1, 600
+# Members that are not stepped for longer, or whose commits take longer, do something else than they
+# are to do: each commits every second.
+PAUSE_S, PATIENCE_S = 2.5, 600
 STANDING = {"stalled", "hung", "stopped", "simple"}
 
 

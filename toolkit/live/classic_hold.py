@@ -9,18 +9,16 @@ leaves, or has not been heard of for its session timeout, a member of the group 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
 from toolkit.kafka_io.groups.hold_notes import write_note
-from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
     DescribeClassic,
-    DescribedClassicMember,
     Join,
     JoinResult,
     Leave,
@@ -30,27 +28,22 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     protocol_named,
     read_subscription,
 )
-from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
-from toolkit.live.capture_after_commit import lead_after_commit
-from toolkit.live.capture_by_claims import NotClaimed, lead_by_claims, open_connections
-from toolkit.live.classic_capture import AssignedAgain, check_capturable, lead_eager
+from toolkit.live.choose_capture import (
+    CLAIM_TRIES,
+    capture_lead,
+    count_partitions,
+    shares_of,
+)
 from toolkit.live.classic_member import SentinelMember, ids_before
 from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
 from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
-from toolkit.live.rival_captures import (
-    AnotherCapture,
-    Contest,
-    look_for_others,
-    refuse_another_hold,
-)
+from toolkit.live.rival_captures import AnotherCapture, refuse_another_hold
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
-from toolkit.planning.holds.claims import partitions_to_claim
 
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
-CLAIM_TRIES = 2  # of 6 captures of a quiet group one was lost to its leader
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 
@@ -75,7 +68,7 @@ class ClassicHold(LeaderHold):
         self._member: SentinelMember | None = None
         self._shares: Shares = {}  # with what members would have of what is held
         self._former_ids: dict[str, str] = {}  # of members that were removed and came back
-        self._counts: dict[str, int] = {}
+        self._counts: Mapping[str, int] = {}
         self._count_at = 0.0
         self._due_at = math.inf  # when a second step is taken, should no member ask for it
 
@@ -88,8 +81,7 @@ class ClassicHold(LeaderHold):
         try:
             joined = None
             if self._member is None:
-                claims = CLAIM_TRIES if self.prefer is not CaptureMode.QUIET else 0
-                former, joined = yield from self._become_leader(wanted, ours, claims=claims)
+                former, joined = yield from self._become_leader(wanted, ours)
             else:
                 former = self._former_owners((yield DescribeClassic()), wanted - before)
             self.held = before | wanted
@@ -123,7 +115,7 @@ class ClassicHold(LeaderHold):
             "topics": sorted(member.topics),
             "session_timeout_s": self.survives_s,
             "held": sorted(self.held),
-            "counts": self._counts,
+            "counts": dict(self._counts),
             "shares": {one: sorted(share) for one, share in self._shares.items()},
             "former_ids": self._former_ids,
         }
@@ -151,51 +143,13 @@ class ClassicHold(LeaderHold):
         return self._member
 
     def _become_leader(
-        self, wanted: frozenset[TopicPartition], ours: list[str], *, claims: int
+        self, wanted: frozenset[TopicPartition], ours: list[str]
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
-        contest, group = yield from self._look()
-        places = self._to_claim(group) if claims else ()
-        connections = yield from open_connections(len(places) - 1)
-        if connections:  # which took a while
-            contest, group = yield from self._look()
-        protocol = protocol_named(group.protocol)
-        topics = frozenset(self._counts)
-        member = SentinelMember(protocol, round(self.survives_s * 1000), topics=topics)
-        self._shares = {
-            one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
-        }
-        former = self._former_owners(group, wanted)
-        try:
-            if not protocol.cooperative:
-                joined = yield from lead_eager(member, contest, ours)
-            elif places:
-                joined = yield from lead_by_claims(member, places, connections, contest, ours)
-            else:
-                joined = yield from lead_after_commit(member, self._shares, contest, ours)
-        except (NotClaimed, AssignedAgain) as exc:
-            if not places:
-                raise
-            yield Leave(tuple(ours))
-            ours.clear()
-            claims = claims - 1 if isinstance(exc, AssignedAgain) else 0
-            return (yield from self._become_leader(wanted, ours, claims=claims))
-        self._member = member
-        return former, joined
-
-    def _look(self) -> RecipeGenerator[tuple[Contest, ClassicFacts]]:
-        """Return the group, which can be captured, and count the partitions of its topics."""
-        contest, group = yield from look_for_others()
-        check_capturable(group)
-        # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
-        topics: frozenset[str] = frozenset().union(*map(_topics, group.members))
-        self._counts = yield from self._count(topics)
-        return contest, group
-
-    def _to_claim(self, group: ClassicFacts) -> Sequence[TopicPartition]:
-        """Return the partitions that members of ours own for a moment; () if they do not."""
-        if not protocol_named(group.protocol).cooperative:
-            return ()
-        return partitions_to_claim(list(map(_topics, group.members)), self._counts)
+        claims = 0 if self.prefer is CaptureMode.QUIET else CLAIM_TRIES
+        captured = yield from capture_lead(self.survives_s, ours, claims=claims)
+        self._member, self._counts = captured.member, captured.counts
+        self._shares = shares_of(captured.group)
+        return self._former_owners(captured.group, wanted), captured.joined
 
     def _former_owners(
         self, group: ClassicFacts, wanted: frozenset[TopicPartition]
@@ -220,7 +174,7 @@ class ClassicHold(LeaderHold):
         grown = False
         if now >= self._count_at:
             self._count_at = now + COUNTS_EVERY_S
-            grown = self._counts != (yield from self._count(self._counts))
+            grown = self._counts != (yield from count_partitions(self._counts, self._counts))
         return grown or bool(now >= self._due_at)
 
     def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
@@ -245,7 +199,7 @@ class ClassicHold(LeaderHold):
         member = self._leading()
         subscribers = list(self._subscribers(joined))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
-        self._counts = yield from self._count(member.topics)
+        self._counts = yield from count_partitions(member.topics, self._counts)
         name, cooperative = member.protocol.name, member.protocol.cooperative
         found = assign(
             subscribers, self._counts, paused=self.held, assignor=name, cooperative=cooperative
@@ -300,18 +254,6 @@ class ClassicHold(LeaderHold):
                 former_id=self._former_ids.get(member_id, ""),
             )
 
-    def _count(self, topics: Iterable[str]) -> RecipeGenerator[dict[str, int]]:
-        """Return the partitions of topics; one that cannot be seen for a moment keeps its count."""
-        names = tuple(sorted(topics))
-        found: TopicsFound = yield FetchTopics(names)
-        counts = {name: topic.partitions for name, topic in found.topics.items()}
-        for name, why in found.unread.items():
-            if name not in self._counts:
-                raise NotCaptured(f"topic {name} cannot be read: {why}; its partitions would stop")
-            counts[name] = self._counts[name]
-        # One that is deleted keeps its count too: its readers find that out by themselves.
-        return {name: counts.get(name, self._counts.get(name, 0)) for name in names}
-
     def _until_released(self, former: FormerOwners) -> RecipeGenerator[None]:
         """Wait until no member says that it owns what is held, nor may read it unheard of."""
         now = yield Sleep(0)
@@ -330,11 +272,6 @@ def _are_missing(former: FormerOwners) -> RecipeGenerator[bool]:
     group: ClassicFacts = yield DescribeClassic()
     # In a rebalance members are listed that may never join it.
     return group.state != GroupState.STABLE or former.are_missing(group.members)
-
-
-def _topics(member: DescribedClassicMember) -> frozenset[str]:
-    subscribed = read_subscription(member.subscription)
-    return subscribed.topics if subscribed else frozenset()
 
 
 def _places(pairs: Iterable[tuple[str, int]]) -> frozenset[TopicPartition]:

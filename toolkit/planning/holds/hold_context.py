@@ -160,7 +160,9 @@ class HoldContext:
 
     @cached_property
     def claimed(self) -> tuple[TopicPartition, ...]:
-        """The partitions of a cooperative group that offsetbook members can take over."""
+        """The partitions of a cooperative group that offsetbook members can take over; or none."""
+        if self.group.type is not GroupType.CLASSIC or self.group.assignor != COOPERATIVE:
+            return ()
         read = [member.subscription.topics for member in self.group.readers]
         topics = frozenset().union(*read)
         return partitions_to_claim(read, {t: len(self.index.partitions.get(t, ())) for t in topics})

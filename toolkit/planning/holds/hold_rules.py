@@ -203,13 +203,11 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
     largest = case.beside.settings.max_size
     if largest is None or case.recipe is None:
         return
-    ours = CLASSIC_EXTRA_MEMBERS
+    ours = CLASSIC_EXTRA_MEMBERS + (len(case.claimed) if case.recipe is Recipe.CLAIMS else 0)
     if case.recipe in CONSUMER_RECIPES:
         topics = {partition.topic for partition in case.wanted}
         counts = [len(case.index.partitions.get(topic, ())) for topic in topics]
         ours = max(counts, default=0) + len(case.wanted)
-    if case.recipe is Recipe.CLAIMS:
-        ours += len(case.claimed)
     needed = len(case.group.members) + ours
     if needed > largest:
         why = f"needs {needed:,} members temporarily; the group's maximum size is {largest:,}"
@@ -254,9 +252,8 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 
 def no_choice(case: HoldContext) -> Iterator[Finding]:
     """Report that the capture mode is ignored: few classic groups have a choice."""
-    chosen = case.recipe is Recipe.COOPERATIVE and case.terms.prefer is CaptureMode.QUIET
-    is_given = case.terms.prefer is not CaptureMode.LOSSLESS and not chosen
-    if case.group.type is GroupType.CLASSIC and is_given:
+    used = {CaptureMode.LOSSLESS} | ({CaptureMode.QUIET} if case.claimed else set())
+    if case.group.type is GroupType.CLASSIC and case.terms.prefer not in used:
         why = f"prefer {case.terms.prefer} is ignored: it does not apply to this kind of group"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:

@@ -1,0 +1,112 @@
+"""Take the lead of a classic group, in the way that costs this group least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from toolkit.errors import NotCaptured
+from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
+from toolkit.kafka_io.membership.classic import (
+    ClassicFacts,
+    DescribedClassicMember,
+    JoinResult,
+    Leave,
+)
+from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
+from toolkit.kafka_io.membership.topics_and_commits import FetchTopics, TopicsFound
+from toolkit.live.capture_after_commit import lead_after_commit
+from toolkit.live.capture_by_claims import NotClaimed, lead_by_claims, open_connections
+from toolkit.live.classic_capture import AssignedAgain, check_capturable, lead_eager
+from toolkit.live.classic_member import SentinelMember
+from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.live.rival_captures import Contest, look_for_others
+from toolkit.model import TopicPartition
+from toolkit.planning.holds.assignment import Shares
+from toolkit.planning.holds.claims import partitions_to_claim
+
+CLAIM_TRIES = 2  # of 6 captures of a quiet group one was lost to its leader
+
+
+class Captured(NamedTuple):
+    """A group that `member` leads, as it was before, and how many partitions its topics have."""
+
+    member: SentinelMember
+    joined: JoinResult
+    group: ClassicFacts
+    counts: Mapping[str, int]
+
+
+def capture_lead(
+    survives_s: float, ours: list[str], *, claims: int = CLAIM_TRIES
+) -> RecipeGenerator[Captured]:
+    """
+    Become the leader of a group; a cooperative one is captured by claims so many times at most.
+
+    Ids of ours that may be in the group are put on `ours`. Raises NotCaptured, and Blocked for a
+    protocol that is not known.
+    """
+    contest, group, counts = yield from _look()
+    protocol = protocol_named(group.protocol)
+    places: Sequence[TopicPartition] = ()
+    if protocol.cooperative and claims:
+        places = partitions_to_claim(list(map(_topics, group.members)), counts)
+    connections = yield from open_connections(len(places) - 1)
+    if connections:  # which took a while
+        contest, group, counts = yield from _look()
+    member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
+    try:
+        if not protocol.cooperative:
+            joined = yield from lead_eager(member, contest, ours)
+        elif places:
+            joined = yield from lead_by_claims(member, places, connections, contest, ours)
+        else:
+            joined = yield from lead_after_commit(member, shares_of(group), contest, ours)
+    except (NotClaimed, AssignedAgain) as exc:
+        if not places:
+            raise
+        yield Leave(tuple(ours))
+        ours.clear()
+        claims = claims - 1 if isinstance(exc, AssignedAgain) else 0
+        return (yield from capture_lead(survives_s, ours, claims=claims))
+    return Captured(member, joined, group, counts)
+
+
+def _look() -> RecipeGenerator[tuple[Contest, ClassicFacts, dict[str, int]]]:
+    """Return the group, which can be captured, and how many partitions its topics have."""
+    contest, group = yield from look_for_others()
+    check_capturable(group)
+    # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
+    topics: frozenset[str] = frozenset().union(*map(_topics, group.members))
+    return contest, group, (yield from count_partitions(topics, {}))
+
+
+def shares_of(group: ClassicFacts) -> Shares:
+    """Return what each member of a Stable group has."""
+    return {
+        one.member_id: frozenset(assignment_from_bytes(one.assignment)) for one in group.members
+    }
+
+
+def count_partitions(
+    topics: Iterable[str], known: Mapping[str, int]
+) -> RecipeGenerator[dict[str, int]]:
+    """
+    Return the partitions of topics; one that cannot be seen for a moment keeps its known count.
+
+    Raises NotCaptured for one whose count is not known.
+    """
+    names = tuple(sorted(topics))
+    found: TopicsFound = yield FetchTopics(names)
+    counts = {name: topic.partitions for name, topic in found.topics.items()}
+    for name, why in found.unread.items():
+        if name not in known:
+            raise NotCaptured(f"topic {name} cannot be read: {why}; its partitions would stop")
+        counts[name] = known[name]
+    # One that is deleted keeps its count too: its readers find that out by themselves.
+    return {name: counts.get(name, known.get(name, 0)) for name in names}
+
+
+def _topics(member: DescribedClassicMember) -> frozenset[str]:
+    subscribed = read_subscription(member.subscription)
+    return subscribed.topics if subscribed else frozenset()

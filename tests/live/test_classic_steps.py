@@ -663,7 +663,7 @@ def test_a_cooperative_group_is_captured_while_its_members_own_nothing() -> None
 
 
 @pytest.mark.parametrize(
-    "about", [{"believes": False}, {"faster": 2}, {"unseen": 2}, {"subscribes": "other"}]
+    "about", [{"believes": False}, {"faster": 3}, {"unseen": 3}, {"subscribes": "other"}]
 )
 def test_a_cooperative_group_that_does_not_let_go_is_captured_after_a_commit(
     about: dict[str, Any],

@@ -18,13 +18,14 @@ from toolkit.live.classic_capture import (
     HEARTBEAT_S,
     LOOK_EVERY_S,
     let_it_end,
+    open_connections,
     rejected,
     until_back,
     waiting,
 )
 from toolkit.live.classic_member import SentinelMember, draw_id
 from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sleep, WaitFor
-from toolkit.live.rival_captures import Contest
+from toolkit.live.rival_captures import begin_contest
 from toolkit.model import TopicPartition
 
 LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
@@ -35,7 +36,6 @@ SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 def lead_after_commit(
     member: SentinelMember,
     owned: Mapping[str, frozenset[TopicPartition]],
-    contest: Contest,
     ours: list[str],
 ) -> RecipeGenerator[JoinResult]:
     """
@@ -48,7 +48,7 @@ def lead_after_commit(
     blocker = SentinelMember(member.protocol)
     # Java's sticky leader gives a share to a member that wants nothing, if it looks at it first.
     blocker.member_id = yield from draw_id(blocker, ours, len(owned), last=True)
-    leader = yield from _outlast(blocker, contest, ours)
+    leader = yield from _outlast(blocker, ours)
     leader = yield from _await_commit(blocker, leader, owned)
     member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, len(owned) + 1)
     yield SendAhead(member.join_quietly())
@@ -70,11 +70,11 @@ class GroupLeader(NamedTuple):
     assigned_at: float
 
 
-def _outlast(
-    member: SentinelMember, contest: Contest, ours: list[str]
-) -> RecipeGenerator[GroupLeader]:
+def _outlast(member: SentinelMember, ours: list[str]) -> RecipeGenerator[GroupLeader]:
     """Join as a member that wants nothing, and stay until no other capture can go on."""
-    joining = yield SendAhead(member.join_quietly())
+    (connection,) = yield from open_connections(1)
+    contest = yield from begin_contest()
+    joining = yield SendAhead(member.join_quietly(), after=connection)
     is_over = False
     while not contest.has_joined:
         is_over = yield from contest.look(member.member_id, ours)

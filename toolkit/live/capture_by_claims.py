@@ -26,10 +26,9 @@ from toolkit.kafka_io.membership.classic import (
 from toolkit.live.classic_capture import STOP_WITHIN_S, rejected, take_lead, until_all_stop
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
 from toolkit.live.recipe_steps import IsAnswered, RecipeGenerator, SendAhead, Sleep, WaitFor
-from toolkit.live.rival_captures import Contest
+from toolkit.live.rival_captures import Contest, begin_contest
 from toolkit.model import TopicPartition
 
-LOOK_EVERY_S = 0.1
 IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the next one has begun
 
 
@@ -37,36 +36,27 @@ class NotClaimed(NotCaptured):
     """The leader did not leave everything to members of ours; nobody was removed."""
 
 
-def open_connections(count: int) -> RecipeGenerator[list[Any]]:
-    """Return what later requests can be sent after, each on a connection of its own."""
-    opened: list[Any] = []
-    while len(opened) < count:
-        opened += [(yield SendAhead(DescribeClassic()))]
-    return opened
-
-
 def lead_by_claims(
     member: SentinelMember,
     places: Sequence[TopicPartition],
     connections: Sequence[Any],
-    contest: Contest,
     ours: list[str],
 ) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members read on while they rebalance.
 
-    `places` are all partitions of the group's topics; all but the first need a connection each.
+    `places` are all partitions of the group's topics; each needs one of `connections`.
     Ids of ours that may be in the group are put on `ours`. Before anybody is removed, raise
     AnotherCapture if another capture goes on, NotClaimed if the leader does not leave all to ours,
     and AssignedAgain if it assigned something again.
     """
-    claimers = yield from _claim(member, places, connections, contest, ours)
+    contest, claimers = yield from _claim(member, places, connections, ours)
     stopper = SentinelMember(member.protocol)
     # While its id is out the rebalance does not end.
     (stopper.member_id,) = yield from draw_ids(stopper, ours, 1)
     yield Leave(tuple(claimers))
     ours[:] = [one for one in ours if one not in claimers]
-    stopped = yield from until_all_stop(member, stopper, contest, ours, tries=1)
+    stopped = yield from until_all_stop(member, stopper, contest, ours)
     return (yield from take_lead(member, stopper, stopped, ours, leader=stopped.leader))
 
 
@@ -74,20 +64,20 @@ def _claim(
     member: SentinelMember,
     places: Sequence[TopicPartition],
     connections: Sequence[Any],
-    contest: Contest,
     ours: list[str],
-) -> RecipeGenerator[list[str]]:
+) -> RecipeGenerator[tuple[Contest, list[str]]]:
     """Have members of ours own everything; return the ids of those beside `member`."""
     first, *others = places
     new = SentinelMember(member.protocol, topics=member.topics)
     claimers = yield from draw_ids(new, ours, len(others))
     member.member_id = yield from draw_id(new, ours, 2 * len(places))
-    joining = yield SendAhead(member.claim(first))
-    for new.member_id, place, connection in zip(claimers, others, connections, strict=True):
+    contest = yield from begin_contest()
+    joining = yield SendAhead(member.claim(first), after=connections[0])
+    for new.member_id, place, connection in zip(claimers, others, connections[1:], strict=True):
         yield SendAhead(new.claim(place), after=connection)
     give_up_at = (yield Sleep(0)) + STOP_WITHIN_S
     while not (contest.has_joined and (yield IsAnswered(joining))):
-        yield from contest.look(member.member_id, ours, after_s=LOOK_EVERY_S)
+        yield from contest.look(member.member_id, ours)
         if (yield Sleep(0)) >= give_up_at:
             raise NotCaptured(
                 "a member of the group has not joined the rebalance for "
@@ -106,4 +96,4 @@ def _claim(
     are_free = all(one and not assignment_from_bytes(one) for one in theirs)
     if joined.leads or synced.error not in IS_OVER or not are_free:
         raise NotClaimed("the group's leader does not assign what offsetbook's members claim")
-    return claimers
+    return contest, claimers

@@ -14,7 +14,7 @@ Members of cooperative protocols read on while they wait: see `capture_by_claims
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from toolkit.errors import NotCaptured
@@ -32,13 +32,12 @@ from toolkit.live.recipe_steps import (
     Sleep,
     WaitFor,
 )
-from toolkit.live.rival_captures import Contest, not_joined
+from toolkit.live.rival_captures import Contest, begin_contest, not_joined
 from toolkit.model import GroupState
 from toolkit.planning.holds.hold_context import WAITS_FOR
 
 HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
 STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then what slow members have read is read again
-STOP_TRIES = 3  # one of 18 was lost to the leader, on a busy machine
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
 LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
@@ -47,9 +46,7 @@ COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
-def lead_eager(
-    member: SentinelMember, contest: Contest, ours: list[str]
-) -> RecipeGenerator[JoinResult]:
+def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members let go of everything when they rebalance.
 
@@ -57,8 +54,10 @@ def lead_eager(
     removed, if another capture goes on.
     """
     stopper = SentinelMember(member.protocol)
+    connections = yield from open_connections(2)
     member.member_id, stopper.member_id = yield from draw_ids(stopper, ours, 2)
-    stopped = yield from until_all_stop(member, stopper, contest, ours, tries=STOP_TRIES)
+    contest = yield from begin_contest()
+    stopped = yield from until_all_stop(member, stopper, contest, ours, connections)
     return (yield from take_lead(member, stopper, stopped, ours))
 
 
@@ -74,13 +73,20 @@ class AssignedAgain(NotCaptured):
     """The leader assigned partitions before the group could be stopped; nobody was removed."""
 
 
+def open_connections(count: int) -> RecipeGenerator[list[Any]]:
+    """Return what later requests can be sent after, each on a connection of its own."""
+    opened: list[Any] = []
+    while len(opened) < count:
+        opened += [(yield SendAhead(DescribeClassic()))]
+    return opened
+
+
 def until_all_stop(
     member: SentinelMember,
     stopper: SentinelMember,
     contest: Contest,
     ours: list[str],
-    *,
-    tries: int,
+    connections: Sequence[Any] = (None, None),
 ) -> RecipeGenerator[Stopped]:
     """
     Wait until all members of a group have joined a rebalance, and keep them from being assigned.
@@ -89,38 +95,37 @@ def until_all_stop(
     it and however seldom they poll. Our next join is on the same connection, so it is there before
     the leader can have said who gets what: all have to join once more, with what they had.
     `stopper` does not join that rebalance, so it does not end. If the leader was faster, everybody
-    reads on, and the next try follows; after the last, raise AssignedAgain. After `STOP_WITHIN_S`
-    members that have not joined are not waited for.
+    reads on: raise AssignedAgain. After `STOP_WITHIN_S` members that have not joined are not waited
+    for. `connections` are two that are open already.
     """
     now: float = yield Sleep(0)
     give_up_at = now + STOP_WITHIN_S
-    for _ in range(tries):
-        joining, looking, _ = yield SendInTurn(
-            (member.join_quietly(), DescribeClassic(), member.rejoin_quietly())
-        )
-        # The rebalance does not end before, so our second join is there when it does.
-        yield SendAhead(stopper.join_quietly())
-        is_over, answered_at = False, math.inf
-        while not is_over or (answered_at == math.inf and now < give_up_at):
-            is_over = yield from contest.look(member.member_id, ours)
-            now = yield Sleep(0)
-            if (yield IsAnswered(joining)):
-                answered_at = min(answered_at, now)
-        if answered_at == math.inf:
-            return Stopped(now - AT_ONCE_AFTER_S, all_joined=False, leader="")
-        joined: JoinResult = yield WaitFor(joining)
-        if joined.error:
-            raise rejected(joined)
-        between: ClassicFacts = yield WaitFor(looking)
-        now_waiting: ClassicFacts = yield DescribeClassic()
-        was_first = between.state == GroupState.COMPLETING_REBALANCE
-        if was_first and not _was_assigned(now_waiting, ours):
-            return Stopped(answered_at, all_joined=True, leader=joined.leader)
-    raise AssignedAgain(
-        "the group assigned its partitions again before offsetbook could stop it; no member was "
-        "evicted",
-        hint="run the command again",
+    joining, looking, _ = yield SendInTurn(
+        (member.join_quietly(), DescribeClassic(), member.rejoin_quietly()), connections[0]
     )
+    # The rebalance does not end before, so our second join is there when it does.
+    yield SendAhead(stopper.join_quietly(), connections[1])
+    is_over, answered_at = False, math.inf
+    while not is_over or (answered_at == math.inf and now < give_up_at):
+        is_over = yield from contest.look(member.member_id, ours)
+        now = yield Sleep(0)
+        if (yield IsAnswered(joining)):
+            answered_at = min(answered_at, now)
+    if answered_at == math.inf:
+        return Stopped(now - AT_ONCE_AFTER_S, all_joined=False, leader="")
+    joined: JoinResult = yield WaitFor(joining)
+    if joined.error:
+        raise rejected(joined)
+    between: ClassicFacts = yield WaitFor(looking)
+    now_waiting: ClassicFacts = yield DescribeClassic()
+    was_first = between.state == GroupState.COMPLETING_REBALANCE
+    if not was_first or _was_assigned(now_waiting, ours):
+        raise AssignedAgain(
+            "the group assigned its partitions again before offsetbook could stop it; no member "
+            "was evicted",
+            hint="run the command again",
+        )
+    return Stopped(answered_at, all_joined=True, leader=joined.leader)
 
 
 def take_lead(

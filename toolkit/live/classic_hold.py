@@ -29,7 +29,6 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     read_subscription,
 )
 from toolkit.live.choose_capture import (
-    CLAIM_TRIES,
     capture_lead,
     count_partitions,
     shares_of,
@@ -145,8 +144,8 @@ class ClassicHold(LeaderHold):
     def _become_leader(
         self, wanted: frozenset[TopicPartition], ours: list[str]
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
-        claims = 0 if self.prefer is CaptureMode.QUIET else CLAIM_TRIES
-        captured = yield from capture_lead(self.survives_s, ours, claims=claims)
+        quietly = self.prefer is CaptureMode.QUIET
+        captured = yield from capture_lead(self.survives_s, ours, quietly=quietly)
         self._member, self._counts = captured.member, captured.counts
         self._shares = shares_of(captured.group)
         return self._former_owners(captured.group, wanted), captured.joined

@@ -40,10 +40,12 @@ class SendInTurn:
     """
     Requests sent ahead on one separate connection; the answer is a tuple of what `WaitFor` takes.
 
-    A broker takes each of them up as soon as it has answered the one before.
+    A broker takes each of them up as soon as it has answered the one before. The connection is a
+    new one, or that of a request that was sent ahead before, `after`.
     """
 
     requests: tuple[MemberRequest, ...]
+    after: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +131,8 @@ def _take(step: Yielded, channel: RequestChannel, sleep: Callable[[float], None]
             answer = time.monotonic()
         case SendAhead(request, after):
             (answer,) = channel.send_ahead(request, after=after)
-        case SendInTurn(requests):
-            answer = channel.send_ahead(*requests)
+        case SendInTurn(requests, after):
+            answer = channel.send_ahead(*requests, after=after)
         case WaitFor(sent):
             answer = channel.wait_for(sent)
         case IsAnswered(sent):

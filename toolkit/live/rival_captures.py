@@ -1,11 +1,12 @@
 """
 Decide on the cluster which of several captures of a classic group goes on.
 
-Operators on two machines share no files, so the group itself decides. A capture looks whether
-offsetbook is in the group, joins, and looks again until every capture that can have missed it in
-its own first look is listed: `FIRST_LOOK_TO_JOIN_S`. Of those, the one with the lowest member id
-goes on. One that took longer to join gives way to every other. Both are measured with one machine's
-own clock, so of several captures one at most goes on, whatever the clocks of the machines say.
+Operators on two machines share no files, so the group itself decides. A capture gets what it needs
+to join, looks whether offsetbook is in the group, joins, and looks again until every capture that
+can have missed it in its own look is listed: `LOOK_TO_JOIN_S`. Of those, the one with the lowest
+member id goes on. One that took longer to join gives way to every other. Both are measured with one
+machine's own clock, so of several captures one at most goes on, whatever the clocks of the machines
+say.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription
 from toolkit.planning.holds.hold_rules import holder_in_words, in_short
 
-FIRST_LOOK_TO_JOIN_S = 3.0  # drawing ids and joining takes 0.1 to 0.5 s on a quiet machine
-LOOK_EVERY_S = 0.5
+LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
+JOINED_WITHIN_S = 10.0
+LOOK_EVERY_S = 0.1
 AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
@@ -49,32 +51,30 @@ class Contest:
         """Whether our member was seen in the group."""
         return self._joined_at < math.inf
 
-    def look(
-        self, member_id: str, ours: Collection[str], *, after_s: float = LOOK_EVERY_S
-    ) -> RecipeGenerator[bool]:
+    def look(self, member_id: str, ours: Collection[str]) -> RecipeGenerator[bool]:
         """
         Look once, after a while, and return whether our member has outlasted all others.
 
         `ours` are the ids of all our members. Raises AnotherCapture if they have to give way, and
         NotCaptured if the one is not in the group.
         """
-        began = yield Sleep(after_s)
+        began = yield Sleep(LOOK_EVERY_S)
         group: ClassicFacts = yield DescribeClassic()
         listed = {one.member_id for one in group.members}
         if member_id not in listed:
-            if not self.has_joined and began < self.looked_at + FIRST_LOOK_TO_JOIN_S:
+            if not self.has_joined and began < self.looked_at + JOINED_WITHIN_S:
                 return False
             raise not_joined(group)
         if not self.has_joined:
             self._joined_at = yield Sleep(0)
-        is_late = self._joined_at - self.looked_at >= FIRST_LOOK_TO_JOIN_S
+        is_late = self._joined_at - self.looked_at >= LOOK_TO_JOIN_S
         others = {one.member_id for one in holders(group)}.difference(ours)
         if others and (is_late or min(others) < min(listed.intersection(ours))):
             raise AnotherCapture("another hold of the group is being captured")
-        return bool(began >= self._joined_at + FIRST_LOOK_TO_JOIN_S)
+        return bool(began >= self._joined_at + LOOK_TO_JOIN_S)
 
 
-def look_for_others() -> RecipeGenerator[tuple[Contest, ClassicFacts]]:
+def look_for_others() -> RecipeGenerator[ClassicFacts]:
     """
     Return the group as it is without another hold of ours, once it is not in a rebalance.
 
@@ -83,13 +83,24 @@ def look_for_others() -> RecipeGenerator[tuple[Contest, ClassicFacts]]:
     """
     give_up_at = (yield Sleep(0)) + AT_REST_WITHIN_S
     while True:
-        looked_at = yield Sleep(0)
-        group: ClassicFacts = yield DescribeClassic()
-        if holders(group):
-            yield from refuse_another_hold()
-        if not group.state.endswith("Rebalance") or looked_at >= give_up_at:
-            return Contest(looked_at), group
+        group = yield from _without_others()
+        if not group.state.endswith("Rebalance") or (yield Sleep(0)) >= give_up_at:
+            return group
         yield Sleep(LOOK_EVERY_S)
+
+
+def begin_contest() -> RecipeGenerator[Contest]:
+    """Look for others once more, when all is there to join at once; raises NotCaptured."""
+    looked_at = yield Sleep(0)
+    yield from _without_others()
+    return Contest(looked_at)
+
+
+def _without_others() -> RecipeGenerator[ClassicFacts]:
+    group: ClassicFacts = yield DescribeClassic()
+    if holders(group):
+        yield from refuse_another_hold()
+    return group
 
 
 def not_joined(group: ClassicFacts) -> NotCaptured:

@@ -40,14 +40,14 @@ class Broker:
         self.heard += requests
         return tuple(range(len(self.heard) - len(requests), len(self.heard)))
 
-    def send_ahead(self, *requests: MemberRequest) -> tuple[str, ...]:
+    def send_ahead(self, *requests: MemberRequest, after: str | None = None) -> tuple[str, ...]:
         """Take some that wait."""
         self.ahead += requests
-        return tuple("sent" for _ in requests)
+        return tuple("sent" if after is None else f"{after} after" for _ in requests)
 
     def is_answered(self, pending: str) -> bool:
         """Whether one that waits is answered."""
-        return pending == "sent"
+        return pending.startswith("sent")
 
     def wait_for(self, pending: str) -> str:
         """Answer it."""
@@ -66,7 +66,7 @@ def recipe() -> RecipeGenerator[list[Any]]:
         answers.append((yield SendBatch((BEAT, FetchCommits()))))
         answers.append((yield SendBatch(())))
         answers.append((yield WaitFor((yield SendAhead(BEAT)))))
-        one, other = yield SendInTurn((BEAT, LEAVE))
+        one, other = yield SendInTurn((BEAT, LEAVE), after=(yield SendAhead(BEAT)))
         answers.append((yield IsAnswered(one)))
         answers.append((yield WaitFor(other)))
     except Interrupted:
@@ -83,13 +83,13 @@ def test_a_recipe_gets_the_answers_to_what_it_asks() -> None:
     answers = run_recipe(recipe(), broker, sleep=slept.append)
 
     told = "answer to what was sent"
-    assert [0, True, (1, 2), (), told, True, told] == answers
+    assert [0, True, (1, 2), (), told, True, f"{told} after"] == answers
     assert [BEAT, BEAT, FetchCommits()] == broker.heard
-    assert [BEAT, BEAT, LEAVE] == broker.ahead
+    assert [BEAT, BEAT, BEAT, LEAVE] == broker.ahead
     assert [0.5] == slept
 
 
-@pytest.mark.parametrize("step", range(8))
+@pytest.mark.parametrize("step", range(9))
 def test_a_recipe_can_be_interrupted_at_every_step(step: int) -> None:
     """What `check` raises is raised inside, once, and what is asked for then is done."""
     broker, checks = Broker(), iter(range(100))

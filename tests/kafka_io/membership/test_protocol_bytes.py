@@ -143,6 +143,18 @@ def test_our_own_bytes(protocol: str, subscription: str, nothing: str) -> None:
     assert MemberSubscription(frozenset({"a"})) == read_subscription(ours.subscription(["a"]))
 
 
+def test_a_claim_is_told_in_both_places() -> None:
+    """Java reads the generation in the message, librdkafka in the user data; it is the last one."""
+    place = TopicPartition("a", 7)
+    data = PROTOCOLS["cooperative-sticky"].claim(["a"], place)
+    owned = "00000001 0001 61 00000001 00000007 7fffffff"
+
+    assert data == bytes.fromhex(f"0003 00000001 0001 61 00000013 {owned} {owned} ffff")
+    assert MemberSubscription(frozenset({"a"}), frozenset({place}), 2**31 - 1) == read_subscription(
+        data
+    )
+
+
 def test_a_kafka_go_leader_can_read_our_subscription() -> None:
     """It knows version 0 of eager protocols, and its own version 1, which is not the real one."""
     eager = [one for one in PROTOCOLS.values() if not one.cooperative]

@@ -57,7 +57,7 @@ def lead_by_claims(
     yield Leave(tuple(claimers))
     ours[:] = [one for one in ours if one not in claimers]
     stopped = yield from until_all_stop(member, stopper, contest, ours)
-    return (yield from take_lead(member, stopper, stopped, ours, leader=stopped.leader))
+    return (yield from take_lead(member, stopper, stopped, ours))
 
 
 def _claim(

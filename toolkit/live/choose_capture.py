@@ -62,7 +62,7 @@ def capture_lead(
     member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
     try:
         if not protocol.cooperative:
-            joined = yield from lead_eager(member, ours)
+            joined = yield from lead_eager(member, len(group.members), ours)
         elif places:
             joined = yield from lead_by_claims(member, places, connections, ours)
         else:

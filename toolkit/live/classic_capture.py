@@ -4,8 +4,8 @@ Make offsetbook's member the leader of a classic group.
 The leader is the first member, and when it leaves, another one. So it has to be removed, which
 loses what it has read since its last commit, unless it has let go of everything at that moment.
 Members of eager protocols do that before they join a rebalance. So we open a rebalance, and another
-one at the instant at which all have joined, before anybody is given anything. They are removed
-then, which costs them nothing, and join again after us.
+one at the instant at which all have joined, before anybody is given anything. The leader is
+removed then, which costs it nothing, and joins again after us.
 
 Members of cooperative protocols read on while they wait: see `capture_by_claims`, and
 `capture_after_commit` for groups where that cannot be done.
@@ -22,7 +22,7 @@ from toolkit.kafka_io.client.error_codes import reason
 from toolkit.kafka_io.groups.subscriptions import assignment_from_bytes
 from toolkit.kafka_io.membership.classic import ClassicFacts, DescribeClassic, JoinResult, Leave
 from toolkit.kafka_io.membership.protocol_bytes import protocol_named, read_subscription
-from toolkit.live.classic_member import SentinelMember, draw_ids
+from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
 from toolkit.live.recipe_steps import (
     IsAnswered,
     RecipeGenerator,
@@ -46,7 +46,9 @@ COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
-def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinResult]:
+def lead_eager(
+    member: SentinelMember, group_size: int, ours: list[str]
+) -> RecipeGenerator[JoinResult]:
     """
     Join as the leader of a Stable group whose members let go of everything when they rebalance.
 
@@ -55,7 +57,8 @@ def lead_eager(member: SentinelMember, ours: list[str]) -> RecipeGenerator[JoinR
     """
     stopper = SentinelMember(member.protocol)
     connections = yield from open_connections(2)
-    member.member_id, stopper.member_id = yield from draw_ids(stopper, ours, 2)
+    (stopper.member_id,) = yield from draw_ids(stopper, ours, 1)
+    member.member_id = yield from draw_id(SentinelMember(member.protocol), ours, group_size + 1)
     contest = yield from begin_contest()
     stopped = yield from until_all_stop(member, stopper, contest, ours, connections)
     return (yield from take_lead(member, stopper, stopped, ours))
@@ -133,13 +136,12 @@ def take_lead(
     stopper: SentinelMember,
     stopped: Stopped,
     ours: list[str],
-    *,
-    leader: str = "",
 ) -> RecipeGenerator[JoinResult]:
     """
-    Join as the leader of a group that is stopped: all others are removed, and join again.
+    Join as the leader of a group that is stopped.
 
-    If it is known which member leads, only that one, and those that would lead before ours.
+    Its leader is removed, and who would lead before ours, and they join again; all others too if
+    some have not joined in time.
     """
     blocker = SentinelMember(member.protocol)
     # While an id is out with which nobody has joined, the rebalance does not end.
@@ -149,7 +151,9 @@ def take_lead(
     listed = yield from waiting(member)
     # Members are listed in the order in which the coordinator looks for a new leader.
     before = listed[: listed.index(member.member_id)]
-    gone = {leader, stopper.member_id, *before} if leader else set(listed) - {member.member_id}
+    gone = {stopped.leader, stopper.member_id, *before}
+    if not stopped.all_joined:
+        gone = set(listed) - {member.member_id}
     yield Leave(tuple(sorted(gone)))
     ours.remove(stopper.member_id)
     joining = yield SendAhead(member.join())

@@ -11,6 +11,7 @@ on the group is like an eager one in a rebalance, and only its leader is removed
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolkit.errors import NotCaptured
@@ -23,7 +24,14 @@ from toolkit.kafka_io.membership.classic import (
     Leave,
     SyncResult,
 )
-from toolkit.live.classic_capture import STOP_WITHIN_S, rejected, take_lead, until_all_stop
+from toolkit.live.classic_capture import (
+    STOP_TRIES,
+    STOP_WITHIN_S,
+    AssignedAgain,
+    rejected,
+    take_lead,
+    until_all_stop,
+)
 from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
 from toolkit.live.recipe_steps import IsAnswered, RecipeGenerator, SendAhead, Sleep, WaitFor
 from toolkit.live.rival_captures import Contest, begin_contest
@@ -48,33 +56,51 @@ def lead_by_claims(
     `places` are all partitions of the group's topics; each needs one of `connections`.
     Ids of ours that may be in the group are put on `ours`. Before anybody is removed, raise
     AnotherCapture if another capture goes on, NotClaimed if the leader does not leave all to ours,
-    and AssignedAgain if it assigned something again.
+    and AssignedAgain if it assigned something again, each time that this was tried.
     """
-    contest, claimers = yield from _claim(member, places, connections, ours)
+    contest: Contest | None = None
+    new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
-    # While its id is out the rebalance does not end.
-    (stopper.member_id,) = yield from draw_ids(stopper, ours, 1)
-    yield Leave(tuple(claimers))
-    ours[:] = [one for one in ours if one not in claimers]
-    stopped = yield from until_all_stop(member, stopper, contest, ours)
+    for left in reversed(range(STOP_TRIES)):
+        # While ids are out with which nobody has joined, the rebalance does not end.
+        claimers = yield from draw_ids(new, ours, len(places) - 1)
+        if contest is None:
+            member.member_id = yield from draw_id(new, ours, 2 * len(places))
+            contest = yield from begin_contest()
+        else:
+            yield from _leave([stopper.member_id], ours)
+        joins = [(member.member_id, places[0]), *zip(claimers, places[1:], strict=True)]
+        yield from _claim(member, joins, connections, contest, ours)
+        (stopper.member_id,) = yield from draw_ids(new, ours, 1)
+        yield from _leave(claimers, ours)
+        try:
+            stopped = yield from until_all_stop(member, stopper, contest, ours)
+            break
+        except AssignedAgain:
+            if not left:
+                raise
     return (yield from take_lead(member, stopper, stopped, ours))
+
+
+def _leave(some: Sequence[str], ours: list[str]) -> RecipeGenerator[None]:
+    if some:
+        yield Leave(tuple(some))
+    ours[:] = [one for one in ours if one not in some]
 
 
 def _claim(
     member: SentinelMember,
-    places: Sequence[TopicPartition],
+    joins: Sequence[tuple[str, TopicPartition]],
     connections: Sequence[Any],
+    contest: Contest,
     ours: list[str],
-) -> RecipeGenerator[tuple[Contest, list[str]]]:
-    """Have members of ours own everything; return the ids of those beside `member`."""
-    first, *others = places
-    new = SentinelMember(member.protocol, topics=member.topics)
-    claimers = yield from draw_ids(new, ours, len(others))
-    member.member_id = yield from draw_id(new, ours, 2 * len(places))
-    contest = yield from begin_contest()
-    joining = yield SendAhead(member.claim(first), after=connections[0])
-    for new.member_id, place, connection in zip(claimers, others, connections[1:], strict=True):
-        yield SendAhead(new.claim(place), after=connection)
+) -> RecipeGenerator[None]:
+    """Have members of ours, the first of which is `member`, own a partition each, and no other."""
+    claimer = replace(member)
+    joining = None
+    for (claimer.member_id, place), connection in zip(joins, connections, strict=True):
+        sent = yield SendAhead(claimer.claim(place), after=connection)
+        joining = joining or sent
     give_up_at = (yield Sleep(0)) + STOP_WITHIN_S
     while not (contest.has_joined and (yield IsAnswered(joining))):
         yield from contest.look(member.member_id, ours)
@@ -96,4 +122,3 @@ def _claim(
     are_free = all(one and not assignment_from_bytes(one) for one in theirs)
     if joined.leads or synced.error not in IS_OVER or not are_free:
         raise NotClaimed("the group's leader does not assign what offsetbook's members claim")
-    return contest, claimers

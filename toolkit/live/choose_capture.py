@@ -30,8 +30,6 @@ from toolkit.model import TopicPartition
 from toolkit.planning.holds.assignment import Shares
 from toolkit.planning.holds.claims import partitions_to_claim
 
-TRIES = 3  # of 18 captures of eager groups one was lost to the leader, on a busy machine
-
 
 class Captured(NamedTuple):
     """A group that `member` leads, as it was before, and how many partitions its topics have."""
@@ -43,7 +41,7 @@ class Captured(NamedTuple):
 
 
 def capture_lead(
-    survives_s: float, ours: list[str], *, quietly: bool = False, tries: int = TRIES
+    survives_s: float, ours: list[str], *, quietly: bool = False
 ) -> RecipeGenerator[Captured]:
     """
     Become the leader of a group; only of a cooperative one `quietly`, while its members read on.
@@ -67,15 +65,12 @@ def capture_lead(
             joined = yield from lead_by_claims(member, places, connections, ours)
         else:
             joined = yield from lead_after_commit(member, shares_of(group), ours)
-    except (NotClaimed, AssignedAgain) as exc:
-        gives_up = isinstance(exc, NotClaimed) or tries == 1
-        if gives_up and not places:
+    except (NotClaimed, AssignedAgain):
+        if not places:
             raise
         yield Leave(tuple(ours))
         ours.clear()
-        return (
-            yield from capture_lead(survives_s, ours, quietly=quietly or gives_up, tries=tries - 1)
-        )
+        return (yield from capture_lead(survives_s, ours, quietly=True))
     return Captured(member, joined, group, counts)
 
 

@@ -15,7 +15,6 @@ from toolkit.kafka_io.membership.classic import JoinResult, Leave
 from toolkit.kafka_io.membership.topics_and_commits import FetchCommits
 from toolkit.live.classic_capture import (
     AT_ONCE_AFTER_S,
-    HEARTBEAT_S,
     LOOK_EVERY_S,
     let_it_end,
     open_connections,
@@ -28,6 +27,7 @@ from toolkit.live.recipe_steps import RecipeGenerator, SendAhead, SendBatch, Sle
 from toolkit.live.rival_captures import begin_contest
 from toolkit.model import TopicPartition
 
+HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
 LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
 COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
 SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one

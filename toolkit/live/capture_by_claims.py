@@ -21,7 +21,6 @@ from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     DescribeClassic,
     JoinResult,
-    Leave,
     SyncResult,
 )
 from toolkit.live.classic_capture import (
@@ -32,7 +31,7 @@ from toolkit.live.classic_capture import (
     take_lead,
     until_all_stop,
 )
-from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids
+from toolkit.live.classic_member import SentinelMember, draw_id, draw_ids, leave
 from toolkit.live.recipe_steps import IsAnswered, RecipeGenerator, SendAhead, Sleep, WaitFor
 from toolkit.live.rival_captures import Contest, begin_contest
 from toolkit.model import TopicPartition
@@ -68,11 +67,11 @@ def lead_by_claims(
             member.member_id = yield from draw_id(new, ours, 2 * len(places))
             contest = yield from begin_contest()
         else:
-            yield from _leave([stopper.member_id], ours)
+            yield from leave([stopper.member_id], ours)
         joins = [(member.member_id, places[0]), *zip(claimers, places[1:], strict=True)]
         yield from _claim(member, joins, connections, contest, ours)
         (stopper.member_id,) = yield from draw_ids(new, ours, 1)
-        yield from _leave(claimers, ours)
+        yield from leave(claimers, ours)
         try:
             stopped = yield from until_all_stop(member, stopper, contest, ours)
             break
@@ -80,12 +79,6 @@ def lead_by_claims(
             if not left:
                 raise
     return (yield from take_lead(member, stopper, stopped, ours))
-
-
-def _leave(some: Sequence[str], ours: list[str]) -> RecipeGenerator[None]:
-    if some:
-        yield Leave(tuple(some))
-    ours[:] = [one for one in ours if one not in some]
 
 
 def _claim(

@@ -36,15 +36,11 @@ from toolkit.live.rival_captures import Contest, begin_contest, not_joined
 from toolkit.model import GroupState
 from toolkit.planning.holds.hold_context import WAITS_FOR
 
-HEARTBEAT_S = 3.0  # of nearly all clients by default, and how they hear of a rebalance
 STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then what slow members have read is read again
 STOP_TRIES = 3  # one of 18 was lost to the leader, on a busy machine
 BACK_AFTER_S = 1.5  # who was removed is back at once; a few clients take longer, and come then
-LET_GO_AFTER_S = 5.0  # of a member that was removed while it read: a heartbeat, and a pause
 AT_ONCE_AFTER_S = 1.2  # librdkafka joins once a second at most
 LOOK_EVERY_S = 0.05
-COMMIT_WITHIN_S = 11.0  # clients commit every 5 s by default, so this is twice
-SOON_S = 1.5  # a commit so shortly before a heartbeat is a good one
 
 
 def lead_eager(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from toolkit.errors import NotCaptured
@@ -98,9 +98,15 @@ def draw_id(
     drawn = yield from draw_ids(member, ours, DRAWN)
     drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 1), reverse=last)
     chosen, *others = drawn
-    yield Leave(tuple(others))
-    ours[:] = [member_id for member_id in ours if member_id not in others]
+    yield from leave(others, ours)
     return chosen
+
+
+def leave(some: Collection[str], ours: list[str]) -> RecipeGenerator[None]:
+    """Have some of our members or ids leave, and take them off `ours`."""
+    if some:
+        yield Leave(tuple(some))
+    ours[:] = [member_id for member_id in ours if member_id not in some]
 
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:

@@ -144,7 +144,10 @@ def _repeated(case: HoldContext, found: Costs) -> str:
     where = in_short(list(case.at_risk))
     by_whom = ""
     if case.recipe is Recipe.CLAIMS:
-        by_whom = "; none by consumers that commit on revoke, as librdkafka and not Java does"
+        by_whom = (
+            "; on Kafka 4.0 and newer usually none by consumers that commit on revoke (librdkafka, "
+            "not Java)"
+        )
     if found.repeats is None:
         return (
             f"records of {where} read since the last commit are redelivered; the number is "
@@ -169,7 +172,8 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
     if recipe is Recipe.CLAIMS:
         return (
             "all members revoke their partitions and rebalance; the group leader (one of "
-            f"{name_members(case.group.readers)}) is evicted while it owns nothing, and rejoins"
+            f"{name_members(case.group.readers)}) is evicted while it owns nothing (before "
+            "Kafka 4.0: right after it has committed), and rejoins"
         )
     if recipe is Recipe.COOPERATIVE:
         return (

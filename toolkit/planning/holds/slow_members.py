@@ -14,8 +14,9 @@ HARMS = {
     Recipe.LOSSLESS: "the topic's other partitions stop until it polls, for up to {wait}; then it "
     "is evicted, and what it has read since its last commit is redelivered. prefer quiet evicts it "
     "at once, and no partitions of other members stop",
-    Recipe.CLAIMS: "the pause is refused after {wait}, and no member is evicted. prefer quiet does "
-    "not wait for it",
+    Recipe.CLAIMS: "the pause is refused after {wait}; if it stops polling only when the others "
+    "have revoked their partitions, all stop for up to {wait}, then it is evicted, and what it has "
+    "read since its last commit is redelivered. prefer quiet does not wait for it",
     Recipe.EAGER: "all members stop until it polls, as in every rebalance, for up to {wait}; then "
     "it is evicted, and what it has read since its last commit is redelivered",
 }

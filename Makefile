@@ -5,7 +5,7 @@ RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
 # The versions of Apache Kafka that are tested; sandbox/jar_digests.json has their jars.
 KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
 
-.PHONY: help env demo test test-fast test-kafka test-nightly bench lab lint licences vulnerabilities docs lock release screenshots clean
+.PHONY: help env demo test test-fast test-kafka test-faults test-nightly bench lab lint licences vulnerabilities docs lock release screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -27,6 +27,13 @@ test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kern
 test-kafka: VERSION ?= 4.4.0
 test-kafka: env  ## Planning and reading against one version of Kafka: make test-kafka VERSION=4.0.2
 	@$(RUN) TEST_KAFKA_VERSION=$(VERSION) exec python -m pytest tests/planning tests/kafka_io -n 4 --dist loadfile
+
+test-faults: SEEDS ?= 0:1000
+test-faults: env  ## Random faults on three brokers: make test-faults SEEDS=0:1000; SEEDS=17:18 is one run again
+	@mkdir -p build && rm -f build/faults.jsonl
+	@$(RUN) python -m pytest tests/faults/test_random_faults.py tests/faults/test_random_live_faults.py \
+	    -n 2 --dist loadfile --fault-seeds $(SEEDS) --fault-log build/faults.jsonl; result=$$?; \
+	    $(RUN) python tests/faults/fault_table.py build/faults.jsonl; exit $$result
 
 test-nightly: env  ## Everything from 4.2 on, planning and reading on older ones; says at the end which failed
 	@failed=; for version in $(KAFKA_VERSIONS); do \

@@ -103,7 +103,7 @@ def test_oldest_version_starts_is_seeded_and_goes_down(tmp_path: Path) -> None:
         (status,) = sandbox.status()
         assert status.missing == {}
         assert "13 of 13" in status.as_row()["problems seen"]
-        pids = [status.pid, status.applications_pid]
+        pids = [*status.pids, status.applications_pid]
         assert all(pid in processes_of(sandbox) for pid in pids)
     finally:
         ended = sandbox.down()

@@ -56,7 +56,7 @@ def test_up_twice_is_harmless(bare: Sandbox) -> None:
     clusters = bare.up(["eu"], seed=False, on_step=steps.append)
 
     (after,) = bare.status()
-    assert (after.pid, after.state) == (before.pid, "running")
+    assert (after.pids, after.state) == (before.pids, "running")
     assert clusters == [Cluster("eu", before.address)]
     assert steps == ["eu is already running"]
 
@@ -75,7 +75,7 @@ def test_fleet_file_names_what_runs(bare: Sandbox) -> None:
 def test_up_replaces_a_killed_broker(bare: Sandbox) -> None:
     """A broker that was killed is seen as stopped, and up starts it at the same address."""
     (before,) = bare.status()
-    kill(before.pid)
+    kill(*before.pids)
 
     assert bare.status()[0].state == "stopped"
     bare.up(["eu"], seed=False)
@@ -83,13 +83,13 @@ def test_up_replaces_a_killed_broker(bare: Sandbox) -> None:
     (after,) = bare.status()
     assert after.state == "running"
     assert after.address == before.address
-    assert after.pid != before.pid
+    assert after.pids != before.pids
 
 
 def test_down_after_a_killed_broker(bare: Sandbox) -> None:
     """Down has nothing to end when the broker was killed, and says so instead of failing."""
     (before,) = bare.status()
-    kill(before.pid)
+    kill(*before.pids)
 
     assert bare.down() == []
 

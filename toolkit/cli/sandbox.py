@@ -40,6 +40,11 @@ def command() -> None:
     help="TLS, SCRAM and ACLs: fleet.yaml connects as operator, viewer.yaml and pipeline.yaml as "
     "the other roles of docs/acls.md.",
 )
+@click.option(
+    "--brokers",
+    type=click.Choice(["1", "3", "5"]),
+    help="Brokers of each new cluster; of 3 any one may be lost. Default: 1.",
+)
 @_output
 @_state_dir
 def up(  # noqa: PLR0913 -- click hands over each option by name
@@ -49,6 +54,7 @@ def up(  # noqa: PLR0913 -- click hands over each option by name
     no_seed: bool,
     fresh: bool,
     secure: bool,
+    brokers: str | None,
     output: str,
     state_dir: Path,
 ) -> None:
@@ -59,7 +65,7 @@ def up(  # noqa: PLR0913 -- click hands over each option by name
     """
     from toolkit.sandbox.fleet import NAMES, Sandbox
 
-    sandbox = Sandbox(state_dir, version=version)
+    sandbox = Sandbox(state_dir, version=version, brokers=int(brokers) if brokers else None)
     sandbox.up(names or NAMES, seed=not no_seed, fresh=fresh, secured=secure, on_step=_say)
     _print_status(sandbox, by_group=False, output=output)
     _say(f"fleet file: {sandbox.fleet_file}")

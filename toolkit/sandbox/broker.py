@@ -98,7 +98,7 @@ class Broker:
 
     def answers(self) -> bool:
         """Whether this broker, and not another at its address, answers and lists itself as live."""
-        return _live_cluster(self.address) == self.cluster_id != ""
+        return _live_cluster(self.address)[0] == self.cluster_id != ""
 
     def stop(self) -> bool:
         """End the JVM, keep its data, and return whether it was running."""
@@ -155,9 +155,14 @@ def start_broker(
     return broker
 
 
+def live_brokers(address: str) -> int:
+    """Return how many brokers one of them knows to be live; 0 while it does not answer."""
+    return _live_cluster(address)[1]
+
+
 def _free_ports(known: Broker | None) -> tuple[int, int]:
     """Return the ports used before if they are still free, so that addresses stay the same."""
-    if known and all(map(_is_free, (known.port, known.controller_port))):
+    if known and all(map(is_free, (known.port, known.controller_port))):
         return known.port, known.controller_port
     port, controller_port = free_ports(2)
     return port, controller_port
@@ -171,7 +176,7 @@ def free_ports(count: int) -> list[int]:
     while its broker is being started again.
     """
     tried = random.sample(_PORTS, len(_PORTS))
-    return list(itertools.islice(filter(_is_free, tried), count))
+    return list(itertools.islice(filter(is_free, tried), count))
 
 
 def reserve_ports(directory: Path, ports: tuple[int, int], version: str) -> None:
@@ -180,7 +185,8 @@ def reserve_ports(directory: Path, ports: tuple[int, int], version: str) -> None
     (directory / "broker.json").write_text(json.dumps(known), encoding="utf-8")
 
 
-def _is_free(port: int) -> bool:
+def is_free(port: int) -> bool:
+    """Return whether nobody listens at a port."""
     with socket.socket() as probe:
         # As the broker itself binds: connections of a former broker may still linger.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -226,8 +232,8 @@ def _await_answer(broker: Broker) -> None:
         time.sleep(0.05)
 
 
-def _live_cluster(address: str, *, timeout_s: float = 1) -> str:
-    """Return the cluster id that comes with the metadata, "" while no live broker is listed."""
+def _live_cluster(address: str, *, timeout_s: float = 1) -> tuple[str, int]:
+    """Return the cluster id that comes with the metadata, "" without live brokers, and how many."""
     # Metadata version 2 for no topics. A broker that is still fenced answers, but lists nobody.
     request = struct.pack(">hhihi", 3, 2, 0, -1, 0)
     host, port = address.rsplit(":", 1)
@@ -236,12 +242,12 @@ def _live_cluster(address: str, *, timeout_s: float = 1) -> str:
             connection.sendall(struct.pack(">i", len(request)) + request)
             incoming = connection.makefile("rb")
             (size,) = struct.unpack(">i", incoming.read(4))
-            return _cluster_id(io.BytesIO(incoming.read(size)))
+            return _read_metadata(io.BytesIO(incoming.read(size)))
     except (OSError, struct.error):
-        return ""
+        return "", 0
 
 
-def _cluster_id(answer: IO[bytes]) -> str:
+def _read_metadata(answer: IO[bytes]) -> tuple[str, int]:
     def integer(form: str) -> int:
         return int(struct.unpack(form, answer.read(struct.calcsize(form)))[0])
 
@@ -252,7 +258,7 @@ def _cluster_id(answer: IO[bytes]) -> str:
     brokers = integer(">i")
     for _ in range(brokers):
         integer(">i"), string(), integer(">i"), string()  # id, host, port, rack
-    return string() if brokers else ""
+    return (string(), brokers) if brokers else ("", 0)
 
 
 def _failed(broker: Broker, what: str) -> SandboxFailed:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolkit.sandbox.broker import Broker
+from toolkit.sandbox.broker_quorum import addresses_of
 from toolkit.sandbox.process import running
 from toolkit.sandbox.readiness import missing_signs
 from toolkit.sandbox.seed import seeded_groups
@@ -13,22 +14,27 @@ from toolkit.sandbox.seed import seeded_groups
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """Whether a cluster's broker and applications run, and which problems it shows."""
+    """Whether a cluster's brokers and applications run, and which problems it shows."""
 
     name: str
     version: str
     address: str
-    pid: int | None  # None: the broker does not run
-    answers: bool
+    pids: tuple[int, ...]  # of the brokers that run
+    brokers: int
+    answers: bool  # all that run
     applications_pid: int | None  # None: the applications do not run
     missing: Mapping[str, str]  # seeded groups whose problem cannot be seen, and why
 
     @property
     def state(self) -> str:
-        """The broker in one word."""
-        if self.pid is None:
+        """The brokers in one word, or how many of them run."""
+        if not self.pids:
             return "stopped"
-        return "running" if self.answers else "silent"
+        if not self.answers:
+            return "silent"
+        return (
+            "running" if len(self.pids) == self.brokers else f"{len(self.pids)} of {self.brokers}"
+        )
 
     def as_row(self) -> Mapping[str, object]:
         """Return what the status table says of the cluster."""
@@ -37,7 +43,7 @@ class ClusterStatus:
             "cluster": self.name,
             "version": self.version,
             "address": self.address,
-            "pid": str(self.pid or ""),
+            "pid": " ".join(map(str, self.pids)),
             "state": self.state,
             "problems seen": f"{groups - len(self.missing)} of {groups}",
             "applications": f"running ({self.applications_pid})"
@@ -59,19 +65,22 @@ class ClusterStatus:
         ]
 
 
-def cluster_status(broker: Broker) -> ClusterStatus:
-    """Look at the processes and ask the broker."""
-    applications = running(broker.directory / "applications.process")
-    live = broker.pid is not None and broker.answers()
+def cluster_status(brokers: Sequence[Broker]) -> ClusterStatus:
+    """Look at the processes and ask the brokers; the first one names the cluster."""
+    first, address = brokers[0], addresses_of(brokers)
+    applications = running(first.directory / "applications.process")
+    those_that_run = [broker for broker in brokers if broker.pid is not None]
+    live = bool(those_that_run) and all(broker.answers() for broker in those_that_run)
     unseen = {
-        group.group_id: "the broker does not respond" for group in seeded_groups(broker.version)
+        group.group_id: "the broker does not respond" for group in seeded_groups(first.version)
     }
     return ClusterStatus(
-        name=broker.directory.name,
-        version=broker.version,
-        address=broker.address,
-        pid=broker.pid,
+        name=first.directory.name,
+        version=first.version,
+        address=address,
+        pids=tuple(broker.pid for broker in those_that_run if broker.pid),
+        brokers=len(brokers),
         answers=live,
         applications_pid=applications.pid if applications else None,
-        missing=missing_signs(broker.address, broker.version) if live else unseen,
+        missing=missing_signs(address, first.version) if live else unseen,
     )

@@ -29,16 +29,21 @@ log.dirs={}
 """
 
 
-def format_data(directory: Path, version: str) -> None:
-    """Give a data directory its ids, unless it has them; raises `SandboxFailed`."""
+def format_data(directory: Path, version: str, *, node_id: int = 1, cluster_id: str = "") -> None:
+    """
+    Give a data directory its ids, unless it has them; raises `SandboxFailed`.
+
+    Without `cluster_id` it is the first broker of a new cluster.
+    """
     if (directory / _IDENTITY).exists():
         return
     formatted = _formatted(version)
     all_but_ids = shutil.ignore_patterns(_IDENTITY)
     shutil.copytree(formatted, directory, ignore=all_but_ids, dirs_exist_ok=True)
     text = (formatted / _IDENTITY).read_text(encoding="utf-8")
-    for name in ("cluster.id", "directory.id"):
-        text = re.sub(rf"^{re.escape(name)}=.*$", f"{name}={_new_id()}", text, flags=re.MULTILINE)
+    ids = {"cluster.id": cluster_id or _new_id(), "directory.id": _new_id(), "node.id": node_id}
+    for name, value in ids.items():
+        text = re.sub(rf"^{re.escape(name)}=.*$", f"{name}={value}", text, flags=re.MULTILINE)
     # Last and at once: a start that is cut off is done again, and no two clusters share an id.
     unfinished = directory / f"{_IDENTITY}.new"
     unfinished.write_text(text, encoding="utf-8")

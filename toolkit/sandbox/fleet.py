@@ -21,7 +21,8 @@ import yaml
 
 from toolkit.errors import SandboxFailed, UsageError
 from toolkit.model import Cluster
-from toolkit.sandbox.broker import Broker, find_broker, start_broker
+from toolkit.sandbox.broker import Broker
+from toolkit.sandbox.broker_quorum import addresses_of, brokers_in, start_brokers, stop_brokers
 from toolkit.sandbox.cluster_status import ClusterStatus, cluster_status
 from toolkit.sandbox.jars import VERSION, kafka_jars
 from toolkit.sandbox.process import end, running, spawn
@@ -33,6 +34,7 @@ from toolkit.storage.formats.file_lock import exclusively
 NAMES = ("eu", "us")
 SEED_TIMEOUT_S = 90
 STEADY_S = 5
+ONE_OF_BOTH = "start it without several brokers, or without TLS and ACLs"
 
 Step = Callable[[str], None]
 
@@ -45,10 +47,16 @@ def default_state_dir() -> Path:
 class Sandbox:
     """The clusters in one state directory."""
 
-    def __init__(self, state_dir: Path | None = None, *, version: str = VERSION) -> None:
-        """Use `state_dir`, which need not exist; `version` is what new clusters get."""
+    def __init__(
+        self,
+        state_dir: Path | None = None,
+        *,
+        version: str = VERSION,
+        brokers: int | None = None,
+    ) -> None:
+        """Use `state_dir`, which need not exist; new clusters get a version and so many brokers."""
         self.state_dir = (state_dir or default_state_dir()).resolve()
-        self.version = version
+        self.version, self.brokers = version, brokers
 
     @property
     def fleet_file(self) -> Path:
@@ -69,10 +77,12 @@ class Sandbox:
 
         A new cluster is ready once every problem can be seen. Later, problems may have been solved:
         then it is ready once its applications are members again; `fresh` deletes its data and seeds
-        it anew. The fleet files lead to the TLS listener of a `secured` cluster (SCRAM, ACLs).
-        Raises `SandboxFailed` in the words of the broker or of the applications.
+        it anew. The fleet files lead to the TLS listener of a `secured` cluster (SCRAM, ACLs), of
+        one broker. Raises `SandboxFailed` in the words of a broker or of the applications.
         """
         _check(names)
+        if secured and self.brokers not in {None, 1}:
+            raise UsageError("a secured cluster of the sandbox has one broker", hint=ONE_OF_BOTH)
         if fresh:
             self.down(on_step=on_step)
         with exclusively(
@@ -84,62 +94,68 @@ class Sandbox:
             kafka_jars(self.version, on_step=on_step)
             start = partial(self._start, seed=seed, secured=secured, on_step=on_step)
             with ThreadPoolExecutor(len(names)) as together:
-                brokers = list(together.map(start, names))
+                started = list(together.map(start, names))
             self._write_fleet_files()
-        return [Cluster(name, broker.address) for name, broker in zip(names, brokers, strict=True)]
+        return [
+            Cluster(name, addresses_of(found)) for name, found in zip(names, started, strict=True)
+        ]
 
     def down(self, *, on_step: Step = lambda _: None) -> list[str]:
         """End everything that was started here and return what was ended; the data stays."""
         if not self.state_dir.exists():
             return []
         with exclusively(self.state_dir / "lock"):
-            names = [broker.directory.name for broker in self._brokers()]
+            names = [brokers[0].directory.name for brokers in self._clusters()]
             with ThreadPoolExecutor(len(names) or 1) as together:
                 ended = together.map(partial(self._stop, on_step=on_step), names)
                 return [name for stopped in ended for name in stopped]
 
     def status(self) -> list[ClusterStatus]:
         """Return how every cluster that was ever started here is now."""
-        return [cluster_status(broker) for broker in self._brokers()]
+        return [cluster_status(brokers) for brokers in self._clusters()]
 
-    def _brokers(self) -> list[Broker]:
-        found = (find_broker(path.parent) for path in sorted(self.state_dir.glob("*/broker.json")))
-        return [broker for broker in found if broker]
+    def _clusters(self) -> list[list[Broker]]:
+        """Return the brokers of each cluster that was ever started here."""
+        found = (brokers_in(path.parent) for path in sorted(self.state_dir.glob("*/broker.json")))
+        return [brokers for brokers in found if brokers]
 
-    def _start(self, name: str, *, seed: bool, secured: bool, on_step: Step) -> Broker:
+    def _start(self, name: str, *, seed: bool, secured: bool, on_step: Step) -> list[Broker]:
         directory = self.state_dir / name
         secured = secured or is_secured(directory)
         properties = secure(directory, self.version) if secured else {}
-        known = find_broker(directory)
-        if known and known.pid:
+        known = brokers_in(directory)
+        if known and all(broker.pid for broker in known):
             on_step(f"{name} is already running")
         else:
             on_step(f"starting {name} (Apache Kafka {self.version})")
-        broker = start_broker(directory, version=self.version, properties=properties)
+        count = self.brokers or len(known) or 1
+        found = start_brokers(directory, count, version=self.version, properties=properties)
         if secured:
-            create_roles(broker.address, directory / "passwords")
+            create_roles(found[0].address, directory / "passwords")
         if seed:
-            _seed(name, broker, on_step=on_step)
-        return broker
+            _seed(name, found, on_step=on_step)
+        return found
 
     def _stop(self, name: str, *, on_step: Step) -> list[str]:
         directory = self.state_dir / name
+        record, brokers = directory / "applications.process", brokers_in(directory)
         ended = []
         # The applications first: they leave their groups while there is a broker to tell.
-        for what in ("applications", "broker"):
-            if running(directory / f"{what}.process"):
-                on_step(f"stopping the {what} of {name}")
-            if end(directory / f"{what}.process"):
-                ended.append(f"{what} of {name}")
-        return ended
+        if running(record):
+            on_step(f"stopping the applications of {name}")
+        if end(record):
+            ended.append(f"applications of {name}")
+        if any(broker.pid for broker in brokers):
+            on_step(f"stopping the broker{'s' if len(brokers) > 1 else ''} of {name}")
+        return ended + [f"broker of {name}"] * stop_brokers(brokers)
 
     def _write_fleet_files(self) -> None:
         """Write how to connect: `fleet.yaml` as the operator, and a file for each role."""
-        running = [broker for broker in self._brokers() if broker.pid]
-        secured = any(is_secured(broker.directory) for broker in running)
+        live = [found for found in self._clusters() if any(broker.pid for broker in found)]
+        secured = any(is_secured(found[0].directory) for found in live)
         paths = {role: self.state_dir / f"{role}.yaml" for role in ROLES} if secured else {}
         for role, path in [(OPERATOR, self.fleet_file), *paths.items()]:
-            clusters = {broker.directory.name: _settings(broker, role) for broker in running}
+            clusters = {found[0].directory.name: _settings(found, role) for found in live}
             unfinished = path.with_suffix(".new")
             unfinished.write_text(
                 yaml.safe_dump({"clusters": clusters, "state": "state"}), encoding="utf-8"
@@ -147,10 +163,10 @@ class Sandbox:
             unfinished.replace(path)
 
 
-def _settings(broker: Broker, role: str) -> dict[str, str]:
-    if is_secured(broker.directory):
-        return role_settings(broker.directory, role)
-    return {"bootstrap.servers": broker.address}
+def _settings(brokers: Sequence[Broker], role: str) -> dict[str, str]:
+    if is_secured(brokers[0].directory):
+        return role_settings(brokers[0].directory, role)
+    return {"bootstrap.servers": addresses_of(brokers)}
 
 
 def _check(names: Sequence[str]) -> None:
@@ -164,8 +180,9 @@ def _check(names: Sequence[str]) -> None:
         raise UsageError("the sandbox needs distinct cluster names")
 
 
-def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
+def _seed(name: str, brokers: Sequence[Broker], *, on_step: Step) -> None:
     """Start the applications if they do not run, and wait until the cluster is ready."""
+    broker, address = brokers[0], addresses_of(brokers)
     record = broker.directory / "applications.process"
     steady_s = 0
     if not running(record):
@@ -174,25 +191,30 @@ def _seed(name: str, broker: Broker, *, on_step: Step) -> None:
         steady_s = STEADY_S if record.exists() else 0
         command = [sys.executable, "-P", "-m", "toolkit.sandbox.applications"]
         log = broker.directory / "applications.log"
-        spawn([*command, broker.address, broker.version], record=record, log=log)
+        spawn([*command, address, broker.version], record=record, log=log)
     seeded = broker.directory / "seeded"
     if not seeded.exists():
-        _await(missing_signs, name, broker, steady_s=steady_s)
+        _await(missing_signs, name, brokers, steady_s=steady_s)
         seeded.touch()
         return
-    _await(missing_members, name, broker, steady_s=steady_s)
-    if solved := missing_signs(broker.address, broker.version):
+    _await(missing_members, name, brokers, steady_s=steady_s)
+    if solved := missing_signs(address, broker.version):
         groups = ", ".join(sorted(solved))
         on_step(f"{name}: not as seeded any more: {groups}; --fresh seeds the sandbox anew")
 
 
 def _await(
-    missing_of: Callable[[str, str], dict[str, str]], name: str, broker: Broker, *, steady_s: float
+    missing_of: Callable[[str, str], dict[str, str]],
+    name: str,
+    brokers: Sequence[Broker],
+    *,
+    steady_s: float,
 ) -> None:
     """Wait until nothing has been missing for a while."""
+    broker, address = brokers[0], addresses_of(brokers)
     log = broker.directory / "applications.log"
     began = seen_from = time.monotonic()
-    while (missing := missing_of(broker.address, broker.version)) or (
+    while (missing := missing_of(address, broker.version)) or (
         time.monotonic() - seen_from < steady_s
     ):
         if not running(broker.directory / "applications.process"):

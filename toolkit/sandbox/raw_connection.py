@@ -1,10 +1,11 @@
-"""One plain connection to a sandbox broker, for protocol messages of kafka-python."""
+"""Plain connections to the brokers of a sandbox cluster, for protocol messages of kafka-python."""
 
 from __future__ import annotations
 
 import socket
 import struct
 from collections.abc import Iterable
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from toolkit.model import TopicPartition
 from toolkit.sandbox.seed import SeededTopic
 
 LATEST, EARLIEST = -1, -2
+NOT_LEADER, NOT_COORDINATOR = 6, 16
 
 
 class RawRequestRefused(Exception):  # reads as a sentence: the broker refused
@@ -49,11 +51,59 @@ class RawConnection:
         (size,) = struct.unpack(">i", self._read(4))
         return answer.decode(self._read(size), version=version, header=True)
 
+    def ask_all(self, request: Any, answer: Any, *, version: int) -> list[Any]:
+        """Return the answer of the one broker."""
+        return [self.ask(request, answer, version=version)]
+
     def _read(self, size: int) -> bytes:
         data = self._incoming.read(size)
         if len(data) < size:
             raise ConnectionResetError("the broker closed the connection")
         return data
+
+
+class RawCluster:
+    """A connection to each broker that runs; what only one of them may answer finds that one."""
+
+    def __init__(self, addresses: str, *, client_id: str) -> None:
+        """Connect to `addresses`, hosts and ports with commas between them."""
+        self._open = ExitStack()
+        self._brokers: list[RawConnection] = []
+        refused: list[OSError] = []
+        for address in addresses.split(","):
+            try:
+                one = RawConnection(address, client_id=client_id)
+            except OSError as exc:
+                refused.append(exc)
+            else:
+                self._brokers.append(self._open.enter_context(one))
+        if not self._brokers:
+            raise refused[0]
+
+    def __enter__(self) -> Self:
+        """Return the connections themselves."""
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Close all."""
+        self._open.close()
+
+    def ask(self, request: Any, answer: Any, *, version: int) -> Any:
+        """Return the answer of the group's coordinator, which is asked first the next time."""
+        for number, broker in enumerate(self._brokers):
+            got = broker.ask(request, answer, version=version)
+            # An answer without a code of its own is one to a member, whose heartbeat came before.
+            if getattr(got, "error_code", 0) != NOT_COORDINATOR:
+                self._brokers.insert(0, self._brokers.pop(number))
+                break
+        return got
+
+    def ask_all(self, request: Any, answer: Any, *, version: int) -> list[Any]:
+        """Return the answers of all brokers."""
+        return [broker.ask(request, answer, version=version) for broker in self._brokers]
+
+
+Brokers = RawConnection | RawCluster
 
 
 def checked(answer: Any) -> Any:
@@ -64,7 +114,7 @@ def checked(answer: Any) -> Any:
 
 
 def log_offsets(
-    broker: RawConnection,
+    brokers: Brokers,
     topics: Iterable[SeededTopic],
     *,
     timestamp: int = LATEST,
@@ -83,9 +133,13 @@ def log_offsets(
         for topic in topics
     ]
     request = ListOffsetsRequest(replica_id=-1, isolation_level=int(stable), topics=asked)
-    answer = broker.ask(request, ListOffsetsResponse, version=3)
-    return {
+    told = {
         TopicPartition(topic.name, partition.partition_index): checked(partition).offset
+        for answer in brokers.ask_all(request, ListOffsetsResponse, version=3)
         for topic in answer.topics
         for partition in topic.partitions
+        if partition.error_code != NOT_LEADER
     }
+    if len(told) < sum(len(topic.partitions) for topic in asked):
+        raise RawRequestRefused("partitions without a leader")
+    return told

@@ -32,22 +32,28 @@ from toolkit.kafka_io.wire.messages import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from toolkit.sandbox.raw_connection import RawConnection, RawRequestRefused, checked, log_offsets
+from toolkit.sandbox.raw_connection import (
+    Brokers,
+    RawCluster,
+    RawRequestRefused,
+    checked,
+    log_offsets,
+)
 from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
 
 
 class RawMember(Protocol):
-    """A member of one group, at one connection."""
+    """A member of one group, at the brokers of one cluster."""
 
-    def join(self, broker: RawConnection) -> None:
+    def join(self, broker: Brokers) -> None:
         """Become a member."""
 
-    def heartbeat(self, broker: RawConnection) -> None:
+    def heartbeat(self, broker: Brokers) -> None:
         """Stay a member, and commit where the kind of group does."""
 
-    def leave(self, broker: RawConnection) -> None:
+    def leave(self, broker: Brokers) -> None:
         """Stop being a member."""
 
 
@@ -56,7 +62,7 @@ def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> No
     while not stopped.is_set():
         member = MEMBERS[group.behaviour](group)
         try:
-            with RawConnection(address, client_id=f"{group.group_id}-1") as broker:
+            with RawCluster(address, client_id=f"{group.group_id}-1") as broker:
                 member.join(broker)
                 while not stopped.wait(1):
                     member.heartbeat(broker)
@@ -77,7 +83,7 @@ class ConnectWorker:
         self.member_id = ""
         self.generation = -1
 
-    def join(self, broker: RawConnection) -> None:
+    def join(self, broker: Brokers) -> None:
         """Join and sync as a worker does."""
         joined = self._join(broker)
         if joined.error_code == 79:  # the broker chose a member id, with which to ask again
@@ -97,7 +103,7 @@ class ConnectWorker:
         checked(broker.ask(request, SyncGroupResponse, version=3))
         self.heartbeat(broker)
 
-    def _join(self, broker: RawConnection) -> Any:
+    def _join(self, broker: Brokers) -> Any:
         protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="sessioned", metadata=self._STATE)
         request = JoinGroupRequest(
             group_id=self.group.group_id,
@@ -109,7 +115,7 @@ class ConnectWorker:
         )
         return broker.ask(request, JoinGroupResponse, version=5)
 
-    def heartbeat(self, broker: RawConnection) -> None:
+    def heartbeat(self, broker: Brokers) -> None:
         """Tell the coordinator that the worker is there, and commit for the sink's tasks."""
         request = HeartbeatRequest(
             group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
@@ -117,7 +123,7 @@ class ConnectWorker:
         checked(broker.ask(request, HeartbeatResponse, version=3))
         _commit(broker, self.group, member=(self.member_id, self.generation))
 
-    def leave(self, broker: RawConnection) -> None:
+    def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
         member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id)
         request = LeaveGroupRequest(group_id=self.group.group_id, members=[member])
@@ -133,20 +139,20 @@ class ShareConsumer:
         self.member_id = str(uuid.uuid4())
         self.epoch = 0
 
-    def join(self, broker: RawConnection) -> None:
+    def join(self, broker: Brokers) -> None:
         """Join with the subscription."""
         self._beat(broker, topics=list(self.group.reads))
 
-    def heartbeat(self, broker: RawConnection) -> None:
+    def heartbeat(self, broker: Brokers) -> None:
         """Tell the coordinator that the consumer is there."""
         self._beat(broker)
 
-    def leave(self, broker: RawConnection) -> None:
+    def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
         self.epoch = _LEAVE
         self._beat(broker)
 
-    def _beat(self, broker: RawConnection, *, topics: list[str] | None = None) -> None:
+    def _beat(self, broker: Brokers, *, topics: list[str] | None = None) -> None:
         request = ShareGroupHeartbeatRequest(
             group_id=self.group.group_id,
             member_id=self.member_id,
@@ -167,7 +173,7 @@ class StreamsInstance:
         self.epoch = 0
         self.tasks: list[Any] = []
 
-    def join(self, broker: RawConnection) -> None:
+    def join(self, broker: Brokers) -> None:
         """Join with the topology and take over the tasks."""
         Topology = StreamsGroupHeartbeatRequest.Topology  # noqa: N806  # it is a class
         subtopology = Topology.Subtopology(
@@ -188,17 +194,17 @@ class StreamsInstance:
         )
         self.heartbeat(broker)
 
-    def heartbeat(self, broker: RawConnection) -> None:
+    def heartbeat(self, broker: Brokers) -> None:
         """Tell the coordinator which tasks the instance runs, and commit for them."""
         self._beat(broker)
         _commit(broker, self.group, member=(self.member_id, self.epoch))
 
-    def leave(self, broker: RawConnection) -> None:
+    def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
         self.epoch = _LEAVE
         self._beat(broker)
 
-    def _beat(self, broker: RawConnection, **more: Any) -> None:
+    def _beat(self, broker: Brokers, **more: Any) -> None:
         request = StreamsGroupHeartbeatRequest(
             group_id=self.group.group_id,
             member_id=self.member_id,
@@ -228,7 +234,7 @@ MEMBERS: dict[Behaviour, Callable[[SeededGroup], RawMember]] = {
 }
 
 
-def _commit(broker: RawConnection, group: SeededGroup, *, member: tuple[str, int]) -> None:
+def _commit(broker: Brokers, group: SeededGroup, *, member: tuple[str, int]) -> None:
     """Commit the log ends, as a member with its id and epoch that has read everything."""
     Topic = OffsetCommitRequest.OffsetCommitRequestTopic  # noqa: N806  # it is a class
     ends = log_offsets(broker, [topic for topic in TOPICS if topic.name in group.reads])

@@ -16,7 +16,9 @@ from kafka.protocol.consumer.group import OffsetFetchRequest, OffsetFetchRespons
 from toolkit.model import GroupState, TopicPartition
 from toolkit.sandbox.raw_connection import (
     EARLIEST,
-    RawConnection,
+    NOT_COORDINATOR,
+    Brokers,
+    RawCluster,
     RawRequestRefused,
     checked,
     log_offsets,
@@ -124,24 +126,24 @@ SIGNS: dict[str, Callable[[SeededGroup, SeedState], bool]] = {
 
 
 def _read_seed_state(address: str, groups: tuple[SeededGroup, ...]) -> SeedState:
-    with RawConnection(address, client_id="sandbox") as broker:
+    with RawCluster(address, client_id="sandbox") as brokers:
         return SeedState(
-            states=_states(broker),
-            commits=_commits(broker, groups),
-            starts=log_offsets(broker, TOPICS, timestamp=EARLIEST),
-            ends=log_offsets(broker, TOPICS),
-            stable=log_offsets(broker, TOPICS, stable=True),
+            states=_states(brokers),
+            commits=_commits(brokers, groups),
+            starts=log_offsets(brokers, TOPICS, timestamp=EARLIEST),
+            ends=log_offsets(brokers, TOPICS),
+            stable=log_offsets(brokers, TOPICS, stable=True),
         )
 
 
-def _states(broker: RawConnection) -> dict[str, str]:
+def _states(brokers: Brokers) -> dict[str, str]:
     request = ListGroupsRequest(states_filter=[], types_filter=[])
-    answer = checked(broker.ask(request, ListGroupsResponse, version=5))
-    return {group.group_id: group.group_state for group in answer.groups}
+    answers = map(checked, brokers.ask_all(request, ListGroupsResponse, version=5))
+    return {group.group_id: group.group_state for answer in answers for group in answer.groups}
 
 
 def _commits(
-    broker: RawConnection, groups: tuple[SeededGroup, ...]
+    brokers: Brokers, groups: tuple[SeededGroup, ...]
 ) -> dict[str, dict[TopicPartition, int]]:
     asked = [
         OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group.group_id, topics=None)
@@ -149,12 +151,14 @@ def _commits(
         if group.committed_topics
     ]
     request = OffsetFetchRequest(groups=asked, require_stable=False)
-    answer = broker.ask(request, OffsetFetchResponse, version=8)
+    answers = brokers.ask_all(request, OffsetFetchResponse, version=8)
     return {
         group.group_id: {
             TopicPartition(topic.name, partition.partition_index): partition.committed_offset
             for topic in group.topics
             for partition in topic.partitions
         }
-        for group in map(checked, answer.groups)
+        for answer in answers
+        for group in answer.groups
+        if group.error_code != NOT_COORDINATOR and checked(group)
     }

@@ -40,8 +40,8 @@ _NOT_A_RECORD = b"\x00\xff\xfeorder?"  # what a broken producer would write: nei
 
 def create_topics(address: str) -> None:
     """Create the seeded topics that are not there; old records must not expire from them."""
-    topics = [
-        NewTopic(topic.name, topic.partitions, 1, config={"retention.ms": "-1"}) for topic in TOPICS
+    topics = [  # on as many brokers as the cluster has by default
+        NewTopic(topic.name, topic.partitions, config={"retention.ms": "-1"}) for topic in TOPICS
     ]
     admin = _admin(address)  # its answers end with it
     for created in admin.create_topics(topics).values():

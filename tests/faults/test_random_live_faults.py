@@ -23,6 +23,7 @@ from three_brokers import ThreeBrokers, three_brokers
 
 from toolkit.errors import ToolkitError
 from toolkit.journeys.change.planned_change import PlannedChange
+from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.shared_connections import close_all
 from toolkit.operate.keeper_handle import has_live_keeper
 from toolkit.plan import ChangeStatus, Outcome
@@ -174,6 +175,33 @@ def test_all_brokers_are_restarted_one_after_the_other(
         for held in all_held:
             reads_everything(held.live)
             assert {} == held.lost(began)
+
+
+def test_all_that_held_is_killed_with_a_broker(
+    here: ThreeBrokers, live_groups: Callable[[str], LiveGroup], tmp_path: Path
+) -> None:
+    """From elsewhere, without the state folder, it is seen what is still held, and resumed."""
+    began, live = time.time(), live_groups(LIVE_KINDS[0])
+    with until_ended(live, tmp_path) as held:
+        held.pause()
+        coordinator = held.group().coordinator_id
+        assert coordinator
+        here.kill(coordinator - 1)
+        held.kill_all_keepers()
+        elsewhere = Holding(Desk(here.direct, tmp_path / "elsewhere"), live)
+
+        assert eventually(lambda: held.places == elsewhere.held())
+        (row,) = (one for one in check_cluster(here.direct) if one.check == "paused partitions")
+        assert ("ok", f"2 partitions of {live.group}") == (row.status, row.finding)
+        paused = elsewhere.desk.session.paused().rows
+        assert ["a test"] * 2 == [*paused["reason"]]
+        assert [] == held.leaked()
+        told = once_at_rest(lambda: ask(lambda: elsewhere.desk.session.resume(live.group)))
+        assert told.is_done, told
+        assert frozenset() == elsewhere.held()
+        here.heal()
+        reads_everything(live)
+        assert {} == held.lost(began)
 
 
 def pause(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:

@@ -1,4 +1,4 @@
-"""Check one cluster: does each broker answer, which release, what may this user do, what time."""
+"""Check a cluster: do its brokers answer, which release, what may this user do, what is paused."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from datetime import timedelta
 from functools import partial
 
 from toolkit.errors import ToolkitError
-from toolkit.journeys.doctor.check_row import CheckRow, error, ok, unknown, warn
+from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error, ok, unknown, warn
 from toolkit.journeys.doctor.masking import masked, masks_of
 from toolkit.journeys.doctor.permission_rows import permission_rows
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.cluster.broker_versions import BrokerVersion, read_broker_versions
 from toolkit.kafka_io.cluster.controller_clock import read_clock_difference
 from toolkit.kafka_io.cluster.permissions import read_permissions
+from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster
 from toolkit.model.plurals import counted
 
@@ -23,6 +24,9 @@ OLDEST_TESTED = 20  # metadata.version of 3.8, the last before 3.9
 REPORTS_GROUP_CONFIGS = 22  # metadata.version from which brokers report them: 4.0
 # Ages and time lag compare broker time with this machine's.
 LARGEST_DIFFERENCE = timedelta(seconds=5)
+LISTS_PAUSED = (
+    "'offsetbook paused-partitions' shows who paused them until when; 'offsetbook resume' ends it"
+)
 
 Told = Callable[[ToolkitError], tuple[str, str]]  # an error as finding and hint
 
@@ -65,6 +69,7 @@ def _rows(cluster: Cluster, connection: Connection, told: Told) -> Iterator[Chec
         reports = bool(known) and min(known) >= REPORTS_GROUP_CONFIGS
         yield from permission_rows(cluster, permissions, reports_group_configs=reports)
     yield _clock_row(cluster, connection, told)
+    yield _paused_row(cluster, told)
 
 
 def _connection_row(
@@ -119,3 +124,22 @@ def _clock_row(cluster: Cluster, connection: Connection, told: Told) -> CheckRow
         hint = "synchronise the clocks: ages, time lag and expiry are wrong by that much"
         return warn(cluster.name, check, finding, hint)
     return ok(cluster.name, check, finding)
+
+
+def _paused_row(cluster: Cluster, told: Told) -> CheckRow:
+    """Say what is paused, by whoever: also what nobody keeps any more, or is past its end."""
+    check = "paused partitions"
+    try:
+        facts = read_snapshot(cluster, offsets=False)
+    except ToolkitError as exc:
+        return unknown(cluster.name, check, *told(exc))
+    held = {group.group_id: group.paused for group in facts.groups if group.paused}
+    if not held and facts.problems:
+        return unknown(cluster.name, check, f"not known: {facts.problems[0].why}")
+    if not held:
+        return ok(cluster.name, check, "none")
+    finding = f"{counted(sum(map(len, held.values())), 'partition')} of {', '.join(sorted(held))}"
+    notes = [member.hold_note for paused in held.values() for member in paused.values()]
+    if any(note and note.until and note.until < facts.taken_at for note in notes):
+        return warn(cluster.name, check, f"{finding}, some past the end of the pause", LISTS_PAUSED)
+    return CheckRow(cluster.name, check, CheckStatus.OK, finding, LISTS_PAUSED)

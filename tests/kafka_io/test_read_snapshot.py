@@ -100,11 +100,7 @@ def test_subscription(snapshot: Snapshot, seeded: SeededGroup) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "seeded",
-    [g for g in SUBSCRIBED if g.type is not GroupType.STREAMS],  # its members own tasks
-    ids=lambda seeded: seeded.group_id,
-)
+@pytest.mark.parametrize("seeded", SUBSCRIBED, ids=lambda seeded: seeded.group_id)
 def test_assignment(snapshot: Snapshot, seeded: SeededGroup) -> None:
     """The one member of a live group owns every partition of its topics."""
     (member,) = group_of(snapshot, seeded.group_id).members

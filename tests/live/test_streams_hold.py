@@ -137,7 +137,7 @@ def group_of(app: StreamsApplication) -> Group:
     """Return a group as everybody can see it."""
     with Connection(app.cluster) as connection:
         listed = [one for one in list_groups(connection)[0] if one.group_id == app.group]
-        (found,) = describe_groups(connection, listed, topics=frozenset)
+        (found,) = describe_groups(connection, listed)
     assert isinstance(found, Group)
     return found
 

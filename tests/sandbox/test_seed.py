@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from applications import eventually
@@ -12,9 +13,11 @@ from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import OffsetSpec
 from kafka.admin import KafkaAdminClient
 
-from toolkit.model import Cluster
+from toolkit.model import Cluster, TopicPartition
+from toolkit.planning.changes.targets import ShiftBy
 from toolkit.sandbox.fleet import Sandbox
 from toolkit.sandbox.seed import CUT_AT, GROUPS, LEFT_AT, OPEN_TRANSACTION, POISON, POISON_OFFSET
+from toolkit.session import Session
 
 Commits = dict[tuple[str, int], int]
 
@@ -145,6 +148,23 @@ def test_groups_without_a_problem_keep_up(admin: AdminClient, group: str) -> Non
     before = sum(commits(admin, group).values())
 
     eventually(lambda: sum(commits(admin, group).values()) > before)
+
+
+def test_streams_group_reads_on_where_it_is_moved_to(
+    admin: AdminClient, cluster: Cluster, tmp_path: Path
+) -> None:
+    """As instances of Kafka Streams do, it forgets its positions when it is evicted."""
+    places = [TopicPartition("orders.created", number) for number in range(4)]
+    eventually(lambda: all(at > 20 for at in commits(admin, "order-totals").values()))
+    session = Session(cluster, tmp_path)
+    (group,) = session.lag(["order-totals"]).facts.groups
+    (owner,) = {member.assignment for member in group.members}
+    assert tuple(places) == owner
+
+    change = session.move("order-totals", to=ShiftBy(-10))
+    done = change.decide(dry_run=False, approve=change.fingerprint, reason="a test").apply()
+
+    assert done.is_done, done.outcome
 
 
 def test_hostile_group_has_hostile_client_and_metadata(admin: AdminClient) -> None:

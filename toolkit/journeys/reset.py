@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from glob import escape
 from pathlib import Path
 
-from toolkit.errors import NotFound
+from toolkit.errors import NotFound, UsageError
 from toolkit.journeys.change.change_facts import read_facts, read_topics
 from toolkit.journeys.change.checked_plan import CheckedPlan
 from toolkit.journeys.change.group_choice import GroupChoice
@@ -122,8 +122,17 @@ def committed_where_asked(
 
 
 def resolve_target(access: ClusterAccess, to: RequestedTarget | Target) -> Target:
-    """Return a target that can be planned with; the offsets of another group are read for it."""
+    """
+    Return a target that can be planned with; the offsets of another group are read for it.
+
+    Raises UsageError for a text, such as a Python caller may write, and NotFound.
+    """
     where = to.target if isinstance(to, RequestedTarget) else to
+    if isinstance(where, str):
+        raise UsageError(
+            f"{to!r} is not a target",
+            hint="make one with ob.target(MODE, VALUE), such as ob.target('shift-by', '-10')",
+        )
     if not isinstance(where, FromGroup):
         return where
     facts = read_topics(access, [escape(where.group)])

@@ -16,7 +16,7 @@ from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.earlier_topics import commits_of_earlier_topics
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.logs.log_offsets import read_log_offsets, topic_names
+from toolkit.kafka_io.logs.log_offsets import existing_topics, read_log_offsets
 from toolkit.model import (
     HIDDEN_COMMITS,
     NO_SUCH_GROUP,
@@ -140,8 +140,8 @@ def _describe(
 ) -> tuple[list[Group], list[Problem]]:
     described: list[Group] = []
     problems: list[Problem] = []
-    names = cache(lambda: topic_names(connection))
-    for row in describe_groups(connection, groups, topics=names):
+    topics = cache(lambda: existing_topics(connection))
+    for row in describe_groups(connection, groups, topics=topics):
         if isinstance(row, Group):
             described.append(row)
             on_progress(Progress("members", len(described), len(groups)))

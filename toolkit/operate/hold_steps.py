@@ -178,7 +178,7 @@ class HoldExecutor:
     def holders(self, group_id: str) -> list[Member]:
         """Return all offsetbook members of a group; they are visible in every state."""
         with connected(self.cluster) as connection:
-            found = describe_groups(connection, [self.case.groups[group_id]], topics=frozenset)
+            found = describe_groups(connection, [self.case.groups[group_id]])
             return [m for g in found if isinstance(g, Group) for m in g.members if m.is_holder]
 
     def is_orphaned(self, record: HoldRecord) -> bool:

@@ -99,9 +99,7 @@ def _compare(intent: audit.AuditEntry, connection: Connection) -> Outcome | str:
     exists = {group.group_id for group in listed}
     holding = {step.group_id for step in intent.steps if step.action in HOLDING}
     paused: dict[str, Collection[TopicPartition]] = {}
-    described = describe_groups(
-        connection, (g for g in listed if g.group_id in holding), topics=frozenset
-    )
+    described = describe_groups(connection, (g for g in listed if g.group_id in holding))
     for found in described:
         if isinstance(found, Problem):
             return f"{found.what}: {found.why}"

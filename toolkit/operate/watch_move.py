@@ -131,7 +131,7 @@ class MoveWatch:
 
     def _assigned(self) -> frozenset[TopicPartition]:
         """Return what readers have now."""
-        found = describe_groups(self.connection, [self.group], topics=frozenset)
+        found = describe_groups(self.connection, [self.group])
         groups = [one for one in found if isinstance(one, Group)]
         self.is_at_rest = any(one.state is GroupState.STABLE for one in groups)
         return frozenset(p for g in groups for member in g.readers for p in member.assignment)

@@ -20,8 +20,6 @@ from kafka.protocol.consumer.group import (
     JoinGroupResponse,
     LeaveGroupRequest,
     LeaveGroupResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
     SyncGroupRequest,
     SyncGroupResponse,
 )
@@ -32,6 +30,8 @@ from toolkit.kafka_io.wire.messages import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
+from toolkit.model import TopicPartition
+from toolkit.sandbox.raw_commits import commit, settled, topics_of
 from toolkit.sandbox.raw_connection import (
     Brokers,
     RawCluster,
@@ -39,7 +39,7 @@ from toolkit.sandbox.raw_connection import (
     checked,
     log_offsets,
 )
-from toolkit.sandbox.seed import TOPICS, Behaviour, SeededGroup
+from toolkit.sandbox.seed import Behaviour, SeededGroup
 
 _LEAVE = -1  # the epoch with which a member of the newer protocols leaves
 
@@ -121,7 +121,8 @@ class ConnectWorker:
             group_id=self.group.group_id, generation_id=self.generation, member_id=self.member_id
         )
         checked(broker.ask(request, HeartbeatResponse, version=3))
-        _commit(broker, self.group, member=(self.member_id, self.generation))
+        ends = log_offsets(broker, topics_of(self.group))
+        commit(broker, self.group, ends, member=(self.member_id, self.generation))
 
     def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
@@ -164,7 +165,12 @@ class ShareConsumer:
 
 
 class StreamsInstance:
-    """An instance of a streams application (KIP-1071) with one stateless subtopology."""
+    """
+    An instance of a streams application (KIP-1071) with one stateless subtopology.
+
+    As Kafka Streams does, it reads on where the application has committed when it is given a task,
+    waits while a transaction has offsets for it, and forgets its positions when it is evicted.
+    """
 
     def __init__(self, group: SeededGroup) -> None:
         """Prepare to join `group`."""
@@ -172,6 +178,7 @@ class StreamsInstance:
         self.member_id = str(uuid.uuid4())
         self.epoch = 0
         self.tasks: list[Any] = []
+        self.positions: dict[TopicPartition, int] = {}  # of what it reads
 
     def join(self, broker: Brokers) -> None:
         """Join with the topology and take over the tasks."""
@@ -195,9 +202,19 @@ class StreamsInstance:
         self.heartbeat(broker)
 
     def heartbeat(self, broker: Brokers) -> None:
-        """Tell the coordinator which tasks the instance runs, and commit for them."""
+        """Tell the coordinator which tasks the instance runs, read what there is, and commit."""
         self._beat(broker)
-        _commit(broker, self.group, member=(self.member_id, self.epoch))
+        read = topics_of(self.group)
+        owned = {
+            TopicPartition(topic.name, number)
+            for topic in read
+            for task in self.tasks
+            for number in task.partitions
+        }
+        new = settled(broker, self.group, owned - self.positions.keys())
+        ends = log_offsets(broker, read)
+        self.positions = {place: ends[place] for place in owned & (self.positions.keys() | new)}
+        commit(broker, self.group, self.positions, member=(self.member_id, self.epoch))
 
     def leave(self, broker: Brokers) -> None:
         """Leave at once instead of timing out."""
@@ -232,32 +249,3 @@ MEMBERS: dict[Behaviour, Callable[[SeededGroup], RawMember]] = {
     Behaviour.SHARES: ShareConsumer,
     Behaviour.STREAMS: StreamsInstance,
 }
-
-
-def _commit(broker: Brokers, group: SeededGroup, *, member: tuple[str, int]) -> None:
-    """Commit the log ends, as a member with its id and epoch that has read everything."""
-    Topic = OffsetCommitRequest.OffsetCommitRequestTopic  # noqa: N806  # it is a class
-    ends = log_offsets(broker, [topic for topic in TOPICS if topic.name in group.reads])
-    topics = [
-        Topic(
-            name=partition.topic,
-            partitions=[
-                Topic.OffsetCommitRequestPartition(
-                    partition_index=partition.partition,
-                    committed_offset=end,
-                    committed_leader_epoch=-1,
-                    committed_metadata="",
-                )
-            ],
-        )
-        for partition, end in ends.items()
-    ]
-    request = OffsetCommitRequest(
-        group_id=group.group_id,
-        generation_id_or_member_epoch=member[1],
-        member_id=member[0],
-        topics=topics,
-    )
-    answer = broker.ask(request, OffsetCommitResponse, version=9)
-    for topic in answer.topics:
-        checked(topic.partitions[0])

@@ -22,7 +22,7 @@ from toolkit.kafka_io.groups.commits import read_commits
 from toolkit.kafka_io.groups.describe_groups import describe_groups
 from toolkit.kafka_io.groups.hidden_by_acls import find_hidden
 from toolkit.kafka_io.groups.listing import list_groups
-from toolkit.kafka_io.logs.log_offsets import topic_names
+from toolkit.kafka_io.logs.log_offsets import existing_topics
 from toolkit.kafka_io.offsets_topic.partitions import partition_of
 from toolkit.kafka_io.offsets_topic.reader import (
     OffsetsRead,
@@ -62,7 +62,7 @@ class AdminTask:
             groups = [group for group in listed if self._holds(group.group_id)]
             commits, unread = read_commits(connection, [group.group_id for group in groups])
             described = list(
-                describe_groups(connection, groups, topics=lambda: topic_names(connection))
+                describe_groups(connection, groups, topics=lambda: existing_topics(connection))
             )
         known = (one for one in described if isinstance(one, Group))
         yield block_batch(

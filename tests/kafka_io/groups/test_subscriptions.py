@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.groups.subscriptions import (
+    ExistingTopics,
     assignment_from_bytes,
     from_classic_metadata,
     from_names,
@@ -153,7 +154,7 @@ def test_patterns_match_what_the_broker_matches(apps: Any) -> None:
 @pytest.mark.parametrize("pattern", ONLY_RE2)
 def test_pattern_that_python_reads_otherwise(topics: frozenset[str], pattern: str) -> None:
     """A pattern that Python's own rules refuse or misread is resolved all the same."""
-    subscription = from_names([], pattern, lambda: topics)
+    subscription = from_names([], pattern, lambda: ExistingTopics(topics))
 
     assert subscription.topics
     assert not subscription.unreadable
@@ -164,7 +165,7 @@ def test_pattern_that_python_reads_otherwise(topics: frozenset[str], pattern: st
 @pytest.mark.parametrize("pattern", ["(", "a{2,1}", r"(?=a)", r"(a)\1", "[b-a]", r"\p{Nonsense}"])
 def test_invalid_pattern_is_unreadable(pattern: str) -> None:
     """A pattern that RE2 does not know is said to be unreadable; names beside it stay known."""
-    subscription = from_names(["named"], pattern, lambda: frozenset({"a", "aa"}))
+    subscription = from_names(["named"], pattern, lambda: ExistingTopics(frozenset({"a", "aa"})))
 
     assert subscription.topics == {"named"}
     assert subscription.pattern == pattern

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
@@ -12,8 +13,10 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import ask_coordinators
 from toolkit.kafka_io.groups.hold_notes import read_note
 from toolkit.kafka_io.groups.listing import group_state
+from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
 from toolkit.kafka_io.groups.subscriptions import (
-    TopicNames,
+    ExistingTopics,
+    LookUpTopics,
     assignment_from_bytes,
     from_classic_metadata,
     from_names,
@@ -36,18 +39,19 @@ from toolkit.model import (
     TopicPartition,
 )
 
-Describe = Callable[[Group, Any, TopicNames], Group]
+Describe = Callable[[Group, Any, LookUpTopics], Group]
 Paused = Mapping[TopicPartition, Member]  # held partitions, and the offsetbook member of each
 
 
 def describe_groups(
-    connection: Connection, listed: Iterable[Group], *, topics: TopicNames
+    connection: Connection, listed: Iterable[Group], *, topics: LookUpTopics = ExistingTopics
 ) -> Iterator[Group | Problem]:
     """
     Yield every listed group with its members, and a problem for each that could not be described.
 
     A group that is Empty in the listing has no members to ask about and is passed on as described.
-    `topics` is called only when a broker-side pattern has to be resolved.
+    `topics` is called only to resolve a broker-side pattern or tasks of several topics; without it
+    they match nothing.
     """
     by_call: dict[GroupType, dict[str, Group]] = {}
     for group in listed:
@@ -68,14 +72,14 @@ def describe_groups(
 
 def read_paused(connection: Connection, group: Group) -> Paused | Problem:
     """Return the held partitions of a group, or why they cannot be read now."""
-    found = list(describe_groups(connection, [group], topics=frozenset))
+    found = list(describe_groups(connection, [group]))
     problems = [one for one in found if isinstance(one, Problem)]
     groups = [one for one in found if isinstance(one, Group)]
     return problems[0] if problems else groups[0].paused
 
 
 def _describe(
-    connection: Connection, groups: dict[str, Group], type_: GroupType, topics: TopicNames
+    connection: Connection, groups: dict[str, Group], type_: GroupType, topics: LookUpTopics
 ) -> Iterator[Group | Problem]:
     build, described = CALLS[type_]
     for answer in ask_coordinators(connection, groups, what="members", build=build):
@@ -102,7 +106,7 @@ def _classic_request(group_ids: Sequence[str]) -> DescribeGroupsRequest:
     return DescribeGroupsRequest(groups=list(group_ids))
 
 
-def _classic(group: Group, entry: Any, _topics: TopicNames) -> Group:
+def _classic(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
     return replace(
         group,
         state=group_state(entry.group_state),
@@ -143,11 +147,11 @@ def _consumer_request(group_ids: Sequence[str]) -> ConsumerGroupDescribeRequest:
     )
 
 
-def _consumer(group: Group, entry: Any, topics: TopicNames) -> Group:
+def _consumer(group: Group, entry: Any, topics: LookUpTopics) -> Group:
     return _modern(group, entry, (_consumer_member(m, topics) for m in entry.members))
 
 
-def _consumer_member(entry: Any, topics: TopicNames) -> Member:
+def _consumer_member(entry: Any, topics: LookUpTopics) -> Member:
     subscription = from_names(entry.subscribed_topic_names, entry.subscribed_topic_regex, topics)
     assigned = _assigned(entry.assignment)
     member = _modern_member(entry, subscription, assignment=assigned, instance_id=entry.instance_id)
@@ -163,7 +167,7 @@ def _share_request(group_ids: Sequence[str]) -> ShareGroupDescribeRequest:
     return ShareGroupDescribeRequest(group_ids=list(group_ids), include_authorized_operations=False)
 
 
-def _share(group: Group, entry: Any, _topics: TopicNames) -> Group:
+def _share(group: Group, entry: Any, _topics: LookUpTopics) -> Group:
     members = (
         _modern_member(
             m, Subscription(frozenset(m.subscribed_topic_names)), assignment=_assigned(m.assignment)
@@ -179,24 +183,24 @@ def _streams_request(group_ids: Sequence[str]) -> StreamsGroupDescribeRequest:
     )
 
 
-def _streams(group: Group, entry: Any, _topics: TopicNames) -> Group:
+def _streams(group: Group, entry: Any, topics: LookUpTopics) -> Group:
     """Read a streams group, whose members all read the source topics of the one topology."""
-    parts = entry.topology.subtopologies if entry.topology else None
-    if parts is None:
+    sources = source_topics(entry.topology)
+    if sources is None:
         subscription = Subscription(unreadable="the streams topology is not initialised")
     else:
-        subscription = Subscription(
-            frozenset(
-                topic
-                for part in parts
-                for topic in (
-                    *part.source_topics,
-                    *(t.name for t in part.repartition_source_topics),
-                )
-            )
-        )
-    members = (_modern_member(m, subscription, instance_id=m.instance_id) for m in entry.members)
-    return _modern(group, entry, members)
+        subscription = Subscription(frozenset(chain.from_iterable(sources.values())))
+    may_not_exist = any(len(names) > 1 for names in (sources or {}).values())
+    counts = topics().partitions if may_not_exist else {}
+
+    def member(told: Any) -> Member:
+        found = read_by(told.assignment, sources or {})
+        if may_not_exist:
+            found = frozenset(one for one in found if one.partition < counts.get(one.topic, 0))
+        assigned = tuple(sorted(found))
+        return _modern_member(told, subscription, assignment=assigned, instance_id=told.instance_id)
+
+    return _modern(group, entry, map(member, entry.members))
 
 
 def _modern(group: Group, entry: Any, members: Iterable[Member]) -> Group:

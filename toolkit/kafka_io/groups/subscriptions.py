@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from toolkit.model import UNPARSED, Subscription, TopicPartition
 
-TopicNames = Callable[[], frozenset[str]]
+
+class ExistingTopics(NamedTuple):
+    """The topics of a cluster: their names, and how many partitions each has."""
+
+    names: frozenset[str] = frozenset()
+    partitions: Mapping[str, int] = MappingProxyType({})
 
 
-def from_names(names: Iterable[str], pattern: str | None, topics: TopicNames) -> Subscription:
+LookUpTopics = Callable[[], ExistingTopics]
+
+
+def from_names(names: Iterable[str], pattern: str | None, topics: LookUpTopics) -> Subscription:
     """
     Return the subscription of a KIP-848 member: names it sent and what its pattern matches.
 
@@ -25,7 +35,7 @@ def from_names(names: Iterable[str], pattern: str | None, topics: TopicNames) ->
     import re2  # noqa: PLC0415 - few groups have a pattern
 
     try:
-        matched = _matching(pattern, topics())
+        matched = _matching(pattern, topics().names)
     except re2.error as exc:
         return Subscription(
             names, pattern, unreadable=f"pattern {pattern!r} is not valid RE2: {exc}"

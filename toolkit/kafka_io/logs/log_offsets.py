@@ -13,6 +13,7 @@ from toolkit.errors import BrokerRefused
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
 from toolkit.kafka_io.client.leaders import ask_leaders, describe_topics, find_leaders
+from toolkit.kafka_io.groups.subscriptions import ExistingTopics
 from toolkit.model import LogOffsets, Problem, TopicPartition
 
 LATEST, EARLIEST = -1, -2  # ListOffsets: times with a special meaning
@@ -35,10 +36,15 @@ EDGES = (
 )
 
 
-def topic_names(connection: Connection) -> frozenset[str]:
-    """Return the name of every topic that exists and that we may describe."""
+def existing_topics(connection: Connection) -> ExistingTopics:
+    """Return every topic that exists and that we may describe."""
     response = connection.send(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-    return frozenset(topic.name for topic in response.topics if topic.error_code == ErrorCode.NONE)
+    found = {
+        topic.name: len(topic.partitions)
+        for topic in response.topics
+        if topic.error_code == ErrorCode.NONE
+    }
+    return ExistingTopics(frozenset(found), found)
 
 
 def partition_numbers(connection: Connection, topic: str) -> list[int]:

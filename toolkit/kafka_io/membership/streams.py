@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.groups.streams_tasks import read_by, source_topics
 from toolkit.kafka_io.membership.request import ErrorCodeResult
 from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from toolkit.model import TopicPartition
@@ -55,14 +55,7 @@ class DescribeStreams:
             return StreamsFacts(
                 group.error_code, reason(group.error_code, "Describe", group.error_message)
             )
-        topology = group.topology.subtopologies if group.topology else None
-        topics = {
-            part.subtopology_id: (
-                *part.source_topics,
-                *(topic.name for topic in part.repartition_source_topics),
-            )
-            for part in topology or ()
-        }
+        sources = source_topics(group.topology) or {}
         return StreamsFacts(
             ErrorCode.NONE,
             state=group.group_state,
@@ -71,8 +64,8 @@ class DescribeStreams:
                     m.member_id,
                     m.client_id,
                     m.member_epoch,
-                    _reads(m.assignment, topics),
-                    _reads(m.target_assignment, topics),
+                    read_by(m.assignment, sources),
+                    read_by(m.target_assignment, sources),
                 )
                 for m in group.members
             ),
@@ -100,13 +93,3 @@ class LeaveStreams:
     def read(self, response: Any) -> ErrorCodeResult:
         """Return what the coordinator says."""
         return ErrorCodeResult(response.error_code)
-
-
-def _reads(assignment: Any, topics: Mapping[str, tuple[str, ...]]) -> frozenset[TopicPartition]:
-    """Return the partitions that active tasks read."""
-    return frozenset(
-        TopicPartition(topic, number)
-        for task in assignment.active_tasks
-        for topic in topics.get(task.subtopology_id, ())
-        for number in task.partitions
-    )

@@ -1,0 +1,54 @@
+"""Topics that grow, and new ones that a pattern matches, while partitions of a group are paused."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from applications import eventually
+from clients import AdminClient, Producer
+from confluent_kafka.admin import NewPartitions, NewTopic
+from holding import Holding
+
+from toolkit.model import Cluster, TopicPartition
+
+pytestmark = pytest.mark.starts("consumers")
+
+KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer", "java-range")
+# How often members look for new topics and partitions, five minutes by default.
+LOOKS_OFTEN = {
+    "librdkafka": {"topic.metadata.refresh.interval.ms": 1000},
+    "java": {"metadata.max.age.ms": 1000},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_new_is_read_and_what_is_paused_is_not(
+    kind: str, bare_cluster: Cluster, holdings: Callable[..., Holding]
+) -> None:
+    """The one member of a group reads new partitions and a new topic; the hold goes on."""
+    settings = LOOKS_OFTEN[kind.split("-", maxsplit=1)[0]]
+    held = holdings(bare_cluster, kind, consumers=("a",), by_pattern=True, **settings)
+    began, live = time.time(), held.live
+    (topic,), created = live.topics, f"{live.group}-9"
+    admin = AdminClient({"bootstrap.servers": bare_cluster.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": bare_cluster.bootstrap_servers})
+    new = {*(TopicPartition(topic, number) for number in (6, 7)), TopicPartition(created, 0)}
+    held.pause()
+
+    admin.create_partitions([NewPartitions(topic, 8)])[topic].result()
+    admin.create_topics([NewTopic(created, 1, 1)])[created].result()
+
+    def are_read() -> bool:
+        for place in new:
+            producer.produce(place.topic, b"new", place.topic, partition=place.partition)
+        producer.flush()
+        return new <= {one.place for one in live.applications.deliveries()}
+
+    eventually(are_read)
+    live.applications.until_delivered(held.others, since=time.time())
+    assert held.places == held.held()
+    assert [] == held.leaked()
+    held.resume()
+    assert {} == held.lost(began)

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from applications import eventually
 from deliveries.analysis import delivered_during, first_after
 from desks import Desk, once_at_rest
 from fault_runs import LIVE_KINDS, FaultRun, Work, make_a_test_of_each_seed, note
+from faulty_proxy import Trouble
 from holding import Holding, together, until_ended
 from live_groups import COMMITS_SOON, LiveGroup, start_live_group
 from three_brokers import ThreeBrokers, three_brokers
@@ -25,8 +27,12 @@ from toolkit.errors import ToolkitError
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.doctor.cluster_checks import check_cluster
 from toolkit.kafka_io.client.shared_connections import close_all
+from toolkit.kafka_io.writes.commit_and_delete import GroupWriter
 from toolkit.operate.keeper_handle import has_live_keeper
-from toolkit.plan import ChangeStatus, Outcome
+from toolkit.operate.move import move
+from toolkit.plan import Action, ChangeStatus, Outcome, StepOutcome
+from toolkit.plan.approvals import Approval
+from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.hold_files import HoldStatus, read_hold
 
@@ -147,7 +153,7 @@ def test_a_seed(
     began = time.time()
     with until_ended(live, tmp_path) as past:  # a desk past the proxies
         held = Holding(Desk(here.cluster, past.desk.state), live)
-        act = pause if run.work is Work.PAUSE else move
+        act = pause if run.work is Work.PAUSE else move_live
         told = act(run, here, held, past)
         eventually(lambda: frozenset() == past.held())
         reads_everything(live)
@@ -204,6 +210,49 @@ def test_all_that_held_is_killed_with_a_broker(
         assert {} == held.lost(began)
 
 
+def test_a_move_whose_answer_is_lost(
+    here: ThreeBrokers,
+    live_groups: Callable[[str], LiveGroup],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is resumed all the same, and what became of it is told, and seen in what is read."""
+    live, write = live_groups(LIVE_KINDS[0]), GroupWriter.move
+
+    def write_and_lose(writer: GroupWriter, *asked: Any) -> Any:
+        answer = write(writer, *asked)
+        for proxy in here.proxies.values():
+            proxy.begin(Trouble.SWALLOWS)
+        return answer
+
+    def heal_after(step: StepOutcome) -> None:
+        if step.action is Action.MOVE:
+            for proxy in here.proxies.values():
+                proxy.heal()
+
+    monkeypatch.setattr(GroupWriter, "move", write_and_lose)
+    with until_ended(live, tmp_path) as past:
+        held = Holding(Desk(here.cluster, past.desk.state), live)
+        eventually(lambda: min(held.committed().values()) > 5)
+        began = time.time()
+        request = MoveRequest(ToOffset(3), live.group, (f"{live.topics[0]}:1,4",))
+        planned = plan_move(held.desk.facts(live.group, topics=live.topics), request)
+        approval = Approval(planned.plan.fingerprint, "a test")
+        outcome = move(
+            planned, here.cluster, approval, state=held.desk.state, on_step=heal_after
+        ).outcome
+        close_all()
+        assert "no answer" in outcome.interrupted
+        eventually(lambda: frozenset() == past.held())
+        reads_everything(live)
+        log = live.applications.deliveries()
+        back = {one.place for one in log if one.at > began and one.offset == 3}
+        assert held.places == back & held.places
+        results = [r for s in outcome.steps if s.action is Action.MOVE for r in s.results]
+        assert held.places == {one.partition for one in results}
+        assert {one.status for one in results} <= {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED}
+
+
 def pause(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
     """What is said to be held is not delivered until it is resumed, or the hold is said to end."""
     scope = f"{held.live.topics[0]}:1,4"
@@ -238,7 +287,7 @@ def resume(held: Holding, past: Holding) -> None:
     eventually(lambda: not has_live_keeper(past.path))
 
 
-def move(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
+def move_live(run: FaultRun, here: ThreeBrokers, held: Holding, past: Holding) -> Told:
     """What is said to be moved is read from there; what is said not to be moved is not."""
     scope, target = f"{held.live.topics[0]}:1,4", 3
     session = held.desk.session

@@ -11,6 +11,7 @@ from toolkit.plan import Intent, Plan
 from toolkit.plan.approvals import Approval
 from toolkit.storage import audit
 
+UNAFFECTED = frozenset({Intent.UNDO, Intent.PAUSE, Intent.RESUME})
 CUT_OFF_RUN = "cut-off-run"  # the rule that blocks a plan until the run is reviewed
 
 
@@ -44,9 +45,9 @@ def refuse_after_a_cut_off_run(
     Raise Blocked if an interrupted run has changed groups of the plan.
 
     Running the same command again would start from the changed offsets, for example shift them
-    twice.
+    twice. Undoing, pausing and resuming do not start from offsets; a move resumes what it paused.
     """
-    if plan.intent is Intent.UNDO or CUT_OFF_RUN in approval.overrides:
+    if plan.intent in UNAFFECTED or CUT_OFF_RUN in approval.overrides:
         return
     for run in runs:
         if run.ended_early and run.head.fingerprint != plan.fingerprint:

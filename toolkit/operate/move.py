@@ -110,7 +110,7 @@ class _Mover:
                 # On any error from here on, the partitions are released: by a logged plan or, if
                 # that fails, by cutting off the keeper.
                 afterwards.callback(self.cut)
-                afterwards.callback(self.release, planned)
+                afterwards.callback(self.release_at_last, planned)
                 self.is_held = True
                 if not self.apply(pause).outcome.is_done:
                     return
@@ -233,6 +233,17 @@ class _Mover:
             return
         resume = plan_resume(self.facts(planned), group=self.group_id, topics=_scopes(planned.plan))
         self.is_held = bool(resume.steps) and not self.apply(resume).outcome.is_done
+
+    def release_at_last(self, planned: PlannedMove) -> None:
+        """Release what is still held; what was done before is told even if that fails."""
+        try:
+            self.release(planned)
+        except ToolkitError as exc:
+            if not self.moved:
+                raise
+            words = f"not resumed by a plan, so its keeper is ended: {exc.problem}"
+            for place, one in self.moved.items():
+                self.moved[place] = replace(one, why="; ".join(filter(None, [one.why, words])))
 
     def cut(self) -> None:
         for tie in self.ties:

@@ -10,6 +10,7 @@ NO_PARTITIONS_NAMED = frozenset({Intent.DELETE_GROUPS, Intent.RENAME, Intent.RES
 WRITTEN_DOWN = NEW_OFFSETS | {Intent.RESTORE}
 UNDO = frozenset({Intent.UNDO})
 RESUME = frozenset({Intent.RESUME})
+HOLDS = RESUME | {Intent.PAUSE}
 
 PLANNED = (
     Rule(
@@ -31,7 +32,9 @@ PLANNED = (
     ),
     Rule("past-end", "A record at or after the timestamp exists.", intents=NEW_OFFSETS),
     Rule(
-        "cut-off-run", "No earlier run that changed these groups ended early.", intents=ANY - UNDO
+        "cut-off-run",
+        "No earlier run that changed these groups ended early.",
+        intents=ANY - UNDO - HOLDS,
     ),
     Rule("foreign-hold", "Nobody else holds what is resumed.", intents=RESUME),
     Rule("releases-more", "Resuming releases no partition that was not named.", intents=RESUME),

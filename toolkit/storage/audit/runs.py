@@ -78,15 +78,16 @@ def last_runs(
     fingerprint. Otherwise nothing is returned, without reading what every run did.
     """
     with log_lines(state) as log:
-        heads = [(head, place) for place in log if (head := place.head)]
-        ends = [(h, p) for h, p in heads if h.cluster_id == cluster_id and h.event != Event.INTENT]
-        matters = [
-            bool(head.event == Event.FOUND or head.interrupted or head.fingerprint == fingerprint)
-            for head, _ in ends
-        ]
+        ends: list[LinePlace] = []  # from the first on that matters; what they say is not kept
+        for place in log:
+            head = place.head
+            if head and head.cluster_id == cluster_id and head.event != Event.INTENT:
+                matters = head.event == Event.FOUND or head.interrupted
+                if ends or matters or head.fingerprint == fingerprint:
+                    ends.append(place)
         waiting, found = set(groups), []
-        for head, place in reversed(ends[matters.index(True) :] if any(matters) else []):
-            if waiting and (line := open_line(place.read())):
+        for place in reversed(ends):
+            if waiting and (head := place.head) and (line := open_line(place.read())):
                 end = _run_end(state, head, line)
                 # A run that did nothing to a group leaves it as the run before did.
                 if end.touched & waiting:

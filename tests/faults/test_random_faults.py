@@ -27,7 +27,7 @@ from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 # Of sockets that could not connect: see `_left_over`.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
-BOUND_S = 60  # whatever is broken: a handful of limits of 3 s, on a busy machine
+BOUND_S = 120  # whatever is broken: a handful of limits of 3 s, on a busy machine
 WORST_FIRST = ("an error", "with its problems", "whole")
 Committed = dict[str, dict[TopicPartition, int]]
 

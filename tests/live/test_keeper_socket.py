@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -71,6 +72,23 @@ def test_nobody_at_the_socket_is_said() -> None:
 
     with pytest.raises(HoldLost, match="does not respond"):
         ask_keeper(str(path), {"do": "status"})
+
+
+def test_what_a_killed_keeper_left_is_removed(tmp_path: Path) -> None:
+    """The next keeper removes its socket and its folder, and nothing else that is in the way."""
+    left, kept = tmp_path / "left", tmp_path / "kept"
+    for folder in (left, kept):
+        folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(left / "keeper"))
+    (kept / "keeper").write_text("not a socket")
+
+    for after in (left / "keeper", kept / "keeper", tmp_path / "missing"):
+        with KeeperSocket(after=str(after)):
+            pass
+
+    assert [kept] == [*tmp_path.iterdir()]
+    assert "not a socket" == (kept / "keeper").read_text("utf-8")
 
 
 JSON = st.recursive(

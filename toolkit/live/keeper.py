@@ -67,7 +67,7 @@ class Keeper:
         else:
             self.hold = new_hold(*kind, prefer=record.prefer, note=record.note)
         self.standby = Standby(path)
-        self.control = KeeperSocket()
+        self.control = KeeperSocket(after=record.socket)
         self.channel = GroupChannel(record.cluster, record.group_id, check=self.check)
 
     def run(self) -> None:

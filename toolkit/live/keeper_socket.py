@@ -49,11 +49,24 @@ def _short_folder() -> str:
     return folder if len(os.fsencode(folder)) <= LONGEST_FOLDER else "/tmp"  # noqa: S108 - mkdtemp makes a private folder in it
 
 
+def _remove(path: str) -> None:
+    """Remove a socket and its folder, unless something else is at its path, or in there."""
+    with suppress(OSError):
+        if path and Path(path).is_socket():
+            Path(path).unlink()
+            Path(path).parent.rmdir()
+
+
 class KeeperSocket:
     """A keeper's end: a socket in a folder of its own, gone when the keeper ends."""
 
-    def __init__(self) -> None:
-        """Listen; raises PrerequisiteMissing where no socket can be made."""
+    def __init__(self, *, after: str = "") -> None:
+        """
+        Listen, and remove the socket that a keeper before this one left `after` it was killed.
+
+        Raises PrerequisiteMissing where no socket can be made.
+        """
+        _remove(after)
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="offsetbook-", dir=_short_folder()))
             self.path = self._folder / "keeper"

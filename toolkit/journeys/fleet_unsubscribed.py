@@ -54,9 +54,10 @@ class FleetUnsubscribed:
         rows, skipped = self.rows, sum(len(report.found.left_out) for report in self.reports)
         groups = len(rows[["cluster", "group"]].drop_duplicates())
         return (
-            f"{counted(len(self.reports), 'cluster')}: {len(rows)} unsubscribed offsets in "
-            f"{groups} groups, {rows['lag'].sum():,} records of lag that the groups will not read; "
-            f"{skipped} groups skipped, {len(self.problems)} read errors."
+            f"{counted(len(self.reports), 'cluster')}: "
+            f"{counted(len(rows), 'unsubscribed offset')} in {counted(groups, 'group')}, "
+            f"{rows['lag'].sum():,} records of lag that they will not read; "
+            f"{counted(skipped, 'group')} skipped, {counted(len(self.problems), 'read error')}."
         )
 
     @property

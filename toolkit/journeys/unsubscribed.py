@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from toolkit.journeys.cluster_access import ClusterAccess
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Group, Snapshot
+from toolkit.model.plurals import counted
 from toolkit.planning.unsubscribed.unsubscribed_offsets import (
     Unsubscribed,
     find_unsubscribed,
@@ -43,9 +44,10 @@ class UnsubscribedReport:
         """The finding in one sentence."""
         rows, left_out = self.rows, self.found.left_out
         return (
-            f"{self.facts.cluster}: {len(rows)} unsubscribed offsets in {rows['group'].nunique()} "
-            f"groups, {rows['lag'].sum():,} records of lag that the group will not read; "
-            f"{len(left_out)} groups skipped, {len(self.facts.problems)} read errors."
+            f"{self.facts.cluster}: {counted(len(rows), 'unsubscribed offset')} in "
+            f"{counted(rows['group'].nunique(), 'group')}, {rows['lag'].sum():,} records of lag "
+            f"that they will not read; {counted(len(left_out), 'group')} skipped, "
+            f"{counted(len(self.facts.problems), 'read error')}."
         )
 
     def __repr__(self) -> str:

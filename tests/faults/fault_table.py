@@ -4,6 +4,7 @@ Print what became of fault runs: a table of works, and one of faults.
     python tests/faults/fault_table.py LOG
 
 LOG is what `--fault-log` has made. A run whose claims did not hold is not in it: its test failed.
+A fault that was to come after the work was done is counted, though it never came.
 """
 
 from __future__ import annotations

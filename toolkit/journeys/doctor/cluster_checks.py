@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import BrokerRefused, ToolkitError
 from toolkit.journeys.doctor.check_row import CheckRow, CheckStatus, error, ok, unknown, warn
 from toolkit.journeys.doctor.masking import masked, masks_of
 from toolkit.journeys.doctor.permission_rows import permission_rows
@@ -134,11 +134,14 @@ def _paused_row(cluster: Cluster, told: Told) -> CheckRow:
     except ToolkitError as exc:
         return unknown(cluster.name, check, *told(exc))
     held = {group.group_id: group.paused for group in facts.groups if group.paused}
-    if not held and facts.problems:
-        return unknown(cluster.name, check, f"not known: {facts.problems[0].why}")
+    unread = ""
+    if facts.problems:
+        why, _ = told(BrokerRefused(facts.problems[0].why))  # without values of settings
+        unread = f"not known of all groups: {why}"
     if not held:
-        return ok(cluster.name, check, "none")
+        return unknown(cluster.name, check, unread) if unread else ok(cluster.name, check, "none")
     finding = f"{counted(sum(map(len, held.values())), 'partition')} of {', '.join(sorted(held))}"
+    finding = "; ".join(filter(None, [finding, unread]))
     notes = [member.hold_note for paused in held.values() for member in paused.values()]
     if any(note and note.until and note.until < facts.taken_at for note in notes):
         return warn(cluster.name, check, f"{finding}, some past the end of the pause", LISTS_PAUSED)

@@ -24,7 +24,6 @@ from toolkit.kafka_io.membership.classic import (
     SyncResult,
 )
 from toolkit.live.classic_capture import (
-    STOP_TRIES,
     STOP_WITHIN_S,
     AssignedAgain,
     rejected,
@@ -36,6 +35,7 @@ from toolkit.live.recipe_steps import IsAnswered, RecipeGenerator, SendAhead, Sl
 from toolkit.live.rival_captures import Contest, begin_contest
 from toolkit.model import TopicPartition
 
+CLAIM_TRIES = 3  # each has everybody let go twice, and there is another way
 IS_OVER = frozenset({ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS})  # or the next one has begun
 
 
@@ -60,7 +60,7 @@ def lead_by_claims(
     contest: Contest | None = None
     new = SentinelMember(member.protocol, topics=member.topics)
     stopper = SentinelMember(member.protocol)
-    for left in reversed(range(STOP_TRIES)):
+    for left in reversed(range(CLAIM_TRIES)):
         # While ids are out with which nobody has joined, the rebalance does not end.
         claimers = yield from draw_ids(new, ours, len(places) - 1)
         if contest is None:

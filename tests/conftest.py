@@ -36,6 +36,7 @@ pytest_plugins = [
     "secured",
     "live_groups",
     "holding",
+    "operators",
     "streams_app",
     "small_notebooks",
 ]

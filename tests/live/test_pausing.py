@@ -8,8 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -21,127 +20,30 @@ from deliveries.log import Delivery
 from desks import Desk, once_at_rest
 from holding import kill_keepers
 from live_groups import LiveGroup
+from operators import Holder
 from processes import suspend
 
-from toolkit.errors import Blocked, HoldLost
+from toolkit.errors import Blocked
 from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.journeys.reset import target
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import DescribeClassic
-from toolkit.live.keeper_socket import ask_keeper
-from toolkit.model import HOLDER_CLIENT_ID, Cluster, Group, TopicPartition
+from toolkit.model import HOLDER_CLIENT_ID, TopicPartition
 from toolkit.operate.keeper_handle import KeeperHandle
-from toolkit.operate.move import move
 from toolkit.operate.orphaned_holds import find_orphaned_holds
-from toolkit.plan import Action, ChangeStatus, Intent, Outcome, Plan
-from toolkit.plan.approvals import Approval
-from toolkit.planning.changes.move import MoveRequest, move_back, plan_move
-from toolkit.planning.changes.pause import plan_pause, plan_resume
+from toolkit.plan import Action, ChangeStatus, Intent
+from toolkit.planning.changes.move import MoveRequest
 from toolkit.planning.changes.targets import ShiftBy, ToOffset
-from toolkit.planning.holds.hold_context import HoldFacts, HoldTerms
+from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage.audit import Event
-from toolkit.storage.hold_files import HoldRecord, HoldStatus, has_live_keeper, hold_path, read_hold
-from toolkit.storage.undo_records import read_undo_record
+from toolkit.storage.hold_files import HoldStatus, has_live_keeper
 
 Eventually = Callable[[Callable[[], object]], object]
 Places = frozenset[TopicPartition]
 
 LIVE = ("librdkafka-consumer", "librdkafka-range")
 SHORT = timedelta(seconds=3)
-
-
-@dataclass(frozen=True)
-class Holder:
-    """Pauses and resumes what one live group reads, from one desk."""
-
-    desk: Desk
-    live: LiveGroup
-    began: float = field(default_factory=time.time)
-
-    @property
-    def path(self) -> Path:
-        """The hold file."""
-        facts = self.desk.facts(self.live.group)
-        return hold_path(self.desk.state, facts.cluster_id, self.live.group)
-
-    @property
-    def record(self) -> HoldRecord:
-        """What the hold file says."""
-        record = read_hold(self.path)
-        assert record
-        return record
-
-    @property
-    def group(self) -> Group:
-        """The group as the broker shows it."""
-        (group,) = self.desk.facts(self.live.group).groups
-        return group
-
-    @property
-    def paused(self) -> Places:
-        """What the broker shows as held."""
-        return frozenset(self.group.paused)
-
-    def pause(self, *numbers: int, terms: HoldTerms | None = None) -> Outcome:
-        """Pause partitions of the first topic."""
-        return once_at_rest(lambda: self.desk.apply(self.planned(*numbers, terms=terms)))
-
-    def planned(self, *numbers: int, terms: HoldTerms | None = None) -> Plan:
-        """Plan to pause partitions of the first topic."""
-        return plan_pause(
-            self.desk.facts(self.live.group, topics=self.live.topics),
-            group=self.live.group,
-            topics=[f"{self.live.topics[0]}:{','.join(map(str, numbers))}"],
-            terms=terms or HoldTerms(),
-            beside=HoldFacts(),
-        )
-
-    def pause_as_asked(self, *numbers: int) -> Outcome:
-        """Pause partitions of the first topic, as every front end does."""
-        wanted = f"{self.live.topics[0]}:{','.join(map(str, numbers))}"
-
-        def attempt() -> Outcome:
-            found = self.desk.session.pause(self.live.group, [wanted])
-            assert found.plan.steps, found.plan.findings
-            return self.desk.apply(found.plan)
-
-        return once_at_rest(attempt)
-
-    def move(self, request: MoveRequest) -> Outcome:
-        """Move offsets of the group."""
-
-        def attempt() -> Outcome:
-            planned = plan_move(self.desk.facts(self.live.group, topics=self.live.topics), request)
-            approval = Approval(planned.plan.fingerprint, "a test")
-            return move(planned, self.desk.cluster, approval, state=self.desk.state).outcome
-
-        return once_at_rest(attempt)
-
-    def resume(self, *numbers: int) -> Outcome:
-        """Resume partitions of the first topic, or all."""
-        wanted = [f"{self.live.topics[0]}:{','.join(map(str, numbers))}"] if numbers else []
-        facts = self.desk.facts(self.live.group, topics=self.live.topics)
-        return self.desk.apply(plan_resume(facts, group=self.live.group, topics=wanted))
-
-    def undo(self, run_id: str) -> dict[TopicPartition, int]:
-        """Move back what a run moved, and return where to."""
-        done = read_undo_record(self.desk.state, run_id)
-        assert self.move(move_back(done, run_id)).is_done
-        return {c.partition: c.before.offset for _, c in done.changes if c.before}
-
-    def committed(self, place: TopicPartition) -> int:
-        """Return where a partition would be read on."""
-        position = self.desk.held(self.live.group)[self.live.group].get(place)
-        return position.offset if position else -1
-
-
-@pytest.fixture
-def holder(
-    desk: Desk, shared_group: Callable[[Cluster, str], LiveGroup]
-) -> Callable[[str], Holder]:
-    """Return a function that makes who pauses the live group of a kind, which tests share."""
-    return lambda kind: Holder(desk, shared_group(desk.cluster, kind))
 
 
 @pytest.mark.parametrize("kind", LIVE)
@@ -363,61 +265,6 @@ def press_ctrl_c(one: Holder, channel: GroupChannel, is_cut: threading.Event) ->
         assert is_cut.wait(PATIENCE_S)
     finally:
         os.kill(keeper, signal.SIGCONT)
-
-
-def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:
-    """Of two who pause a group from two machines each is told what is so, and none is half."""
-    one = holder("librdkafka-consumer")
-    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
-    became: dict[str, Outcome | Blocked] = {}
-
-    def pause(name: str, who: Holder, number: int) -> None:
-        try:
-            became[name] = who.pause(number)
-        except Blocked as exc:
-            became[name] = exc
-
-    both = [threading.Thread(target=pause, args=args) for args in (("a", one, 1), ("b", other, 4))]
-    for thread in both:
-        thread.start()
-    for thread in both:
-        thread.join()
-
-    done = {name for name, end in became.items() if isinstance(end, Outcome) and end.is_done}
-    held = {"a": one.live.places_of(1), "b": one.live.places_of(4)}
-    assert {"a", "b"} == became.keys()
-    assert frozenset().union(*(held[name] for name in done)) == one.paused
-    for who in (one, other):
-        if has_live_keeper(who.path):
-            with suppress(HoldLost):  # it may just be ending
-                ask_keeper(who.record.socket, {"do": "release"})
-    one.live.applications.until_delivered(one.live.places)
-
-
-@pytest.mark.parametrize("kind", ["librdkafka-range", "librdkafka-cooperative-sticky"])
-@pytest.mark.parametrize("numbers", [(1, 1), (1, 4)])
-def test_of_two_pauses_of_a_classic_group_at_once_one_wins(
-    holder: Callable[[str], Holder], tmp_path: Path, kind: str, numbers: tuple[int, int]
-) -> None:
-    """Exactly one of two operators on two machines pauses; the other is told who, what, since."""
-    one = holder(kind)
-    both = [one, Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)]
-    plans = [who.planned(number) for who, number in zip(both, numbers, strict=True)]
-
-    with ThreadPoolExecutor() as pool:
-        outcomes = list(pool.map(lambda who, plan: who.desk.apply(plan), both, plans))
-
-    (first,) = (at for at, outcome in enumerate(outcomes) if outcome.is_done)
-    assert one.live.places_of(numbers[first]) == one.paused
-    lost = outcomes[1 - first].steps[0]
-    note = both[first].record.note
-    assert note.since
-    assert ChangeStatus.REFUSED is lost.status
-    who = f"{note.who} @ {note.host} since {note.since:%Y-%m-%d %H:%M:%S} UTC"
-    assert f"{who} has already paused {one.live.topics[0]}:{numbers[first]}" in lost.why
-    assert not has_live_keeper(both[1 - first].path)
-    assert both[first].resume().is_done
-    one.live.applications.until_delivered(one.live.places)
 
 
 @pytest.mark.parametrize("kind", LIVE)

@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 from toolkit.errors import HoldLost, NotCaptured
-from toolkit.kafka_io.groups.hold_notes import write_note
 from toolkit.kafka_io.membership.classic import (
     ClassicFacts,
     ClassicHeartbeat,
     DescribeClassic,
-    Join,
     JoinResult,
     Leave,
 )
 from toolkit.kafka_io.membership.protocol_bytes import (
-    assignment_with_note,
     protocol_named,
     read_subscription,
 )
@@ -33,13 +29,19 @@ from toolkit.live.choose_capture import (
     count_partitions,
     shares_of,
 )
-from toolkit.live.classic_member import SentinelMember, ids_before
+from toolkit.live.classic_member import SentinelMember, ids_before, leave
 from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
-from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S, LeaderHold
+from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
-from toolkit.live.rival_captures import AnotherCapture, refuse_another_hold
+from toolkit.live.rival_captures import (
+    AnotherCapture,
+    AnotherHold,
+    refuse_another_hold,
+    refuse_what_others_hold,
+)
+from toolkit.live.shared_hold import SharedHold, is_ours
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
-from toolkit.planning.holds.assignment import CutAssignment, Shares, Subscriber, assign
+from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
 
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
@@ -47,7 +49,7 @@ COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
 LET_GO_WITHIN_S = 60.0
 
 
-class ClassicHold(LeaderHold):
+class ClassicHold(SharedHold):
     """Partitions that a classic group's members do not get, because a member of ours leads it."""
 
     def __init__(
@@ -64,8 +66,6 @@ class ClassicHold(LeaderHold):
         """
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self.prefer = prefer
-        self._member: SentinelMember | None = None
-        self._shares: Shares = {}  # with what members would have of what is held
         self._former_ids: dict[str, str] = {}  # of members that were removed and came back
         self._counts: Mapping[str, int] = {}
         self._count_at = 0.0
@@ -80,11 +80,13 @@ class ClassicHold(LeaderHold):
         try:
             joined = None
             if self._member is None:
-                former, joined = yield from self._become_leader(wanted, ours)
+                former, joined = yield from self._become_member(wanted, ours)
             else:
+                yield from refuse_what_others_hold(wanted, self._joined().member_id)
                 former = self._former_owners((yield DescribeClassic()), wanted - before)
             self.held = before | wanted
             yield from self._rebalance(joined)
+            yield from self._check_granted()
             yield from self._until_released(former)
         except BaseException as exc:
             self.held = before
@@ -92,8 +94,6 @@ class ClassicHold(LeaderHold):
             if ours and not isinstance(exc, GeneratorExit):
                 self._member = None
                 yield Leave(tuple(ours))
-            if isinstance(exc, AnotherCapture):
-                yield from refuse_another_hold()
             if ours and isinstance(exc, HoldLost):
                 raise NotCaptured(
                     f"capture failed: {exc.problem}", hint="run the command again"
@@ -106,7 +106,7 @@ class ClassicHold(LeaderHold):
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""
-        member = self._leading()
+        member = self._joined()
         return {
             "member_id": member.member_id,
             "generation": member.generation,
@@ -117,6 +117,8 @@ class ClassicHold(LeaderHold):
             "counts": dict(self._counts),
             "shares": {one: sorted(share) for one, share in self._shares.items()},
             "former_ids": self._former_ids,
+            "follows": self._follows,
+            "others": {one: sorted(share) for one, share in self._others.items()},
         }
 
     @classmethod
@@ -134,12 +136,25 @@ class ClassicHold(LeaderHold):
         hold._counts = dict(state["counts"])
         hold._shares = {one: _places(share) for one, share in state["shares"].items()}
         hold._former_ids = dict(state["former_ids"])
+        hold._follows, hold._granted = state.get("follows", False), hold.held
+        hold._others = {one: _places(share) for one, share in state.get("others", {}).items()}
         return hold
 
-    def _leading(self) -> SentinelMember:
-        if self._member is None:
-            raise HoldLost("nothing is paused any more")
-        return self._member
+    def _become_member(
+        self, wanted: frozenset[TopicPartition], ours: list[str]
+    ) -> RecipeGenerator[tuple[FormerOwners, JoinResult | None]]:
+        """Become the leader, or a member beside a leader of ours that holds other partitions."""
+        try:
+            try:
+                return (yield from self._become_leader(wanted, ours))
+            except AnotherCapture:
+                yield from leave(tuple(ours), ours)
+                return (yield from refuse_another_hold())
+        except AnotherHold as exc:
+            if wanted & exc.paused:
+                raise
+            group = yield from self._begin_to_follow(ours)
+            return self._former_owners(group, wanted), None
 
     def _become_leader(
         self, wanted: frozenset[TopicPartition], ours: list[str]
@@ -159,16 +174,12 @@ class ClassicHold(LeaderHold):
         return former
 
     def _heartbeat(self) -> ClassicHeartbeat:
-        return self._leading().heartbeat()
-
-    def _join(self) -> Join:
-        return self._leading().join()
-
-    def _forget_member(self) -> None:
-        self._member = None
+        return self._joined().heartbeat()
 
     def _is_due(self) -> RecipeGenerator[bool]:
         """Return whether a second step is to be taken, or a topic has grown."""
+        if self._follows:  # the leader does both
+            return False
         now = yield Sleep(0)
         grown = False
         if now >= self._count_at:
@@ -177,42 +188,35 @@ class ClassicHold(LeaderHold):
         return grown or bool(now >= self._due_at)
 
     def _lead(self, joined: JoinResult) -> RecipeGenerator[int]:
-        yield from self._check_leads(joined)
-        member = self._leading()
+        if not joined.leads:
+            return (yield from self._follow(joined))
+        self._follows = False
+        member = self._joined()
         member.generation = joined.generation
         member.protocol = protocol_named(joined.protocol)  # they may change it meanwhile
         assignments = yield from self._assign_partitions(joined)
         synced = yield member.sync(assignments)
         return int(synced.error)
 
-    def _check_leads(self, joined: JoinResult) -> RecipeGenerator[None]:
-        """Leave a group that somebody else leads, who may be giving us a share."""
-        if joined.leads:
-            return
-        self._forget_member()
-        yield Leave((joined.member_id,))
-        raise HoldLost("another member is the group leader, and assigns all partitions")
-
     def _assign_partitions(self, joined: JoinResult) -> RecipeGenerator[dict[str, bytes]]:
         """Compute the assignment of all members without the held partitions."""
-        member = self._leading()
+        member, notes = self._joined(), self._share_out(joined)
         subscribers = list(self._subscribers(joined))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
         self._counts = yield from count_partitions(member.topics, self._counts)
         name, cooperative = member.protocol.name, member.protocol.cooperative
         found = assign(
-            subscribers, self._counts, paused=self.held, assignor=name, cooperative=cooperative
+            subscribers, self._counts, paused=self._paused, assignor=name, cooperative=cooperative
         )
         owned = frozenset().union(*(one.owned for one in subscribers))
-        self._unreleased = self.held & owned if cooperative else frozenset()
+        self._unreleased = self._paused & owned if cooperative else frozenset()
         self._shares = found.whole
         self._due_at = (yield Sleep(0)) + self._patience_s(found)
         assignments = {
             one: member.protocol.assignment(share, generation=member.generation)
             for one, share in found.shares.items()
         }
-        note = write_note(replace(self.note, survives_s=self.survives_s), self.held)
-        return assignments | {member.member_id: assignment_with_note(note)}
+        return assignments | notes
 
     def _patience_s(self, found: CutAssignment) -> float:
         """
@@ -231,8 +235,7 @@ class ClassicHold(LeaderHold):
 
         Who was removed comes back under another id, and keeps its place among the others.
         """
-        mine = self._leading().member_id
-        members = {one: data for one, data in joined.members.items() if one != mine}
+        members = {one: data for one, data in joined.members.items() if not is_ours(one)}
         before = ids_before(self._shares, members)
         self._former_ids = {one: self._former_ids.get(id_, id_) for one, id_ in before.items()}
         for member_id, data in members.items():
@@ -248,7 +251,7 @@ class ClassicHold(LeaderHold):
                 subscribed.owned,
                 subscribed.generation,
                 had=frozenset() if subscribed.owned else had,
-                paused=had & self.held,
+                paused=had & self._paused,
                 instance_id=joined.instances.get(member_id, ""),
                 former_id=self._former_ids.get(member_id, ""),
             )

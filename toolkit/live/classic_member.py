@@ -43,6 +43,10 @@ class SentinelMember:
         join = self.join_quietly()
         return replace(join, protocols=join.protocols[:1])
 
+    def wish(self, note: str) -> Join:
+        """Return a join as one that wants nothing but what its note says, from a leader of ours."""
+        return self._join(self._offers((), note), self.session_timeout_ms)
+
     def claim(self, place: TopicPartition) -> Join:
         """Return a join as one that reads what the others do and owns a partition already."""
         claim = self.protocol.claim(self.topics, place)
@@ -50,11 +54,11 @@ class SentinelMember:
             self._offers(self.topics) | {self.protocol.name: claim}, CAPTURE_SESSION_MS
         )
 
-    def _offers(self, topics: Iterable[str]) -> dict[str, bytes]:
+    def _offers(self, topics: Iterable[str], note: str = "") -> dict[str, bytes]:
         # A client that has no protocol in common with us would be refused for good, so we offer all
         # that we can lead. Our vote goes to the first: nothing changes by us.
         offered = (self.protocol, *PROTOCOLS.values())
-        return {one.name: one.subscription(topics) for one in offered}
+        return {one.name: one.subscription(topics, note) for one in offered}
 
     def _join(self, offers: Mapping[str, bytes], session_timeout_ms: int) -> Join:
         return Join(self.member_id, tuple(offers.items()), session_timeout_ms, REBALANCE_TIMEOUT_MS)

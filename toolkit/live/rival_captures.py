@@ -12,7 +12,7 @@ say.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import NoReturn
 
 from toolkit.errors import NotCaptured
@@ -24,7 +24,7 @@ from toolkit.kafka_io.membership.classic import (
     DescribedClassicMember,
 )
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
-from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription
+from toolkit.model import HOLDER_CLIENT_ID, Member, Subscription, TopicPartition
 from toolkit.planning.holds.hold_rules import holder_in_words, in_short
 
 LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
@@ -36,6 +36,22 @@ NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
 class AnotherCapture(NotCaptured):
     """Another capture of the same group goes on; ours has to leave."""
+
+
+class AnotherHold(NotCaptured):
+    """The group is held already; `paused` is what offsetbook's members there hold."""
+
+    def __init__(self, members: Iterable[Member]) -> None:
+        """Say who holds what since when."""
+        members = list(members)
+        super().__init__(
+            "; ".join(
+                f"{holder_in_words(one)} has already paused {in_short(list(one.holds))}"
+                for one in members
+            ),
+            hint="pause these partitions from there as well, or resume that pause first",
+        )
+        self.paused = frozenset(place for one in members for place in one.holds)
 
 
 class Contest:
@@ -117,20 +133,25 @@ def holders(group: ClassicFacts) -> list[DescribedClassicMember]:
 
 
 def refuse_another_hold() -> RecipeGenerator[NoReturn]:
-    """Raise NotCaptured that says who holds what, as soon as the group shows it."""
+    """Raise AnotherHold, which says who holds what, as soon as the group shows it."""
     give_up_at = (yield Sleep(0)) + NOTE_WITHIN_S
     while True:
         group: ClassicFacts = yield DescribeClassic()
         others = [_as_member(one) for one in holders(group)]
-        named = next((one for one in others if one.hold_note and one.hold_note.who), None)
+        named = [one for one in others if one.hold_note and one.hold_note.who]
         if named:
-            raise NotCaptured(
-                f"{holder_in_words(named)} has already paused {in_short(list(named.holds))}",
-                hint="pause these partitions from there as well, or resume that pause first",
-            )
+            raise AnotherHold(named)
         if (yield Sleep(LOOK_EVERY_S)) >= give_up_at or not others:
             where = f"exists, from {others[0].host}" if others else "was being captured"
             raise NotCaptured(f"another hold of the group {where}", hint="run the command again")
+
+
+def refuse_what_others_hold(wanted: frozenset[TopicPartition], mine: str) -> RecipeGenerator[None]:
+    """Raise AnotherHold if another member than ours holds something of what is wanted."""
+    group: ClassicFacts = yield DescribeClassic()
+    others = [_as_member(one) for one in holders(group) if one.member_id != mine]
+    if taken := [one for one in others if wanted.intersection(one.holds)]:
+        raise AnotherHold(taken)
 
 
 def _as_member(one: DescribedClassicMember) -> Member:

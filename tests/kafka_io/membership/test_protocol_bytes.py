@@ -25,6 +25,7 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     PROTOCOLS,
     MemberSubscription,
     assignment_with_note,
+    note_in_subscription,
     protocol_named,
     read_subscription,
 )
@@ -141,6 +142,19 @@ def test_our_own_bytes(protocol: str, subscription: str, nothing: str) -> None:
     assert bytes.fromhex(subscription) == ours.subscription(["a"])
     assert bytes.fromhex(nothing) == ours.assignment((), generation=7)
     assert MemberSubscription(frozenset({"a"})) == read_subscription(ours.subscription(["a"]))
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@given(text=st.text().map("{{{}".format))
+def test_a_note_in_our_subscription_is_read_back(protocol: str, text: str) -> None:
+    """It hides nothing of what others read there, and of other members none is read."""
+    ours = PROTOCOLS[protocol]
+    data = ours.subscription([], text)
+
+    assert text.encode() == note_in_subscription(data)
+    assert MemberSubscription(frozenset()) == read_subscription(data)
+    assert b"" == note_in_subscription(ours.subscription([]))
+    assert b"" == note_in_subscription(data[:5])
 
 
 def test_a_claim_is_told_in_both_places() -> None:

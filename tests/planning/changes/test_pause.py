@@ -325,16 +325,35 @@ def test_within_limits(rule: str, about: Group, terms: HoldTerms, settings: Hold
 
 
 def test_another_hold() -> None:
-    """One more classic hold would take the lead away; KIP-848 holds stand side by side; own: ok."""
+    """Holds stand side by side, but for those of a Streams application; all hear who holds what."""
     members = (reader("a", 0, 1), reader("b", 2), holder(3))
-    held = classic(*members)
-    assert ["another-hold"] == blocks(pause(held, by=BOB))
-    assert [] == blocks(pause(held, by=ALICE))
-    plan = pause(group(*members, state=GroupState.RECONCILING), by=BOB)
-    assert [] == blocks(plan)
-    assert "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:3" == told(
-        plan, "another-hold"
-    )
+    streams = classic(*members, assignor="stream")
+    assert ["another-hold"] == blocks(pause(streams, by=BOB))
+    assert [] == blocks(pause(streams, by=ALICE))
+    for about in (classic(*members), group(*members, state=GroupState.RECONCILING)):
+        plan = pause(about, by=BOB)
+        assert [] == blocks(plan)
+        assert "alice @ desk since 2026-03-01 12:00:00 UTC has already paused orders:3" == told(
+            plan, "another-hold"
+        )
+
+
+@pytest.mark.parametrize(
+    ("assignor", "stops"),
+    [
+        ("range", ["2 other partitions stop", "3.3 s"]),
+        ("cooperative-sticky", ["no other partition"]),
+    ],
+)
+def test_what_is_added_to_a_held_classic_group_evicts_nobody(
+    assignor: str, stops: list[str]
+) -> None:
+    """One of ours leads already, so it is one rebalance; cooperative members go on in it."""
+    held = classic(reader("a", 0, 1), reader("b", 2), holder(3), assignor=assignor)
+    plan = pause(held, "orders:0", by=BOB)
+    assert "no redelivered records, provided consumers commit on revoke" == told(plan, "repeats")
+    assert told(plan, "disturbs").startswith("no member is evicted; all members rebalance: ")
+    assert all(words in told(plan, "stops") for words in stops), told(plan, "stops")
 
 
 def test_a_hold_that_says_nothing_is_another_one() -> None:

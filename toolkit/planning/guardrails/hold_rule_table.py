@@ -108,7 +108,9 @@ HOLD_RULES = (
     ),
     hold_rule("group-size", "The group has room for the members that hold.", hold_rules.group_size),
     hold_rule(
-        "another-hold", "Nobody else holds partitions of a classic group.", hold_rules.another_hold
+        "another-hold",
+        "Nobody else holds partitions of a Kafka Streams application (classic).",
+        hold_rules.another_hold,
     ),
     hold_rule(
         "assignor-differs",

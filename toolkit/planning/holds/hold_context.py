@@ -41,6 +41,7 @@ class Recipe(StrEnum):
         "an offsetbook member becomes group leader and distributes the application's assignment "
         "without the paused partitions"
     )
+    SHARED = "the offsetbook member that leads the group already pauses these partitions as well"
 
 
 RECIPES = {
@@ -153,6 +154,8 @@ class HoldContext:
             return None
         if self.group.assignor == STREAMS:
             return Recipe.STREAMS
+        if self.group.assignor in EAGER | {COOPERATIVE} and self.group.paused:
+            return Recipe.SHARED
         if self.group.assignor == COOPERATIVE:
             by_claims = self.claimed and self.terms.prefer is not CaptureMode.QUIET
             return Recipe.CLAIMS if by_claims else Recipe.COOPERATIVE
@@ -191,6 +194,8 @@ class HoldContext:
                 evicted = {p for member in self.evicted for p in member.assignment}
                 found = evicted | {p for p in self.owners if p.topic in topics}
             case Recipe.EAGER | Recipe.STREAMS | Recipe.CLAIMS:
+                found = set(self.owners)
+            case Recipe.SHARED if self.group.assignor != COOPERATIVE:
                 found = set(self.owners)
             case _:
                 found = set()

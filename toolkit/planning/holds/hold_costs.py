@@ -71,6 +71,8 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         Recipe.CLAIMS: (CLASSIC_WAIT * beat + 4, 4.0),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
+        # Cooperative members let go in one rebalance, and have let go in the next.
+        Recipe.SHARED: (2 * CLASSIC_WAIT * beat, CLASSIC_WAIT * beat),
     }[recipe]
     return Costs(
         paused_within_s=within,
@@ -169,21 +171,19 @@ def _seldom_polled(case: HoldContext, found: Costs) -> str:
 def _disturbs(case: HoldContext, recipe: Recipe) -> str:
     touched = {*case.wanted, *case.stopped}
     members = [m for m in case.group.readers if touched & set(m.assignment)]
-    if recipe is Recipe.CLAIMS:
-        return (
-            "all members revoke their partitions and rebalance; the group leader (one of "
-            f"{name_members(case.group.readers)}) is evicted while it owns nothing (before "
-            "Kafka 4.0: right after it has committed), and rejoins"
-        )
-    if recipe is Recipe.COOPERATIVE:
-        return (
-            f"the group leader (one of {name_members(case.group.readers)}) is evicted and rejoins"
-        )
-    if recipe is Recipe.EAGER:
-        return (
-            "all members rebalance twice, without extra downtime: "
-            f"{name_members(case.group.readers)}"
-        )
+    everybody = name_members(case.group.readers)
+    by_the_leader = {
+        Recipe.CLAIMS: (
+            f"all members revoke their partitions and rebalance; the group leader (one of "
+            f"{everybody}) is evicted while it owns nothing (before Kafka 4.0: right after it has "
+            "committed), and rejoins"
+        ),
+        Recipe.COOPERATIVE: f"the group leader (one of {everybody}) is evicted and rejoins",
+        Recipe.EAGER: f"all members rebalance twice, without extra downtime: {everybody}",
+        Recipe.SHARED: f"no member is evicted; all members rebalance: {everybody}",
+    }
+    if recipe in by_the_leader:
+        return by_the_leader[recipe]
     if case.evicted and recipe is not Recipe.LOSSLESS:
         return f"evicted once, and rejoin automatically: {name_members(case.evicted)}"
     told = f"partitions are revoked from {name_members(members) or 'no member'}"

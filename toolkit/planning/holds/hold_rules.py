@@ -215,11 +215,11 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
 
 
 def another_hold(case: HoldContext) -> Iterator[Finding]:
-    """Block a second hold of a classic group, which has one leader; report it for KIP-848."""
+    """Report what others hold; block a second hold of a Kafka Streams application (classic)."""
     for member in holders(case.group):
         if not is_ours(member, case.beside.by):
             told = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
-            if case.group.type is GroupType.CLASSIC:
+            if case.recipe is Recipe.STREAMS:
                 why = (
                     f"{told}. Pause these partitions from there as well, or resume that pause first"
                 )

@@ -9,6 +9,7 @@ from toolkit.kafka_io.membership.protocol_bytes.protocols import (
     PROTOCOLS,
     ClassicProtocol,
     assignment_with_note,
+    note_in_subscription,
     protocol_named,
 )
 from toolkit.kafka_io.membership.protocol_bytes.subscription import (
@@ -21,6 +22,7 @@ __all__ = [
     "ClassicProtocol",
     "MemberSubscription",
     "assignment_with_note",
+    "note_in_subscription",
     "protocol_named",
     "read_subscription",
 ]

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from toolkit.errors import Blocked
 from toolkit.kafka_io.membership.protocol_bytes.fields import (
+    ProtocolReader,
+    Unreadable,
     int16,
     int32,
     optional_bytes,
@@ -24,6 +26,7 @@ from toolkit.model import TopicPartition
 NO_GENERATION = -1
 LAST_GENERATION = 2**31 - 1
 NO_RACK = -1
+NOTHING_YET = partitions(()) + int32(NO_GENERATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +38,16 @@ class ClassicProtocol:
     sticky: bool = False  # its members say in user data what they had
     no_user_data: bytes | None = None  # how its clients write that there is none
 
-    def subscription(self, topics: Iterable[str]) -> bytes:
+    def subscription(self, topics: Iterable[str], note: str = "") -> bytes:
         """
-        Return the subscription of a member of ours, which owns nothing.
+        Return the subscription of a member of ours, which owns nothing, with a note to our leader.
 
-        Nothing may stand behind the user data: sarama refuses that, should it lead.
+        Nothing may stand behind the user data: sarama refuses that, should it lead. The note stands
+        behind what the protocol's own code expects there.
         """
-        nothing_yet = partitions(()) + int32(NO_GENERATION)
-        user_data = nothing_yet if self.sticky or self.cooperative else self.no_user_data
+        user_data = NOTHING_YET if self.sticky or self.cooperative else self.no_user_data
+        if note:
+            user_data = (user_data or b"") + note.encode()
         # kafka-go cannot read a newer version of an eager protocol. Cooperative leaders need to be
         # told that nothing is owned, for which version 1 has a field.
         version = 1 if self.cooperative else 0
@@ -70,6 +75,17 @@ class ClassicProtocol:
         share = frozenset(share)
         user_data = partitions(share) + int32(generation) if self.sticky else self.no_user_data
         return int16(0) + partitions(share) + optional_bytes(user_data)
+
+
+def note_in_subscription(subscription: bytes) -> bytes:
+    """Return the note in a subscription of ours; b"" where there is none."""
+    reader = ProtocolReader(subscription)
+    try:
+        reader.int16()
+        reader.strings()
+        return (reader.optional_bytes() or b"").removeprefix(NOTHING_YET)
+    except Unreadable:
+        return b""
 
 
 def assignment_with_note(note: str) -> bytes:

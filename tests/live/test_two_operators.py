@@ -1,0 +1,215 @@
+"""Two operators pause partitions of one group from two machines, which share no files."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Self
+
+import pytest
+from deliveries.analysis import delivered_during, repeats
+from desks import Desk, once_at_rest
+from holding import keepers_of
+from live_groups import LiveGroup
+from operators import Holder
+
+from toolkit.errors import Blocked, HoldLost, NotCaptured
+from toolkit.kafka_io.membership.channel import GroupChannel
+from toolkit.live.classic_hold import ClassicHold
+from toolkit.live.keeper_socket import ask_keeper
+from toolkit.live.recipe_steps import run_recipe
+from toolkit.model import HoldNote
+from toolkit.plan import ChangeStatus, Outcome
+from toolkit.storage.hold_files import HoldStatus, has_live_keeper
+
+Eventually = Callable[[Callable[[], object]], object]
+
+SURVIVES_S = 6.0  # the shortest that brokers allow
+CLASSIC = ("librdkafka-range", "librdkafka-cooperative-sticky")
+
+
+def test_two_pauses_at_once(holder: Callable[[str], Holder], tmp_path: Path) -> None:
+    """Of two who pause a group from two machines each is told what is so, and none is half."""
+    one = holder("librdkafka-consumer")
+    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    became: dict[str, Outcome | Blocked] = {}
+
+    def pause(name: str, who: Holder, number: int) -> None:
+        try:
+            became[name] = who.pause(number)
+        except Blocked as exc:
+            became[name] = exc
+
+    both = [threading.Thread(target=pause, args=args) for args in (("a", one, 1), ("b", other, 4))]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+
+    done = {name for name, end in became.items() if isinstance(end, Outcome) and end.is_done}
+    held = {"a": one.live.places_of(1), "b": one.live.places_of(4)}
+    assert {"a", "b"} == became.keys()
+    assert frozenset().union(*(held[name] for name in done)) == one.paused
+    for who in (one, other):
+        if has_live_keeper(who.path):
+            with suppress(HoldLost):  # it may just be ending
+                ask_keeper(who.record.socket, {"do": "release"})
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+def test_of_two_pauses_of_a_partition_at_once_one_wins(
+    holder: Callable[[str], Holder], tmp_path: Path, kind: str
+) -> None:
+    """Exactly one of two operators on two machines pauses; the other is told who, what, since."""
+    one = holder(kind)
+    both = [one, Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)]
+    outcomes = pause_at_once(both, (1, 1))
+
+    (first,) = (at for at, outcome in enumerate(outcomes) if outcome.is_done)
+    assert one.live.places_of(1) == one.paused
+    lost = outcomes[1 - first].steps[0]
+    note = both[first].record.note
+    assert note.since
+    assert ChangeStatus.REFUSED is lost.status
+    who = f"{note.who} @ {note.host} since {note.since:%Y-%m-%d %H:%M:%S} UTC"
+    assert f"{who} has already paused {one.live.topics[0]}:1" in lost.why
+    assert not has_live_keeper(both[1 - first].path)
+    assert both[first].resume().is_done
+    one.live.applications.until_delivered(one.live.places)
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_two_operators_pause_different_partitions(
+    holder: Callable[[str], Holder],
+    tmp_path: Path,
+    eventually: Eventually,
+    kind: str,
+    *,
+    at_once: bool,
+) -> None:
+    """Each resumes its own, whoever leads the group; a member that joins meanwhile gets neither."""
+    one = holder(kind)
+    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    applications, held = one.live.applications, one.live.places_of(1, 4)
+    if at_once:
+        assert all(outcome.is_done for outcome in pause_at_once([one, other], (1, 4)))
+    else:
+        assert one.pause(1).is_done
+        assert other.pause(4).is_done
+    paused_at = time.time()
+
+    assert held == one.paused
+    assert (HoldStatus.HELD,) * 2 == (one.record.status, other.record.status)
+    assert 2 == len({member.member_id for member in one.group.paused.values()})
+    first, second = (other, one) if at_once else (one, other)  # who came first leads
+    mine, left = frozenset(first.record.held), frozenset(second.record.held)
+    first_resumed_at = time.time()
+    assert first.resume(*(number for _, number in mine)).is_done
+    assert left == one.paused
+    applications.until_delivered(set(one.live.places) - left, since=first_resumed_at)
+    (keeper,) = (one for one in keepers_of(second.path) if one.pid == second.record.pid)
+    keeper.kill()
+    eventually(lambda: second.record.pid != keeper.pid)
+    assert left == one.paused
+    second_resumed_at = time.time()
+    assert second.resume().is_done
+    applications.until_delivered(one.live.places, since=second_resumed_at)
+
+    log = applications.deliveries()
+    assert [] == delivered_during(log, mine, paused_at, first_resumed_at)
+    assert [] == delivered_during(log, left, paused_at, second_resumed_at)
+    assert [] == repeats(log, start=one.began)
+    applications.until_nothing_is_missing(one.live.places)
+    eventually(lambda: not (has_live_keeper(first.path) or has_live_keeper(second.path)))
+    assert ["resumed"] * 2 == [first.record.words, second.record.words]
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+def test_a_second_hold_goes_on_when_the_first_is_gone(
+    holder: Callable[[str], Holder], kind: str
+) -> None:
+    """Each can be added to, but not what the other one has; of one that died nothing is left."""
+    one, note = holder(kind), HoldNote(who="bob", host="desk")
+    applications, (topic, *_) = one.live.applications, one.live.topics
+    with Kept(one.live, SURVIVES_S) as first, Kept(one.live, note=note) as second:
+        first.capture(1)
+        second.capture(4)
+        second.capture(5)
+        first.capture(2)
+        with pytest.raises(NotCaptured, match=f"^ann @ desk has already paused {topic}:1-2"):
+            second.capture(2, 3)
+        with pytest.raises(NotCaptured, match=f"^bob @ desk has already paused {topic}:4-5"):
+            first.capture(4)
+        held, theirs, paused_at = one.live.places_of(4, 5), one.live.places_of(1, 2), time.time()
+        assert held | theirs == one.paused
+        first.dies()
+        applications.until_delivered(set(one.live.places) - held, since=time.time())
+
+        assert {held: note} == {
+            frozenset(m.holds): replace(m.hold_note or note, survives_s=None)
+            for m in one.group.paused.values()
+        }
+        resumed_at = time.time()
+        second.release(4, 5)
+        applications.until_delivered(one.live.places, since=resumed_at)
+    assert [] == delivered_during(applications.deliveries(), held, paused_at, resumed_at)
+    assert [] == repeats(applications.deliveries(), start=one.began)
+
+
+class Kept:
+    """A hold that is kept by a thread, as a keeper does."""
+
+    def __init__(self, live: LiveGroup, survives_s: float = 45.0, **about: HoldNote) -> None:
+        """Hold nothing yet."""
+        note = about.get("note", HoldNote(who="ann", host="desk"))
+        self.hold = ClassicHold(note=note, session_timeout_s=survives_s)
+        self.live, self.channel = live, GroupChannel(live.cluster, live.group)
+        self._busy, self._ended = threading.Lock(), threading.Event()
+        self._thread = threading.Thread(target=self._keep)
+
+    def __enter__(self) -> Self:
+        """Begin to keep it."""
+        self.channel.__enter__()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self.dies()
+        self.channel.__exit__(None, None, None)
+
+    def capture(self, *numbers: int) -> None:
+        """Capture partitions as well."""
+        wanted = self.hold.held | self.live.places_of(*numbers)
+        with self._busy:
+            once_at_rest(lambda: run_recipe(self.hold.capture(wanted), self.channel))
+
+    def release(self, *numbers: int) -> None:
+        """Release partitions."""
+        with self._busy:
+            run_recipe(self.hold.release(self.live.places_of(*numbers)), self.channel)
+
+    def dies(self) -> None:
+        """Keep it no longer."""
+        self._ended.set()
+        self._thread.join()
+
+    def _keep(self) -> None:
+        while not self._ended.wait(self.hold.beat_every_s):
+            with self._busy:
+                if self.hold.held:
+                    run_recipe(self.hold.keep(), self.channel)
+
+
+def pause_at_once(both: list[Holder], numbers: tuple[int, int]) -> list[Outcome]:
+    """Pause a partition each, at the same time."""
+    plans = [who.planned(number) for who, number in zip(both, numbers, strict=True)]
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(lambda who, plan: who.desk.apply(plan), both, plans))

@@ -25,6 +25,8 @@ from toolkit.live.keeper_socket import ask_keeper
 from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import HoldNote
 from toolkit.plan import ChangeStatus, Outcome
+from toolkit.planning.changes.move import MoveRequest
+from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.hold_files import HoldStatus, has_live_keeper
 
 Eventually = Callable[[Callable[[], object]], object]
@@ -129,6 +131,32 @@ def test_two_operators_pause_different_partitions(
     applications.until_nothing_is_missing(one.live.places)
     eventually(lambda: not (has_live_keeper(first.path) or has_live_keeper(second.path)))
     assert ["resumed"] * 2 == [first.record.words, second.record.words]
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+def test_a_move_of_what_somebody_else_has_not_paused(
+    holder: Callable[[str], Holder], tmp_path: Path, eventually: Eventually, kind: str
+) -> None:
+    """It is read from its new offset, and what they have paused is not read meanwhile."""
+    one = holder(kind)
+    other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
+    (moved,), held = one.live.places_of(4), one.live.places_of(1)
+    eventually(lambda: one.committed(moved) > 3)
+    assert one.pause(1).is_done
+    paused_at = time.time()
+
+    scope = f"{moved.topic}:{moved.partition}"
+    assert other.move(MoveRequest(ToOffset(3), one.live.group, (scope,))).is_done
+    one.live.applications.until(
+        lambda log: any(d.place == moved and d.offset == 3 and d.at > paused_at for d in log)
+    )
+
+    assert held == one.paused
+    resumed_at = time.time()
+    assert one.resume().is_done
+    one.live.applications.until_delivered(one.live.places, since=resumed_at)
+    log = one.live.applications.deliveries()
+    assert [] == delivered_during(log, held, paused_at, resumed_at)
 
 
 @pytest.mark.parametrize("kind", CLASSIC)

@@ -4,7 +4,8 @@ Pausing, resuming and moving partitions of live groups, on one real broker with 
 Starts its own broker and, for each kind of application, a group of real consumers in processes of
 their own that log every record they are delivered. Each group is paused several times, the last
 time for over a minute with consumers that join, leave and are killed, and then moved several times.
-The table is printed and put into `README.md` beside this file.
+The tables are printed; `--write` puts them into `README.md` beside this file, and what owners of
+applications want to know into `docs/explanation/what-happens.md`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import psutil
-from live_results import Found, Moves, Pauses, put_between_markers, tables
+from live_results import Found, Moves, Pauses, for_owners, put_between_markers, tables
 from small_options import parse_options
 
 from toolkit.sandbox.broker import start_broker
@@ -31,6 +32,7 @@ from toolkit.sandbox.jars import VERSION
 
 HERE = Path(__file__).parent
 README = HERE / "README.md"
+PAGE = HERE.parent / "docs" / "explanation" / "what-happens.md"
 KINDS = (
     "librdkafka-range",
     "librdkafka-cooperative-sticky",
@@ -42,6 +44,12 @@ KINDS = (
     "kafka-python-sticky",
     "aiokafka-sticky",
 )
+VERSIONS = {
+    "librdkafka": f"librdkafka (confluent-kafka {version('confluent-kafka')})",
+    "java": f"Java {VERSION} (console consumer)",
+    "kafka-python": f"kafka-python {version('kafka-python')}",
+    "aiokafka": f"aiokafka {version('aiokafka')}",
+}
 # The sandbox has quicker heartbeats than Kafka's defaults, which are measured here.
 DEFAULTS = {
     "group.consumer.heartbeat.interval.ms": "5000",
@@ -69,7 +77,9 @@ def main() -> None:
     result = "\n".join([*surroundings(options), "", *tables(found)])
     print(result)
     if options.write:
-        README.write_text(put_between_markers(README.read_text("utf-8"), result), "utf-8")
+        owners = "\n".join([next(surroundings(options)), "", *for_owners(found, VERSIONS)])
+        for page, text in ((README, result), (PAGE, owners)):
+            page.write_text(put_between_markers(page.read_text("utf-8"), text, "live.py"), "utf-8")
     if any(one.trouble for one in found):
         sys.exit(1)
 
@@ -124,7 +134,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--hold", type=float, default=70, help="seconds of the long hold")
     parser.add_argument("--together", type=int, default=3, help="groups at a time")
     parser.add_argument("--logs", type=Path, help="keep what every application was delivered here")
-    parser.add_argument("--write", action="store_true", help=f"put the result into {README.name}")
+    parser.add_argument(
+        "--write", action="store_true", help=f"put it into {README.name} and {PAGE.name}"
+    )
     return parse_options(parser, kinds=KINDS[:1], rounds=1, hold=1, together=1)
 
 

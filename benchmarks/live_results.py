@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-
-BEGIN, END = "<!-- live.py: results -->", "<!-- live.py: end -->"
 
 
 @dataclass
@@ -73,6 +71,31 @@ def tables(found: Sequence[Found]) -> Iterator[str]:
         yield from (f"\n**{one.kind} failed** at {trouble}" for trouble in one.trouble)
 
 
+def for_owners(found: Sequence[Found], versions: Mapping[str, str]) -> Iterator[str]:
+    """Yield the table for who owns the applications; `versions` are those of the clients."""
+    yield (
+        "| consumers | paused after s | the others are silent for s, at most | resumed after s "
+        "| moved after s | records read twice: by a pause, by a move |"
+    )
+    yield "|---|---|---|---|---|---|"
+    for one in found:
+        pauses, moves = one.pauses, one.moves
+        if pauses.confirmed_s and moves.delivered_s:
+            client, _, assignor = one.kind.rpartition("-")
+            if assignor == "sticky" and client.endswith("-cooperative"):
+                client, assignor = client.removesuffix("-cooperative"), "cooperative-sticky"
+            protocol = "KIP-848" if assignor == "consumer" else assignor
+            cells = (
+                f"{versions[client]}, {protocol}",
+                _spread(pauses.confirmed_s),
+                f"{max(pauses.gap_s):.1f}",
+                _spread(pauses.resumed_s),
+                _spread(moves.delivered_s),
+                f"{_counts(pauses.repeats)}, {_counts(moves.repeats)}",
+            )
+            yield f"| {' | '.join(cells)} |"
+
+
 def _pause_row(one: Found) -> str:
     pauses = one.pauses
     leaked = str(pauses.leaked)
@@ -113,10 +136,11 @@ def _counts(values: Sequence[int]) -> str:
     return f"{median(values):.0f} ({min(values)}–{max(values)})"
 
 
-def put_between_markers(text: str, result: str) -> str:
-    """Return a document in which the last result is replaced."""
-    before, found, rest = text.partition(BEGIN)
-    _, ends, after = rest.partition(END)
+def put_between_markers(text: str, result: str, script: str) -> str:
+    """Return a document in which the last result of a benchmark is replaced."""
+    begin, end = f"<!-- {script}: results -->", f"<!-- {script}: end -->"
+    before, found, rest = text.partition(begin)
+    _, ends, after = rest.partition(end)
     if not found or not ends:
-        raise ValueError(f"{BEGIN} and {END} are not in the document")
-    return f"{before}{BEGIN}\n\n{result.strip()}\n\n{END}{after}"
+        raise ValueError(f"{begin} and {end} are not in the document")
+    return f"{before}{begin}\n\n{result.strip()}\n\n{end}{after}"

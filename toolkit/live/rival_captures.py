@@ -12,7 +12,7 @@ say.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NoReturn
 
 from toolkit.errors import NotCaptured
@@ -32,6 +32,14 @@ JOINED_WITHIN_S = 10.0
 LOOK_EVERY_S = 0.1
 AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
+
+
+Look = Callable[[], RecipeGenerator[ClassicFacts]]
+
+
+def _look() -> RecipeGenerator[ClassicFacts]:
+    group: ClassicFacts = yield DescribeClassic()
+    return group
 
 
 class AnotherCapture(NotCaptured):
@@ -97,9 +105,14 @@ def look_for_others() -> RecipeGenerator[ClassicFacts]:
     Raises NotCaptured that says who holds what. A rebalance may be the beginning of a capture, and
     is waited for. Nothing is sent that could disturb the group.
     """
+    return (yield from until_at_rest(_without_others))
+
+
+def until_at_rest(look: Look = _look) -> RecipeGenerator[ClassicFacts]:
+    """Return the group as it is once it is not in a rebalance, or after a while."""
     give_up_at = (yield Sleep(0)) + AT_REST_WITHIN_S
     while True:
-        group = yield from _without_others()
+        group = yield from look()
         if not group.state.endswith("Rebalance") or (yield Sleep(0)) >= give_up_at:
             return group
         yield Sleep(LOOK_EVERY_S)
@@ -113,7 +126,7 @@ def begin_contest() -> RecipeGenerator[Contest]:
 
 
 def _without_others() -> RecipeGenerator[ClassicFacts]:
-    group: ClassicFacts = yield DescribeClassic()
+    group = yield from _look()
     if holders(group):
         yield from refuse_another_hold()
     return group

@@ -30,10 +30,11 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     read_subscription,
 )
 from toolkit.live.choose_capture import shares_of
+from toolkit.live.classic_capture import check_capturable
 from toolkit.live.classic_member import SentinelMember, draw_id
 from toolkit.live.leader_hold import HOLD_SURVIVES_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator
-from toolkit.live.rival_captures import holders, refuse_what_others_hold
+from toolkit.live.rival_captures import holders, refuse_what_others_hold, until_at_rest
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import Shares
 
@@ -83,8 +84,9 @@ class SharedHold(LeaderHold):
         return write_note(replace(self.note, survives_s=self.survives_s), self.held)
 
     def _begin_to_follow(self, ours: list[str]) -> RecipeGenerator[ClassicFacts]:
-        """Get an id for a member beside the leader, and return the group as it is."""
-        group: ClassicFacts = yield DescribeClassic()
+        """Get an id for a member beside the leader, and return the group as it is at rest."""
+        group = yield from until_at_rest()
+        check_capturable(group)
         protocol = protocol_named(group.protocol)
         member = SentinelMember(protocol, round(self.survives_s * 1000))
         member.member_id = yield from draw_id(

@@ -113,7 +113,7 @@ class Recorder:
             case Sync(assignments=assignments) if assignments:
                 what = "SyncGroup with all partitions but the paused ones"
             case Leave(ids):
-                what = f"LeaveGroup for {' and '.join(self._named(ids))}"
+                what = f"LeaveGroup for {', '.join(self._named(ids))}"
             case ConsumerHeartbeat(epoch=0):
                 what = "ConsumerGroupHeartbeat: join"
             case ConsumerHeartbeat(epoch=epoch) if epoch == LEAVE_EPOCH:
@@ -127,9 +127,8 @@ class Recorder:
     def _named(self, ids: Sequence[str]) -> Iterator[str]:
         ours = [one for one in ids if one[:ID_ENDS] == HOLDER_CLIENT_ID]
         yield from (f"consumer {one[:ID_ENDS]}" for one in ids if one not in ours)
-        members = len(self._members.intersection(ours))
-        if members:
-            yield "its member" if members == 1 else f"{members} of its members"
+        if members := len(self._members.intersection(ours)):
+            yield "a member of offsetbook" if members == 1 else f"{members} members of offsetbook"
         if unused := len(ours) - members:
             yield "an unused id" if unused == 1 else f"{unused} unused ids"
 
@@ -165,7 +164,7 @@ def record(kind: str, address: str, folder: Path) -> str:
             Line(resumed, "Note over S,C", "resume"),
             *_of_consumers(live.applications.events(), began),
         ]
-        ends = {"the pause": (began, held + 2), "the resume": (resumed, time.time() - 2)}
+        ends = {"the pause": (began, resumed), "the resume": (resumed, time.time() - 2)}
         silences = {
             what: max(longest_silence(log, p, *when) for p in set(live.places) - paused)
             for what, when in ends.items()

@@ -162,7 +162,7 @@ class ClassicHold(SharedHold):
         quietly = self.prefer is CaptureMode.QUIET
         captured = yield from capture_lead(self.survives_s, ours, quietly=quietly)
         self._member, self._counts = captured.member, captured.counts
-        self._shares = shares_of(captured.group)
+        self._shares, self._follows = shares_of(captured.group), False
         return self._former_owners(captured.group, wanted), captured.joined
 
     def _former_owners(

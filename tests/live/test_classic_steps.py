@@ -475,6 +475,31 @@ def test_of_two_captures_at_once_one_gives_way_and_removes_nobody(
     assert [] == answers.ours
 
 
+class BothLate(Late):
+    """A coordinator of a group from which another capture leaves when ours does."""
+
+    def leave(self, ids: tuple[str, ...]) -> LeaveResult:
+        """Let the other one go as well."""
+        if self.joined.intersection(ids):
+            self.intruder = ""
+        return super().leave(ids)
+
+
+@each
+def test_of_two_captures_that_give_way_to_each_other_one_begins_anew(
+    protocol: str, prefer: CaptureMode
+) -> None:
+    """Both took too long to join; now nobody else is there."""
+    hold, answers = (
+        ClassicHold(note=HoldNote(), prefer=prefer),
+        BothLate(protocol, intruder="x-1"),
+    )
+    carry_out(hold.capture(orders(1)), answers)
+
+    assert orders(1) == hold.held
+    assert 1 == len(answers.ours)
+
+
 @each
 def test_of_two_captures_at_once_the_one_with_the_lowest_id_goes_on(
     protocol: str, prefer: CaptureMode

@@ -9,6 +9,7 @@ leaves, or has not been heard of for its session timeout, a member of the group 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
@@ -34,8 +35,10 @@ from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
 from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.live.rival_captures import (
+    LOOK_TO_JOIN_S,
     AnotherCapture,
     AnotherHold,
+    GaveUp,
     refuse_another_hold,
     refuse_what_others_hold,
 )
@@ -43,6 +46,7 @@ from toolkit.live.shared_hold import SharedHold, is_ours
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
 
+CONTEST_TRIES = 3
 SECOND_STEP_S = 8.0  # two heartbeats by default, and some room
 LET_GO_S = 3.0  # a member that joins again when it has let go does so in less, unless it is slow
 COUNTS_EVERY_S = 5.0  # how often partitions that were added are looked for
@@ -144,17 +148,28 @@ class ClassicHold(SharedHold):
         self, wanted: frozenset[TopicPartition], ours: list[str]
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult | None]]:
         """Become the leader, or a member beside a leader of ours that holds other partitions."""
-        try:
+        for left in reversed(range(CONTEST_TRIES)):
             try:
-                return (yield from self._become_leader(wanted, ours))
-            except AnotherCapture:
-                yield from leave(tuple(ours), ours)
-                return (yield from refuse_another_hold())
-        except AnotherHold as exc:
-            if wanted & exc.paused:
-                raise
-            group = yield from self._begin_to_follow(ours)
-            return self._former_owners(group, wanted), None
+                return (yield from self._contend(wanted, ours))
+            except GaveUp:  # so did we, if both took long to join
+                if not left:
+                    raise
+                yield Sleep(random.uniform(0, LOOK_TO_JOIN_S))  # noqa: S311 - so as not to meet again
+            except AnotherHold as exc:
+                if wanted & exc.paused:
+                    raise
+                break
+        group = yield from self._begin_to_follow(ours)
+        return self._former_owners(group, wanted), None
+
+    def _contend(
+        self, wanted: frozenset[TopicPartition], ours: list[str]
+    ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
+        try:
+            return (yield from self._become_leader(wanted, ours))
+        except AnotherCapture:
+            yield from leave(tuple(ours), ours)
+            return (yield from refuse_another_hold())
 
     def _become_leader(
         self, wanted: frozenset[TopicPartition], ours: list[str]

@@ -31,6 +31,7 @@ LOOK_TO_JOIN_S = 1.0  # ids and connections are there, so it takes a request
 JOINED_WITHIN_S = 10.0
 LOOK_EVERY_S = 0.1
 AT_REST_WITHIN_S = 10.0  # three heartbeats by default, and some room
+AGAIN = "run the command again"
 NOTE_WITHIN_S = 30.0  # the other capture shows its note when it has succeeded
 
 
@@ -44,6 +45,10 @@ def _look() -> RecipeGenerator[ClassicFacts]:
 
 class AnotherCapture(NotCaptured):
     """Another capture of the same group goes on; ours has to leave."""
+
+
+class GaveUp(NotCaptured):
+    """Another capture was in the group, and is not any more."""
 
 
 class AnotherHold(NotCaptured):
@@ -146,7 +151,7 @@ def holders(group: ClassicFacts) -> list[DescribedClassicMember]:
 
 
 def refuse_another_hold() -> RecipeGenerator[NoReturn]:
-    """Raise AnotherHold, which says who holds what, as soon as the group shows it."""
+    """Raise AnotherHold, which says who holds what, as soon as the group shows it; or GaveUp."""
     give_up_at = (yield Sleep(0)) + NOTE_WITHIN_S
     while True:
         group: ClassicFacts = yield DescribeClassic()
@@ -154,9 +159,12 @@ def refuse_another_hold() -> RecipeGenerator[NoReturn]:
         named = [one for one in others if one.hold_note and one.hold_note.who]
         if named:
             raise AnotherHold(named)
-        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at or not others:
-            where = f"exists, from {others[0].host}" if others else "was being captured"
-            raise NotCaptured(f"another hold of the group {where}", hint="run the command again")
+        if not others:
+            raise GaveUp("another hold of the group was being captured", hint=AGAIN)
+        if (yield Sleep(LOOK_EVERY_S)) >= give_up_at:
+            raise NotCaptured(
+                f"another hold of the group exists, from {others[0].host}", hint=AGAIN
+            )
 
 
 def refuse_what_others_hold(wanted: frozenset[TopicPartition], mine: str) -> RecipeGenerator[None]:

@@ -12,6 +12,7 @@ import pytest
 from applications import eventually
 from desks import REBALANCING, Desk, once_at_rest
 from live_groups import LiveGroup
+from operators import OUT_OF_PLACE, TRIES
 
 from toolkit.errors import ToolkitError, UsageError
 from toolkit.model import Cluster, GroupState
@@ -88,13 +89,18 @@ def test_what_somebody_else_holds_since_the_plan_was_made(
     """It stays theirs; a group may have several holds."""
     plan = pausing(desk, live, 0)
     other = replace(desk, state=tmp_path / "other")
-    with monkeypatch.context() as somebody_else:
-        somebody_else.setenv("SUDO_UID", "1")
-        with paused(other, live, 1):
-            somebody_else.delenv("SUDO_UID")
-            assert once_at_rest(lambda: desk.apply(plan)).is_done
-            (group,) = desk.facts(live.group).groups
-            assert set(live.places[:2]) == group.paused.keys()
+
+    def is_paused_too() -> bool:
+        with monkeypatch.context() as somebody_else:
+            somebody_else.setenv("SUDO_UID", "1")
+            with paused(other, live, 1):
+                somebody_else.delenv("SUDO_UID")
+                outcome = once_at_rest(lambda: desk.apply(plan))
+                (group,) = desk.facts(live.group).groups
+                assert outcome.is_done or OUT_OF_PLACE in outcome.steps[0].why
+                return outcome.is_done and set(live.places[:2]) == group.paused.keys()
+
+    assert any(is_paused_too() for _ in range(TRIES))
 
 
 def test_a_move_ends_its_own_hold(desk: Desk, live: LiveGroup) -> None:

@@ -110,7 +110,7 @@ class SharedHold(LeaderHold):
         if not all(map(is_ours, listed[: listed.index(self._joined().member_id)])):
             raise NotCaptured(
                 "the group is held already, and another member would lead it after that hold",
-                hint="run the command again, or pause these partitions from there",
+                hint="pause these partitions from there, or resume that pause first",
             )
 
     def _follow(self, joined: JoinResult) -> RecipeGenerator[int]:

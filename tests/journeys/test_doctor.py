@@ -40,7 +40,7 @@ from toolkit.storage.hold_files import (
     write_hold,
 )
 
-# How far the clock of a virtual machine may be set meanwhile: 2 ms more than the error was seen once.
+# How far a virtual clock may be set meanwhile: once 2 ms more than the error were seen.
 SET_S = 0.02
 READING = {"describe groups", "describe topics", "read offsets topic"}
 # As docs/acls.md has it; whether offsets can be moved is told to nobody.

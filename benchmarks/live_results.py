@@ -81,9 +81,8 @@ def for_owners(found: Sequence[Found], versions: Mapping[str, str]) -> Iterator[
     for one in found:
         pauses, moves = one.pauses, one.moves
         if pauses.confirmed_s and moves.delivered_s:
-            client, _, assignor = one.kind.rpartition("-")
-            if assignor == "sticky" and client.endswith("-cooperative"):
-                client, assignor = client.removesuffix("-cooperative"), "cooperative-sticky"
+            client = next(name for name in versions if one.kind.startswith(f"{name}-"))
+            assignor = one.kind.removeprefix(f"{client}-")
             protocol = "KIP-848" if assignor == "consumer" else assignor
             cells = (
                 f"{versions[client]}, {protocol}",

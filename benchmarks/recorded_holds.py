@@ -27,9 +27,11 @@ from small_options import parse_options
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Join, Leave, Sync
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
+from toolkit.live.classic_member import CLIENT_ID_ENDS
 from toolkit.live.hold import Hold, new_hold
 from toolkit.live.recipe_steps import run_recipe
-from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, Cluster, GroupType, HoldNote
+from toolkit.live.shared_hold import is_sentinel
+from toolkit.model import CaptureMode, Cluster, GroupType, HoldNote
 from toolkit.sandbox.broker import start_broker
 from toolkit.sandbox.jars import VERSION
 
@@ -43,7 +45,6 @@ KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consum
 PARTITIONS, PAUSED, PER_SECOND = 6, (1, 4), 10
 HELD_S, AFTER_S = 8.0, 8.0
 TOGETHER_S = 0.3  # what one member is told within this time is one line
-ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 HEAD = """\
 sequenceDiagram
 participant S as offsetbook
@@ -125,8 +126,8 @@ class Recorder:
         return what
 
     def _named(self, ids: Sequence[str]) -> Iterator[str]:
-        ours = [one for one in ids if one[:ID_ENDS] == HOLDER_CLIENT_ID]
-        yield from (f"consumer {one[:ID_ENDS]}" for one in ids if one not in ours)
+        ours = [one for one in ids if is_sentinel(one)]
+        yield from (f"consumer {one[:CLIENT_ID_ENDS]}" for one in ids if one not in ours)
         if members := len(self._members.intersection(ours)):
             yield "a member of offsetbook" if members == 1 else f"{members} members of offsetbook"
         if unused := len(ours) - members:

@@ -40,8 +40,6 @@ from toolkit.storage.hold_files import (
     write_hold,
 )
 
-# How far a virtual clock may be set meanwhile: once 2 ms more than the error were seen.
-SET_S = 0.02
 READING = {"describe groups", "describe topics", "read offsets topic"}
 # As docs/acls.md has it; whether offsets can be moved is told to nobody.
 CHANGING = {
@@ -145,19 +143,22 @@ def test_a_level_belongs_to_the_release_that_added_it(level: int, release: str) 
 
 def test_the_clock_of_the_controller_is_compared(bare_cluster: Cluster) -> None:
     """On one machine the difference is within its error; a clock that is an hour behind is told."""
+    before = time.time() - time.monotonic()
     here = found_on(bare_cluster)["clock"]
     began = time.monotonic()
     with time_machine.travel(datetime.now(UTC) - timedelta(hours=1)):
         late = time.monotonic() - began  # the clock stood still until it had been put back
         behind = found_on(bare_cluster)["clock"]
+    # A machine's clock may be set at any time, also in the middle.
+    most = 0.001 + abs(time.time() - time.monotonic() - before)
 
     assert ("ok", "warn") == (here.status, behind.status)
     numbers = re.compile(r"controller 1 is ([+-][\d.]+) s .*± ([\d.]+) s")
     (difference, error), (hour, its_error) = (
         [float(text) for text in numbers.findall(row.finding)[0]] for row in (here, behind)
     )
-    assert abs(difference) <= error + SET_S
-    assert -its_error - SET_S <= hour - 3600 <= late + its_error + SET_S
+    assert abs(difference) <= error + most
+    assert -its_error - most <= hour - 3600 <= late + its_error + most
 
 
 def test_a_hold_without_a_keeper_is_reported(

@@ -486,32 +486,16 @@ class BothLate(Late):
 
 
 @each
-def test_of_two_captures_that_give_way_to_each_other_one_begins_anew(
-    protocol: str, prefer: CaptureMode
+@pytest.mark.parametrize("made", [Coordinator, BothLate])
+def test_of_two_captures_at_once_one_goes_on(
+    protocol: str, prefer: CaptureMode, made: type[Coordinator]
 ) -> None:
-    """Both took too long to join; now nobody else is there."""
-    hold, answers = (
-        ClassicHold(note=HoldNote(), prefer=prefer),
-        BothLate(protocol, intruder="x-1"),
-    )
+    """The one with the lowest id; where both took too long, and left, each begins anew."""
+    hold, answers = ClassicHold(note=HoldNote(), prefer=prefer), made(protocol, intruder="x-1")
     carry_out(hold.capture(orders(1)), answers)
 
     assert orders(1) == hold.held
     assert 1 == len(answers.ours)
-
-
-@each
-def test_of_two_captures_at_once_the_one_with_the_lowest_id_goes_on(
-    protocol: str, prefer: CaptureMode
-) -> None:
-    """The other one, which knows the same, leaves."""
-    hold, answers = (
-        ClassicHold(note=HoldNote(), prefer=prefer),
-        Coordinator(protocol, intruder="x-1"),
-    )
-    carry_out(hold.capture(orders(1)), answers)
-
-    assert orders(1) == hold.held
 
 
 def test_nobody_is_removed_while_the_group_does_not_wait() -> None:

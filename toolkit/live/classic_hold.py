@@ -42,7 +42,7 @@ from toolkit.live.rival_captures import (
     refuse_another_hold,
     refuse_what_others_hold,
 )
-from toolkit.live.shared_hold import SharedHold, is_ours
+from toolkit.live.shared_hold import SharedHold, is_sentinel
 from toolkit.model import CaptureMode, GroupState, HoldNote, TopicPartition
 from toolkit.planning.holds.assignment import CutAssignment, Subscriber, assign
 
@@ -250,7 +250,7 @@ class ClassicHold(SharedHold):
 
         Who was removed comes back under another id, and keeps its place among the others.
         """
-        members = {one: data for one, data in joined.members.items() if not is_ours(one)}
+        members = {one: data for one, data in joined.members.items() if not is_sentinel(one)}
         before = ids_before(self._shares, members)
         self._former_ids = {one: self._former_ids.get(id_, id_) for one, id_ in before.items()}
         for member_id, data in members.items():

@@ -107,7 +107,7 @@ class SharedHold(LeaderHold):
             )
         group: ClassicFacts = yield DescribeClassic()
         listed = [one.member_id for one in group.members]  # in the order of that table
-        if not all(map(is_ours, listed[: listed.index(self._joined().member_id)])):
+        if not all(map(is_sentinel, listed[: listed.index(self._joined().member_id)])):
             raise NotCaptured(
                 "the group is held already, and another member would lead it after that hold",
                 hint="pause these partitions from there, or resume that pause first",
@@ -115,7 +115,7 @@ class SharedHold(LeaderHold):
 
     def _follow(self, joined: JoinResult) -> RecipeGenerator[int]:
         """Take what the leader says, and return the broker's code; leave if it is not ours."""
-        if not (self._follows and is_ours(joined.leader)):  # who may be giving us a share
+        if not (self._follows and is_sentinel(joined.leader)):  # who may be giving us a share
             yield from self._leave("another member is the group leader, and assigns all partitions")
         member = self._joined()
         member.generation = joined.generation
@@ -138,17 +138,15 @@ class SharedHold(LeaderHold):
         wishes = {
             one: read_note(note_in_subscription(data))
             for one, data in joined.members.items()
-            if is_ours(one) and one != mine
+            if is_sentinel(one) and one != mine
         }
         self._others = granted(wishes, self._others, self.held)
         notes = {one: write_note(wishes[one].note, held) for one, held in self._others.items()}
-        return {
-            one: assignment_with_note(note)
-            for one, note in {**notes, mine: self._written()}.items()
-        }
+        notes[mine] = self._written()
+        return {one: assignment_with_note(note) for one, note in notes.items()}
 
 
-def is_ours(member_id: str) -> bool:
+def is_sentinel(member_id: str) -> bool:
     """Return whether a member is offsetbook's: an id begins with what the client is called."""
     return member_id.startswith(f"{HOLDER_CLIENT_ID}-")
 

@@ -248,7 +248,7 @@ class Coordinator:
             if one in self.ours:
                 self.ours.remove(one)
             elif (share := self.shares.pop(one, None)) is not None and one != self.stays_away:
-                self.shares[f"{one[:-2]}-2"] = share if self.claims else frozenset()
+                self.shares[f"{one[:-1]}{int(one[-1]) + 1}"] = share if self.claims else frozenset()
         if not self.ours and self.state == "PreparingRebalance":
             self.state = "Stable"
         return LeaveResult(0, dict.fromkeys(ids, 0))
@@ -450,6 +450,16 @@ def test_who_would_lead_before_ours_is_removed_with_the_leader() -> None:
     carry_out(ClassicHold(note=HoldNote(), prefer=QUIET).capture(orders(1)), answers)
 
     assert {"a-2", "b-1", "c-2", "d-1"} == answers.shares.keys()
+
+
+@pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
+def test_who_would_lead_before_a_second_member_of_ours_is_removed(protocol: str) -> None:
+    """While they wait and own nothing, until they come back in another place of the table."""
+    answers = Coordinator(protocol, listed_first="acb-1")  # of which acb-2 has the first place
+    answers.shares |= {"acb-1": frozenset()}
+    carry_out(ClassicHold(note=HoldNote()).capture(orders(1)), answers)
+
+    assert {"a-2", "b-1", "acb-3"} == answers.shares.keys()
 
 
 class Late(Coordinator):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +16,7 @@ from deliveries.analysis import delivered_during, repeats
 from desks import Desk, once_at_rest
 from holding import keepers_of
 from live_groups import LiveGroup
-from operators import OUT_OF_PLACE, TRIES, Holder
+from operators import Holder
 
 from toolkit.errors import Blocked, HoldLost, NotCaptured
 from toolkit.kafka_io.membership.channel import GroupChannel
@@ -102,16 +102,10 @@ def test_two_operators_pause_different_partitions(
     other = Holder(Desk(one.desk.cluster, tmp_path / "elsewhere"), one.live)
     applications, held = one.live.applications, one.live.places_of(1, 4)
 
-    def pause_both() -> bool:
-        if at_once:
-            outcomes = pause_at_once([one, other], (1, 4))
-        else:
-            outcomes = [one.pause(1), other.pause(4)]
-        return are_done(outcomes, one)
-
-    assert any(pause_both() for _ in range(TRIES))
+    outcomes = pause_at_once([one, other], (1, 4)) if at_once else [one.pause(1), other.pause(4)]
     paused_at = time.time()
 
+    assert all(outcome.is_done for outcome in outcomes), [one.steps for one in outcomes]
     assert held == one.paused
     assert (HoldStatus.HELD,) * 2 == (one.record.status, other.record.status)
     assert 2 == len({member.member_id for member in one.group.paused.values()})
@@ -148,13 +142,9 @@ def test_a_move_of_what_somebody_else_has_not_paused(
     eventually(lambda: one.committed(moved) > 3)
     scope = f"{moved.topic}:{moved.partition}"
 
-    def move_beside() -> float:
-        assert one.pause(1).is_done
-        paused_at = time.time()
-        outcome = other.move(MoveRequest(ToOffset(3), one.live.group, (scope,)))
-        return paused_at if are_done([outcome], one) else 0.0
-
-    paused_at = next(filter(None, (move_beside() for _ in range(TRIES))))
+    assert one.pause(1).is_done
+    paused_at = time.time()
+    assert other.move(MoveRequest(ToOffset(3), one.live.group, (scope,))).is_done
     one.live.applications.until(
         lambda log: any(d.place == moved and d.offset == 3 and d.at > paused_at for d in log)
     )
@@ -175,7 +165,8 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(
     one, note = holder(kind), HoldNote(who="bob", host="desk")
     applications, (topic, *_) = one.live.applications, one.live.topics
     with Kept(one.live, SURVIVES_S) as first, Kept(one.live, note=note) as second:
-        assert any(capture_both(first, second) for _ in range(TRIES))
+        first.capture(1)
+        second.capture(4)
         second.capture(5)
         first.capture(2)
         with pytest.raises(NotCaptured, match=f"^ann @ desk has already paused {topic}:1-2"):
@@ -196,30 +187,6 @@ def test_a_second_hold_goes_on_when_the_first_is_gone(
         applications.until_delivered(one.live.places, since=resumed_at)
     assert [] == delivered_during(applications.deliveries(), held, paused_at, resumed_at)
     assert [] == repeats(applications.deliveries(), start=one.began)
-
-
-def are_done(outcomes: Sequence[Outcome], one: Holder) -> bool:
-    """Whether all are, and none was refused for its place; then all is resumed again."""
-    whys = [step.why for outcome in outcomes for step in outcome.steps if step.why]
-    if not any(OUT_OF_PLACE in why for why in whys):
-        assert all(outcome.is_done for outcome in outcomes), whys
-        return True
-    assert one.resume().is_done
-    one.live.until_at_rest()
-    return False
-
-
-def capture_both(first: Kept, second: Kept) -> bool:
-    """Capture a partition each; if the second is refused for its place, release the other one."""
-    first.capture(1)
-    try:
-        second.capture(4)
-    except NotCaptured as exc:
-        assert OUT_OF_PLACE in str(exc)  # noqa: PT017 - it may also succeed
-        first.release(1)
-        first.live.until_at_rest()
-        return False
-    return True
 
 
 class Kept:

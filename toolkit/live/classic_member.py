@@ -17,6 +17,7 @@ from toolkit.planning.holds.assignment import Shares
 # While it is being captured a group waits so long for us, should we be killed in the middle.
 CAPTURE_SESSION_MS = 10_000
 DRAWN = 64  # ids among which one is chosen
+SMALLEST_TABLE = 16  # places of a Java HashMap for up to 12 members
 CLIENT_ID_ENDS = -37  # a member id is the client id, a dash and 36 characters
 
 
@@ -100,6 +101,8 @@ def draw_id(
     Coordinators keep members in one, and when a leader leaves, the first one there is the next.
     """
     drawn = yield from draw_ids(member, ours, DRAWN)
+    if not last and not any(stands_first(one, group_size + 1) for one in drawn):  # once in 60
+        drawn += yield from draw_ids(member, ours, DRAWN)
     drawn.sort(key=lambda member_id: place_in_table(member_id, group_size + 1), reverse=last)
     chosen, *others = drawn
     yield from leave(others, ours)
@@ -115,14 +118,25 @@ def leave(some: Collection[str], ours: list[str]) -> RecipeGenerator[None]:
 
 def place_in_table(member_id: str, size: int) -> tuple[int, int]:
     """Return where a Java HashMap of a size, and one of twice as many places, has a string."""
-    places = 16
-    while size > places * 3 // 4:
-        places *= 2
+    places = _places(size)
     code = 0
     for unit in _utf16(member_id):
         code = (31 * code + unit) & 0xFFFFFFFF
     spread = code ^ (code >> 16)
     return spread & (places - 1), spread & (2 * places - 1)
+
+
+def stands_first(member_id: str, size: int) -> bool:
+    """Return whether a table of a size has a member where `draw_id` finds a place for ours."""
+    place, _ = place_in_table(member_id, size)
+    return place < _places(size) // SMALLEST_TABLE
+
+
+def _places(size: int) -> int:
+    places = SMALLEST_TABLE
+    while size > places * 3 // 4:
+        places *= 2
+    return places
 
 
 def _utf16(text: str) -> Iterable[int]:

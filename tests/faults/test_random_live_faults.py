@@ -70,7 +70,7 @@ def live_groups(
             if kind not in made:
                 name = unique_name("live")
                 folder = tmp_path_factory.mktemp(name)
-                wanted = {"replicas": (1, 2, 3), "per_second": RATE, **COMMITS_SOON}
+                wanted = {"replicas": ((1, 2, 3),), "per_second": RATE, **COMMITS_SOON}
                 made[kind] = start_live_group(here.direct, kind, name, folder, ending, **wanted)
             reads_everything(made[kind])
             return made[kind]

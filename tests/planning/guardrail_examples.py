@@ -345,8 +345,9 @@ EXAMPLES = {
     "assignor-differs": Example(
         hold(held.classic(*(held.reader(n, *own, topics=BOTH) for n, own in APART))),
         "the group's range assignor assigns partitions otherwise than Kafka's, for example by "
-        "rack; during the pause partitions move to other members, and equal partition numbers of "
-        "two topics may be read by two members",
+        "rack; during the pause members keep what they have, and one that joins is given "
+        "partitions by number only: equal partition numbers of two topics may then be read by two "
+        "members",
         hold(held.classic(*(held.reader(n, *own) for n, own in APART))),
         ("g", None, None),
     ),

@@ -79,8 +79,12 @@ def _look() -> RecipeGenerator[tuple[ClassicFacts, dict[str, int]]]:
     group = yield from look_for_others()
     check_capturable(group)
     # Before anybody is disturbed: what we cannot see of a topic we cannot give to its readers.
-    topics: frozenset[str] = frozenset().union(*map(_topics, group.members))
-    return group, (yield from count_partitions(topics, {}))
+    return group, (yield from count_partitions(topics_of(group), {}))
+
+
+def topics_of(group: ClassicFacts) -> frozenset[str]:
+    """Return what the members of a group subscribe to."""
+    return frozenset().union(*map(_topics, group.members))
 
 
 def shares_of(group: ClassicFacts) -> Shares:

@@ -28,7 +28,6 @@ from toolkit.kafka_io.membership.protocol_bytes import (
 from toolkit.live.choose_capture import (
     capture_lead,
     count_partitions,
-    shares_of,
 )
 from toolkit.live.classic_member import SentinelMember, ids_before, leave
 from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
@@ -121,6 +120,7 @@ class ClassicHold(SharedHold):
             "counts": dict(self._counts),
             "shares": {one: sorted(share) for one, share in self._shares.items()},
             "former_ids": self._former_ids,
+            "keeps_shares": self._keeps_shares,
             "follows": self._follows,
             "others": {one: sorted(share) for one, share in self._others.items()},
         }
@@ -140,6 +140,7 @@ class ClassicHold(SharedHold):
         hold._counts = dict(state["counts"])
         hold._shares = {one: _places(share) for one, share in state["shares"].items()}
         hold._former_ids = dict(state["former_ids"])
+        hold._keeps_shares = state.get("keeps_shares", False)
         hold._follows, hold._granted = state.get("follows", False), hold.held
         hold._others = {one: _places(share) for one, share in state.get("others", {}).items()}
         return hold
@@ -177,7 +178,8 @@ class ClassicHold(SharedHold):
         quietly = self.prefer is CaptureMode.QUIET
         captured = yield from capture_lead(self.survives_s, ours, quietly=quietly)
         self._member, self._counts = captured.member, captured.counts
-        self._shares, self._follows = shares_of(captured.group), False
+        self._follows = False
+        self._learn_shares(captured.group, captured.counts)
         return self._former_owners(captured.group, wanted), captured.joined
 
     def _former_owners(
@@ -219,7 +221,8 @@ class ClassicHold(SharedHold):
         subscribers = list(self._subscribers(joined))
         member.topics = frozenset().union(*(one.topics for one in subscribers)) or member.topics
         self._counts = yield from count_partitions(member.topics, self._counts)
-        name, cooperative = member.protocol.name, member.protocol.cooperative
+        name = "" if self._keeps_shares else member.protocol.name
+        cooperative = member.protocol.cooperative
         found = assign(
             subscribers, self._counts, paused=self._paused, assignor=name, cooperative=cooperative
         )

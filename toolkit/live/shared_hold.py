@@ -29,14 +29,14 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     protocol_named,
     read_subscription,
 )
-from toolkit.live.choose_capture import shares_of
+from toolkit.live.choose_capture import count_partitions, shares_of, topics_of
 from toolkit.live.classic_capture import check_capturable
 from toolkit.live.classic_member import SentinelMember, draw_id
 from toolkit.live.leader_hold import HOLD_SURVIVES_S, LeaderHold
 from toolkit.live.recipe_steps import RecipeGenerator
 from toolkit.live.rival_captures import holders, refuse_what_others_hold, until_at_rest
 from toolkit.model import HOLDER_CLIENT_ID, GroupState, HoldNote, TopicPartition
-from toolkit.planning.holds.assignment import Shares
+from toolkit.planning.holds.assignment import Shares, Subscriber, assigns_otherwise
 
 
 class SharedHold(LeaderHold):
@@ -47,6 +47,7 @@ class SharedHold(LeaderHold):
         super().__init__(note=note, session_timeout_s=session_timeout_s)
         self._member: SentinelMember | None = None
         self._shares: Shares = {}  # with what members would have of what is held
+        self._keeps_shares = False  # the group's leader assigned otherwise than Kafka's assignor
         self._follows = False  # another member of ours leads, as far as known
         self._granted: frozenset[TopicPartition] = frozenset()  # by that one
         self._others: Shares = {}  # what other members of ours hold
@@ -92,8 +93,22 @@ class SharedHold(LeaderHold):
         member.member_id = yield from draw_id(
             SentinelMember(protocol), ours, len(group.members) + 1
         )
-        self._member, self._follows, self._shares = member, True, shares_of(group)
+        self._member, self._follows = member, True
+        counts = yield from count_partitions(topics_of(group), {})
+        self._learn_shares(group, counts)
         return group
+
+    def _learn_shares(self, group: ClassicFacts, counts: Mapping[str, int]) -> None:
+        """Note what members have, and whether they have it by a rule that ours does not know."""
+        self._shares, self._others = shares_of(group), _held_by_others(group, "")
+        members = (
+            Subscriber(one.member_id, said.topics, instance_id=one.instance_id or "")
+            for one in group.members
+            if not is_sentinel(one.member_id) and (said := read_subscription(one.subscription))
+        )
+        self._keeps_shares = assigns_otherwise(
+            members, counts, self._shares, paused=self._paused, assignor=group.protocol
+        )
 
     def _check_granted(self) -> RecipeGenerator[None]:
         """Raise NotCaptured unless the leader holds all that is wanted, and ours leads after it."""

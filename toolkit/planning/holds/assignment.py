@@ -19,7 +19,8 @@ these rules is tested as a property:
   owner may no longer own it, or the balance requires it.
 - The same facts give the same assignment, in any order.
 
-Racks (KIP-881) are ignored.
+Racks (KIP-881) are ignored: a group whose own leader assigns by them keeps what its members have,
+as with a sticky assignor.
 """
 
 from __future__ import annotations
@@ -93,6 +94,28 @@ def assign(
         {member_id: frozenset(share - withheld) for member_id, share in cut.items()},
         {member_id: frozenset(share) for member_id, share in whole.items()},
         withheld,
+    )
+
+
+def assigns_otherwise(
+    members: Iterable[Subscriber],
+    counts: Mapping[str, int],
+    shares: Shares,
+    *,
+    paused: AbstractSet[TopicPartition] = frozenset(),
+    assignor: str,
+) -> bool:
+    """
+    Return whether members have other shares of these topics than Kafka's assignor gives them.
+
+    Kafka's assignors do so where racks matter (KIP-881). Sticky ones may give anything.
+    """
+    if assignor not in ASSIGNORS:
+        return False
+    found = assign(members, counts, paused=paused, assignor=assignor).shares
+    return any(
+        share != {place for place in shares.get(member_id, ()) if place.topic in counts}
+        for member_id, share in found.items()
     )
 
 

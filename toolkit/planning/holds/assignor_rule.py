@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from toolkit.model import GroupType
 from toolkit.plan import Finding
-from toolkit.planning.holds.assignment import ASSIGNORS, Subscriber, assign
+from toolkit.planning.holds.assignment import ASSIGNORS, Subscriber, assigns_otherwise
 from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.selection.plan_parts import block, note
 
@@ -30,17 +30,16 @@ def assignor_differs(case: HoldContext) -> Iterator[Finding]:
         Subscriber(m.member_id, m.subscription.topics, instance_id=m.instance_id or "")
         for m in group.readers
     ]
-    whole = assign(members, counts, assignor=group.assignor).whole
-    if all(
-        whole[m.member_id] == {p for p in m.assignment if p.topic in counts} for m in group.readers
-    ):
+    shares = {m.member_id: frozenset(m.assignment) for m in group.readers}
+    if not assigns_otherwise(members, counts, shares, assignor=group.assignor):
         return
     why = (
         f"the group's {group.assignor} assignor assigns partitions otherwise than Kafka's, for "
-        "example by rack; during the pause partitions move to other members"
+        "example by rack; during the pause members keep what they have, and one that joins is "
+        "given partitions by number only"
     )
     if group.assignor == RANGE and len(topics) > 1:
-        why += ", and equal partition numbers of two topics may be read by two members"
+        why += ": equal partition numbers of two topics may then be read by two members"
         yield block("assignor-differs", why, group.group_id)
     else:
         yield note("assignor-differs", why, group.group_id)

@@ -1,0 +1,72 @@
+"""Groups whose leader gives partitions to consumers in the rack of their replicas (KIP-881)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from applications import eventually
+from deliveries.analysis import delivered_during, repeats
+from desks import Desk
+from live_groups import start_live_group
+from operators import Holder
+
+from toolkit.model import Cluster, TopicPartition
+from toolkit.sandbox.broker import Broker
+from toolkit.sandbox.broker_quorum import addresses_of, start_brokers, stop_brokers
+
+Shares = dict[str, frozenset[TopicPartition]]
+
+
+@pytest.fixture(scope="module")
+def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Return a cluster of three brokers, each in a rack of its own: 1, 2 and 3."""
+    numbers = iter("123")
+
+    def in_a_rack(_: Broker) -> dict[str, str]:
+        return {"broker.rack": next(numbers)}
+
+    brokers = start_brokers(tmp_path_factory.mktemp("racks"), 3, own_properties=in_a_rack)
+    try:
+        yield Cluster("racks", addresses_of(brokers))
+    finally:
+        stop_brokers(brokers)
+
+
+@pytest.mark.parametrize("kind", ["java-range", "java-cooperative-sticky"])
+def test_a_group_that_is_assigned_by_rack(
+    racks: Cluster, tmp_path: Path, unique_name: Callable[[str], str], kind: str
+) -> None:
+    """What is not paused stays with the consumer in its rack; in the end all is as it was."""
+    with ExitStack() as ending:
+        live = start_live_group(
+            *(racks, kind, unique_name("rack"), tmp_path / "log", ending),
+            consumers=("a",),
+            replicas=((1,), (2,)),
+            client_rack="1",
+        )
+        live.applications.start("b", client_rack="2")
+        one = Holder(Desk(racks, tmp_path / "state"), live)
+
+        def shares() -> Shares:
+            return {m.client_id: frozenset(m.assignment) for m in one.group.readers}
+
+        by_rack = {"a": live.places_of(0, 2, 4), "b": live.places_of(1, 3, 5)}
+        eventually(lambda: shares() == by_rack)
+        live.until_at_rest()
+        wanted, began = live.places_of(0, 3), time.time()
+        assert one.pause(0, 3).is_done
+        paused_at = time.time()
+        eventually(lambda: shares() == {who: share - wanted for who, share in by_rack.items()})
+        live.applications.until_delivered(set(live.places) - wanted, since=paused_at)
+        resumed_at = time.time()
+        assert one.resume().is_done
+        live.applications.until_delivered(live.places, since=resumed_at)
+        eventually(lambda: shares() == by_rack)
+
+        log = live.applications.deliveries()
+        assert [] == delivered_during(log, wanted, paused_at, resumed_at)
+        assert [] == repeats(log, start=began)

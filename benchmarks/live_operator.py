@@ -42,15 +42,15 @@ class Done:
 class Operator:
     """Pauses, resumes and moves partitions of one group."""
 
-    def __init__(self, address: str, group: str, topic: str) -> None:
+    def __init__(self, address: str, group: str, *topics: str) -> None:
         """Work with the records in the folder that is set for this process."""
         self.cluster = Cluster("live", address)
         self.session = Session(self.cluster)
-        self.group, self.topic, self.state = group, topic, self.session.state
+        self.group, self.topics, self.state = group, topics, self.session.state
 
     def facts(self) -> Snapshot:
         """Read what plans are made from."""
-        return read_plan_facts(self.cluster, groups=[self.group], topics=[self.topic])
+        return read_plan_facts(self.cluster, groups=[self.group], topics=self.topics)
 
     def when_stable(self) -> Snapshot:
         """Wait until the group has come to rest, and return the facts."""

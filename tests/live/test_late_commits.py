@@ -53,8 +53,7 @@ class LateCommitter:
         self.late_commits = 0  # how often it still commits late when it gets the moved partition
         self.late_when_at: int | None = None  # or once the committed offset is this
         self.overwritten_with: list[int] = []
-        self.is_classic = protocol == "classic"
-        kind = {"session.timeout.ms": 30000} if self.is_classic else {}
+        kind = {"session.timeout.ms": 30000} if protocol == "classic" else {}
         self.consumer = Consumer(
             {
                 "bootstrap.servers": cluster.bootstrap_servers,
@@ -176,23 +175,17 @@ def test_a_late_commit_after_the_release_is_moved_again(desk: Desk, late: LateCo
 
     assert 1 == len(late.overwritten_with)
     assert outcome.is_done, told(outcome)
-    around = ["move"] if late.is_classic else ["hold", "move", "release", "hold", "release"]
-    assert around == [step.action for step in outcome.steps]
+    assert ["hold", "move", "release", "hold", "release"] == [s.action for s in outcome.steps]
     target = move_of(outcome).found
     assert target
     assert 2 == late.read.count((MOVED, target.offset))
     assert [None, ChangeStatus.NOT_CONFIRMED, ChangeStatus.FAILED] == logged(desk, outcome)
 
 
-@pytest.mark.parametrize("late", ["consumer"], indirect=True)
 def test_a_late_commit_while_it_is_held_is_moved_over(
     desk: Desk, late: LateCommitter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """
-    A move that is overwritten before the release is made again before the release.
-
-    In a classic group, whose members all wait meanwhile, nobody's commit is accepted.
-    """
+    """A move that is overwritten before the release is made again before the release."""
     look = MoveWatch.overwritten_while_held
 
     def look_when_it_has(watch: MoveWatch) -> list[TopicPartition]:

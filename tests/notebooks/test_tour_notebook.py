@@ -62,8 +62,8 @@ def test_every_journey_ends_well_and_again(
     groups = read_snapshot(cluster).groups
     assert not [g.group_id for g in groups if g.paused or g.group_id == "nightly-export-copy"]
     requests = [e.request.split()[0] for e in audit.read(tmp_path / "state") if e.event == "intent"]
-    fraud, rest = ["pause", "reset", "resume"], ["delete", "delete", "undo", "copy", "undo"]
-    assert [*fraud, "move", *rest] == requests
+    fraud, replay = ["pause", "reset", "resume"], ["pause", "move", "resume"]
+    assert [*fraud, *replay, "delete", "delete", "undo", "copy", "undo"] == requests
     assert [] == audit.verify(tmp_path / "state")
 
     again = tour(own_sandbox.fleet_file, tmp_path)

@@ -31,7 +31,7 @@ def move(  # noqa: PLR0913 - one of them is the cluster
     commit_missing: str = "",
 ) -> PlannedChange:
     """
-    Plan to move offsets of one live group while nobody reads the partitions.
+    Plan to move offsets of one live group while its partitions are held.
 
     A group without members gets an ordinary reset. `prefer` is how partitions are captured:
     lossless, quiet or fast. `commit_missing` (earliest, latest or an offset) is committed first for

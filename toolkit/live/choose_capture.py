@@ -50,51 +50,28 @@ def capture_lead(
     protocol that is not known.
     """
     group, counts = yield from _look()
-    member = _new_member(survives_s, group, counts)
-    if member.protocol.cooperative and (quietly or not _claims(group, counts)):
-        joined = yield from lead_after_commit(member, shares_of(group), ours)
-        return Captured(member, joined, group, counts)
+    protocol = protocol_named(group.protocol)
+    places: Sequence[TopicPartition] = ()
+    if protocol.cooperative and not quietly:
+        places = partitions_to_claim(list(map(_topics, group.members)), counts)
+    connections = yield from open_connections(len(places))
+    if connections:  # which took a while
+        group, counts = yield from _look()
+    member = SentinelMember(protocol, round(survives_s * 1000), topics=frozenset(counts))
     try:
-        return (yield from capture_stopped(survives_s, ours))
+        if not protocol.cooperative:
+            joined = yield from lead_eager(member, len(group.members), ours)
+        elif places:
+            joined = yield from lead_by_claims(member, places, connections, ours)
+        else:
+            joined = yield from lead_after_commit(member, shares_of(group), ours)
     except (NotClaimed, AssignedAgain):
-        if not member.protocol.cooperative:
+        if not places:
             raise
         yield Leave(tuple(ours))
         ours.clear()
         return (yield from capture_lead(survives_s, ours, quietly=True))
-
-
-def capture_stopped(survives_s: float, ours: list[str]) -> RecipeGenerator[Captured]:
-    """
-    Become the leader of a group whose members own nothing then, or raise NotCaptured.
-
-    Ids of ours that may be in the group are put on `ours`.
-    """
-    group, counts = yield from _look()
-    member = _new_member(survives_s, group, counts)
-    if not member.protocol.cooperative:
-        joined = yield from lead_eager(member, len(group.members), ours)
-        return Captured(member, joined, group, counts)
-    places = _claims(group, counts)
-    if not places:
-        raise NotClaimed("members of the group subscribe to different topics")
-    connections = yield from open_connections(len(places))
-    group, counts = yield from _look()  # that took a while
-    member = _new_member(survives_s, group, counts)
-    joined = yield from lead_by_claims(member, places, connections, ours)
     return Captured(member, joined, group, counts)
-
-
-def _new_member(
-    survives_s: float, group: ClassicFacts, counts: Mapping[str, int]
-) -> SentinelMember:
-    timeout_ms = round(survives_s * 1000)
-    return SentinelMember(protocol_named(group.protocol), timeout_ms, topics=frozenset(counts))
-
-
-def _claims(group: ClassicFacts, counts: Mapping[str, int]) -> Sequence[TopicPartition]:
-    """Return all partitions, if members of ours can say that they own them."""
-    return partitions_to_claim(list(map(_topics, group.members)), counts)
 
 
 def _look() -> RecipeGenerator[tuple[ClassicFacts, dict[str, int]]]:

@@ -25,7 +25,10 @@ from toolkit.kafka_io.membership.protocol_bytes import (
     protocol_named,
     read_subscription,
 )
-from toolkit.live.choose_capture import Captured, capture_lead, count_partitions
+from toolkit.live.choose_capture import (
+    capture_lead,
+    count_partitions,
+)
 from toolkit.live.classic_member import SentinelMember, ids_before, leave
 from toolkit.live.former_owners import SESSION_TIMEOUT_S, FormerOwners
 from toolkit.live.leader_hold import BEAT_S, HOLD_SURVIVES_S
@@ -174,13 +177,10 @@ class ClassicHold(SharedHold):
     ) -> RecipeGenerator[tuple[FormerOwners, JoinResult]]:
         quietly = self.prefer is CaptureMode.QUIET
         captured = yield from capture_lead(self.survives_s, ours, quietly=quietly)
-        self._begin_to_lead(captured)
-        return self._former_owners(captured.group, wanted), captured.joined
-
-    def _begin_to_lead(self, captured: Captured) -> None:
         self._member, self._counts = captured.member, captured.counts
         self._follows = False
         self._learn_shares(captured.group, captured.counts)
+        return self._former_owners(captured.group, wanted), captured.joined
 
     def _former_owners(
         self, group: ClassicFacts, wanted: frozenset[TopicPartition]

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from toolkit.errors import (
 )
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import plan_facts_over, read_plan_facts
-from toolkit.model import Cluster, GroupState, Policy, Snapshot
+from toolkit.model import Cluster, GroupState, Policy
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.earlier_runs import (
@@ -105,20 +105,15 @@ class AppliedPlan(NamedTuple):
     intent: audit.AuditEntry | None = None
 
 
-def apply_with_keepers(  # noqa: PLR0913 - a move is the only caller that gives all
+def apply_with_keepers(
     plan: Plan,
     cluster: Cluster,
     approval: Approval,
     *,
     state: Path,
     on_step: OnStep = lambda _: None,
-    seen_as: Callable[[Snapshot], Snapshot] = lambda facts: facts,
 ) -> AppliedPlan:
-    """
-    Apply a plan like `apply_plan`, and also return the handles of the started keepers.
-
-    `seen_as` adds to the facts what a broker does not show and the caller knows.
-    """
+    """Apply a plan like `apply_plan`, and also return the handles of the started keepers."""
     check_approval(plan, approval, cluster.policy)
     operator = Operator.here()
     with locked(state, plan.cluster_id, operator.who):
@@ -128,7 +123,6 @@ def apply_with_keepers(  # noqa: PLR0913 - a move is the only caller that gives 
         finishing = is_finishing(plan, runs)
         refuse_after_a_cut_off_run(plan, runs, approval)
         case = reread_facts(plan, cluster, approval, state=state, finishing=finishing)
-        case = replace(case, facts=seen_as(case.facts))
         if stopping := blocking(check(case), approval.overrides):
             raise _blocked(stopping)
         run_id = new_run_id(case.now, plan.fingerprint)

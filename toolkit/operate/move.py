@@ -1,37 +1,34 @@
 """
-Move the committed offsets of a live group: while all members wait, or the partitions are held.
+Move the committed offsets of a live group: hold its partitions, move, release, watch.
 
-A classic group is stopped for the moment that this takes; where that cannot be done its partitions
-are held, as those of a KIP-848 group are. Each step is an ordinary plan, applied and logged like
-any other. Because the partitions are revoked from their owners, every client fetches its new
-position. A client may commit a record that it still had in its hands over that: the group is
-watched until it continues from the new offsets, and what was overwritten is moved once more, when
-the late commit is spent. A hold ends with this process. Partitions that cannot be held are moved by
-evicting their owners, see `toolkit.operate.move_streams`.
+Each step is an ordinary plan, applied and logged like any other. Because the partitions are revoked
+from their owners, every client fetches its new position. A client may commit a record that it still
+had in its hands over that: the group is watched until it continues from the new offsets, and what
+was overwritten is moved once more, when the late commit is spent. The hold ends with this process.
+Partitions that cannot be held are moved by evicting their owners, see
+`toolkit.operate.move_streams`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.errors import Blocked, NotCaptured, ToolkitError
+from toolkit.errors import Blocked, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.read_plan_facts import read_plan_facts
-from toolkit.model import CaptureMode, Cluster, Group, Snapshot, TopicPartition
+from toolkit.model import CaptureMode, Cluster, Snapshot, TopicPartition
 from toolkit.operate.apply import AppliedPlan, apply_with_keepers, check_approval, record_outcome
 from toolkit.operate.apply_steps import OnStep
 from toolkit.operate.deferred_signals import defer_signals
 from toolkit.operate.keeper_handle import KeeperHandle
-from toolkit.operate.move_outcome import as_seen, combined, moved_offsets
 from toolkit.operate.reconcile_runs import InterruptedRun
-from toolkit.operate.stop_group import as_stopped, can_be_stopped, stopped_group
-from toolkit.operate.watch_move import MoveWatch, judged
-from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result
+from toolkit.operate.watch_move import MoveWatch, judged, with_results
+from toolkit.plan import Action, ChangeStatus, Outcome, Plan, Result, StepOutcome
 from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import PlannedMove, is_holdable, move_again
 from toolkit.planning.changes.pause import plan_pause, plan_resume
@@ -59,21 +56,20 @@ def move(
     """
     Apply a plan that moves offsets of one live group, and return the result.
 
-    The approved plan has earlier offsets; the plan with the offsets once nobody reads them is
+    The approved plan has earlier offsets; the plan with the offsets once the partitions are held is
     checked by the same rules. Partitions that were already paused stay paused. A partition is done
     when the application was seen to continue from the new offset, and else not confirmed. Raises
     what `apply_plan` raises, with nothing moved.
     """
     check_approval(planned.plan, approval, cluster.policy)
     mover = _Mover(planned.plan, cluster, approval, state, on_step)
-    mover.stop_move_release(planned)
+    mover.hold_move_release(planned)
     if again := mover.overwritten():
         try:
-            mover.stop_move_release(again)
+            mover.hold_move_release(again)
         except ToolkitError as exc:
             mover.note(again.plan, f"it could not be moved again: {exc.problem}")
-    outcome = combined(mover.plan, mover.outcomes, mover.moved)
-    return AppliedPlan(outcome, [], tuple(mover.interrupted))
+    return AppliedPlan(mover.outcome, [], tuple(mover.interrupted))
 
 
 @dataclass
@@ -91,8 +87,6 @@ class _Mover:
     exact: Plan | None = None  # with the offsets once the partitions were held
     moved: dict[TopicPartition, Result] = field(default_factory=dict)
     is_held: bool = False
-    go_on: Callable[[], None] | None = None  # while the whole group is stopped
-    stopped: Group | None = None  # as it was before
 
     @property
     def group_id(self) -> str:
@@ -108,51 +102,31 @@ class _Mover:
         ]
         return move_again(self.exact, late) if self.exact and late else None
 
-    def stop_move_release(self, planned: PlannedMove) -> None:
-        """Stop the group or hold the partitions, move them, release them, and watch."""
+    def hold_move_release(self, planned: PlannedMove) -> None:
+        """Hold partitions, move them, release them, and watch the group go on."""
+        pause = self.plan_pause(planned)
         with ExitStack() as afterwards:
-            ours = self.stop(planned, afterwards) or self.hold(planned, afterwards)
-            if self.is_held and not self.outcomes[-1].is_done:
-                return
+            if pause and pause.steps:
+                # On any error from here on, the partitions are released: by a logged plan or, if
+                # that fails, by cutting off the keeper.
+                afterwards.callback(self.cut)
+                afterwards.callback(self.release_at_last, planned)
+                self.is_held = True
+                if not self.apply(pause).outcome.is_done:
+                    return
             facts = self.facts(planned)
             exact = planned.replan(facts)
             if exact.steps:
                 applied = self.apply(exact)
                 self.exact = self.exact or exact
-                if ours:
-                    self.release_and_watch(planned, moved_offsets(exact, facts), facts, ours)
+                if pause:
+                    ours = {change.partition for _, change in pause.changes}
+                    self.release_and_watch(planned, _moved_offsets(exact, facts), facts, ours)
                     self.record(applied)
             elif stopping := blocking(exact.findings, self.approval.overrides):
                 raise Blocked(f"nothing was moved: {'; '.join(f.why for f in stopping)}")
             elif not self.outcomes:
                 raise Blocked("nothing to move: the offsets are already at the target")
-
-    def stop(self, planned: PlannedMove, afterwards: ExitStack) -> Collection[TopicPartition]:
-        """Have the whole group wait, and return what is moved; nothing if that cannot be done."""
-        facts = self.facts(planned)
-        pause = self.plan_pause(planned, facts)
-        groups = (one for one in facts.groups if one.group_id == self.group_id)
-        group = next((one for one in groups if pause and can_be_stopped(one, pause)), None)
-        if not group or not pause or blocking(pause.findings, self.overrides(pause)):
-            return ()
-        try:
-            self.go_on = afterwards.enter_context(stopped_group(self.cluster, self.group_id))
-        except NotCaptured:
-            return ()
-        self.stopped = group
-        return [change.partition for _, change in planned.plan.changes]
-
-    def hold(self, planned: PlannedMove, afterwards: ExitStack) -> Collection[TopicPartition]:
-        """Hold what is moved, but for what somebody holds already, and return it."""
-        pause = self.plan_pause(planned, self.facts(planned))
-        if pause and pause.steps:
-            # On any error from here on, the partitions are released: by a logged plan or, if
-            # that fails, by cutting off the keeper.
-            afterwards.callback(self.cut)
-            afterwards.callback(self.release_at_last, planned)
-            self.is_held = True
-            self.apply(pause)
-        return [change.partition for _, change in pause.changes] if pause else ()
 
     def release_and_watch(
         self,
@@ -210,42 +184,40 @@ class _Mover:
 
     def record(self, applied: AppliedPlan) -> None:
         """Write what was seen over what the audit log says of the run."""
-        steps = tuple(as_seen(step, self.moved) for step in applied.outcome.steps)
+        steps = tuple(self.seen(step) for step in applied.outcome.steps)
         if applied.intent and steps != applied.outcome.steps:
             outcome = replace(applied.outcome, steps=steps, finished_at=datetime.now(UTC))
             record_outcome(outcome, applied.intent, self.state)
 
-    def plan_pause(self, planned: PlannedMove, facts: Snapshot) -> Plan | None:
+    def seen(self, step: StepOutcome) -> StepOutcome:
+        """Return the outcome of a move with what was seen of it last."""
+        if step.action is not Action.MOVE:
+            return step
+        return with_results(step, [self.moved[one.partition] for one in step.results])
+
+    def plan_pause(self, planned: PlannedMove) -> Plan | None:
         """Return a plan that holds the partitions to move; None if they cannot be held."""
-        if not is_holdable(facts, self.group_id):
-            return None
         prefer = CaptureMode(self.plan.terms.get("prefer", CaptureMode.LOSSLESS))
         missing = self.plan.terms.get("commit_missing", "")
         terms = HoldTerms(prefer, LONGEST, for_move=True, commit_missing=missing)
+        facts = self.facts(planned)
+        if not is_holdable(facts, self.group_id):
+            return None
         return plan_pause(facts, group=self.group_id, topics=_scopes(planned.plan), terms=terms)
 
     def facts(self, planned: PlannedMove) -> Snapshot:
         topics = sorted({change.partition.topic for _, change in planned.plan.changes})
-        found = read_plan_facts(self.cluster, groups=[self.group_id], topics=topics, at=planned.at)
-        return self.as_stopped(found)
-
-    def as_stopped(self, facts: Snapshot) -> Snapshot:
-        """Return facts with what a broker does not show: that nobody reads a stopped group."""
-        return as_stopped(facts, self.stopped) if self.stopped else facts
+        return read_plan_facts(self.cluster, groups=[self.group_id], topics=topics, at=planned.at)
 
     def apply(self, part: Plan) -> AppliedPlan:
         words = f"{self.approval.reason} (part of: {self.plan.request})"
+        # Those that are about another part of the move have no effect on this one.
+        overrides = overridable(part.intent).intersection(self.approval.overrides)
         approved = replace(
-            self.approval,
-            fingerprint=part.fingerprint,
-            reason=words,
-            overrides=self.overrides(part),
+            self.approval, fingerprint=part.fingerprint, reason=words, overrides=overrides
         )
         applied = apply_with_keepers(
-            *(part, self.cluster, approved),
-            state=self.state,
-            on_step=self.on_step,
-            seen_as=self.as_stopped,
+            part, self.cluster, approved, state=self.state, on_step=self.on_step
         )
         self.outcomes.append(applied.outcome)
         self.ties += applied.ties
@@ -255,15 +227,8 @@ class _Mover:
                 self.moved |= {result.partition: result for result in step.results}
         return applied
 
-    def overrides(self, part: Plan) -> frozenset[str]:
-        """Return those that have an effect on a part of the move."""
-        return overridable(part.intent).intersection(self.approval.overrides)
-
     def release(self, planned: PlannedMove) -> None:
-        """Release what is held, once, or have the stopped group go on."""
-        go_on, self.go_on, self.stopped = self.go_on, None, None
-        if go_on:
-            go_on()
+        """Release what is held, once."""
         if not self.is_held:
             return
         resume = plan_resume(self.facts(planned), group=self.group_id, topics=_scopes(planned.plan))
@@ -284,6 +249,43 @@ class _Mover:
         for tie in self.ties:
             tie.cut()
 
+    @property
+    def outcome(self) -> Outcome:
+        """The combined result; undo it by undoing the move."""
+        moved = next((o for o in self.outcomes if _has_moved(o)), self.outcomes[0])
+        # A move that was repeated is in the result of the first.
+        steps = (
+            self.seen(step)
+            for outcome in self.outcomes
+            for step in outcome.steps
+            if step.action is not Action.MOVE or outcome is moved
+        )
+        return replace(
+            moved,
+            fingerprint=self.plan.fingerprint,
+            started_at=self.outcomes[0].started_at,
+            finished_at=datetime.now(UTC),
+            steps=tuple(steps),
+            interrupted=next((o.interrupted for o in self.outcomes if o.interrupted), ""),
+        )
+
 
 def _scopes(plan: Plan) -> list[str]:
     return [str(scope) for scope in scopes_of(change.partition for _, change in plan.changes)]
+
+
+def _has_moved(outcome: Outcome) -> bool:
+    return any(step.action is Action.MOVE for step in outcome.steps)
+
+
+def _moved_offsets(exact: Plan, facts: Snapshot) -> dict[TopicPartition, MovedOffset]:
+    """Return where partitions are moved to, with what was known of them when they were held."""
+    return {
+        change.partition: MovedOffset(
+            change.after.offset,
+            change.before.offset if change.before else None,
+            log.log_end if (log := facts.logs.get(change.partition)) else None,
+        )
+        for _, change in exact.changes
+        if change.after
+    }

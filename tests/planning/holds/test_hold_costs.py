@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from facts import NOON
-from held import classic, facts, group, holder, notes, reader, told
+from held import classic, facts, group, notes, reader, told
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,27 +144,6 @@ def test_what_happens_when_the_holder_dies() -> None:
         beside=HoldFacts(HoldSettings(survives_s=300)),
     )
     assert "after about 5 min" in told(longer, "survives")
-
-
-@pytest.mark.parametrize(
-    ("about", "words"),
-    [
-        (classic(), "all its partitions stop"),
-        (classic(assignor="cooperative-sticky"), "all its partitions stop"),
-        (classic(assignor="stream"), "other partitions stop"),
-        (classic(reader("a", 0, 2), holder(1, 3)), "other partitions stop"),
-        (group(), "other partitions stop"),
-    ],
-)
-def test_a_move_says_what_stops_meanwhile(about: Group, words: str) -> None:
-    """A classic group waits as a whole, if nothing of it is paused; else partitions are held."""
-    terms = HoldTerms(for_move=True)
-    plan = plan_pause(facts(about), group="g", topics=["orders:0"], terms=terms)
-
-    assert words in told(plan, "stops")
-    is_at_once = words.startswith("all")
-    assert is_at_once == told(plan, "survives").startswith("if offsetbook is killed")
-    assert is_at_once == ("no-upgrade" not in notes(plan) and about.type is GroupType.CLASSIC)
 
 
 def test_alternatives_have_their_costs() -> None:

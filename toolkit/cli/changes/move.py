@@ -40,9 +40,9 @@ def make(
 
 HELP = """Move the committed offsets of a live group, without stopping a consumer.
 
-Commits the new offsets in one transaction while nobody reads the partitions, and reads them back,
-so that every client fetches its new position. You approve the target; the current offsets may
-advance until then. Partitions that were paused before stay paused.
+Pauses the partitions, commits the new offsets in one transaction, reads them back and resumes, so
+that every client fetches its new position. You approve the target; the current offsets may advance
+until then. Partitions that were paused before stay paused.
 """
 planner = Planner(
     "move", HELP, make, (*MODE_FLAGS, *SCOPE, PREFER, COMMIT_MISSING), of_one_group=True

@@ -1,9 +1,9 @@
 """
-Plan to move the committed offsets of a live group, while nobody reads the partitions.
+Plan to move the committed offsets of a live group, while its partitions are held.
 
-Offsets advance until then, so the approval covers the request: the target, the partitions, the
-capture mode. The exact plan is made and checked once the group is stopped, or the partitions are
-held. Those of a streams group cannot be held: they are moved while the owners are evicted.
+Offsets advance until the partitions are held, so the approval covers the request: the target, the
+partitions, the capture mode. The exact plan is made and checked once they are held. Partitions of a
+streams group cannot be held: they are moved while the owners are evicted.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ UNHELD = (
 )
 
 WATCHED = (
-    "after the move, the group's commits are watched for up to 35 s: a partition is done once the "
-    "application commits from its new offset. If a late commit of a record that was read before "
-    "overwrites the new offset, the partition is moved once more"
+    "after the partitions are resumed, the group's commits are watched for up to 35 s: a partition "
+    "is done once the application commits from its new offset. If a late commit of a record that "
+    "was read before the pause overwrites the new offset, the partition is paused and moved once "
+    "more"
 )
 
 Replan = Callable[[Snapshot], Plan]

@@ -22,10 +22,6 @@ from toolkit.planning.selection.plan_parts import note
 ASSIGNING_S = 1.0  # consumer.assignment.interval.ms of brokers
 CLASSIC_WAIT = 1.1  # heartbeat intervals until a classic group has stopped
 LET_GO_S = 1.0  # how long members of an eager group are given to commit and let go
-STOP_SURVIVES_S = 10.0  # how long a group waits for a move that was killed
-STOPPING = frozenset(
-    {Recipe.EAGER, Recipe.CLAIMS}
-)  # all members wait at some moment, and own nothing
 STREAMS_COMMIT_S = 30.0  # commit.interval.ms of Kafka Streams without exactly-once
 
 ALTERNATIVES = {
@@ -126,22 +122,11 @@ def cost_notes(case: HoldContext) -> Iterator[Finding]:
     yield note("disturbs", _disturbs(case, recipe), group_id)
     yield note("survives", _survives(case, found), group_id)
     yield note("alternatives", _alternatives(case), group_id)
-    if case.group.type is GroupType.CLASSIC and not _is_moved_at_once(case):
+    if case.group.type is GroupType.CLASSIC:
         yield note("no-upgrade", NO_UPGRADE, group_id)
 
 
-def _is_moved_at_once(case: HoldContext) -> bool:
-    """Whether offsets are moved while all members wait, and nothing has to be held."""
-    return case.terms.for_move and case.recipe in STOPPING and not case.group.paused
-
-
 def _stops(case: HoldContext, found: Costs) -> str:
-    if _is_moved_at_once(case):
-        return (
-            f"{in_short(list(case.wanted))}: moved within about {found.paused_within_s:g} s, while "
-            f"all members of the group wait; all its partitions stop for up to about "
-            f"{found.others_stop_s:g} s"
-        )
     told = f"{in_short(list(case.wanted))}: paused within about {found.paused_within_s:g} s"
     if case.stopped:
         told += (
@@ -209,11 +194,6 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
 
 
 def _survives(case: HoldContext, found: Costs) -> str:
-    if _is_moved_at_once(case):
-        return (
-            f"if offsetbook is killed while they wait, they continue after {STOP_SURVIVES_S:g} s: "
-            "at the new offsets if those were committed by then, or at the previous ones"
-        )
     lasts = format_duration(found.survives_s)
     ends = (
         f"after {format_duration(case.terms.pause_for)}" if case.terms.pause_for else "when resumed"

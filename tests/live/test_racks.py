@@ -36,14 +36,13 @@ def racks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         stop_brokers(brokers)
 
 
-@pytest.mark.parametrize("kind", ["java-range", "java-cooperative-sticky"])
 def test_a_group_that_is_assigned_by_rack(
-    racks: Cluster, tmp_path: Path, unique_name: Callable[[str], str], kind: str
+    racks: Cluster, tmp_path: Path, unique_name: Callable[[str], str]
 ) -> None:
     """What is not paused stays with the consumer in its rack; in the end all is as it was."""
     with ExitStack() as ending:
         live = start_live_group(
-            *(racks, kind, unique_name("rack"), tmp_path / "log", ending),
+            *(racks, "java-range", unique_name("rack"), tmp_path / "log", ending),
             consumers=("a",),
             replicas=((1,), (2,)),
             client_rack="1",

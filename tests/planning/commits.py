@@ -22,7 +22,7 @@ WHOLE = (
     "members",
 )
 TIMES = ("committed_at", "expire_at", "max_committed_at", "empty_since", "earlier_at")
-FLAGS = ("subscribed", "pending", "held")
+FLAGS = ("subscribed", "pending")
 FACTS: dict[str, Any] = {
     "cluster": "eu",
     "group": "g",
@@ -52,7 +52,7 @@ FACTS: dict[str, Any] = {
     "earlier_end": None,
     "time_lag_s": None,
     "time_lag_error_s": None,
-    "held": None,
+    "hold": None,
 }
 
 

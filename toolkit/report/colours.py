@@ -8,9 +8,10 @@ from collections.abc import Iterable
 # without their black and yellow, which vanish on one of the two.
 GOOD, CAUTION, BAD = "#009e73", "#e69f00", "#d55e00"
 UNUSED = "#cc79a7"  # nobody needs it any more: unsubscribed or removed
+PAUSED = "#56b4e9"
 UNKNOWN = "#7b8794"
 # For clusters, topics and groups, which are neither good nor bad.
-SERIES = ("#0072b2", "#56b4e9", "#9c755f", "#7b61c4", "#c2b280")
+SERIES = ("#0072b2", "#9c755f", "#7b61c4", "#c2b280")
 # More is stronger, on light and on dark: the page shines through where there is little.
 SEQUENTIAL = ((0, "rgba(0,114,178,0.12)"), (1, "rgba(0,114,178,1)"))
 

@@ -35,6 +35,8 @@ from toolkit.spark.schemas import (
     COMMITS,
     FACTS,
     GROUPS,
+    HELD_GROUPS,
+    HOLDS,
     LISTED,
     LOG_FACTS,
     PARTITIONS,
@@ -49,6 +51,7 @@ COMMITS_AT_ONCE = 50_000
 SETTLED = {"pending": False, "counts": False}  # before the last stable offset all is settled
 GROUP_KEY = ["cluster", "group"]
 POSITION = [field.name for field in POSITIONS]
+HELD = ["group", "topic", "partition"]
 OF_THE_GROUP = ["type", "state", "protocol_type", "members", "empty_since", "unreadable"]
 
 
@@ -82,12 +85,15 @@ def decoded_block(block: Row) -> Row:
     found = found.append_column("source", pa.array(sources, pa.string()))
     by_log = as_columns(found, schema(*COMMITS))
     commits = pa.concat_tables([by_log, unpack(block["commits"], schema(*COMMITS))])
-    groups = as_columns(decode_groups(latest)[0], schema(*GROUPS))
+    by_log = as_columns(decode_groups(latest)[0], schema(*GROUPS))
+    groups = pa.concat_tables([by_log, unpack(block["groups"], schema(*GROUPS))])
+    held = groups.filter(groups["is_held"].fill_null(False))
     return {
         "cluster": block["cluster"],
         "offsets_partition": block["offsets_partition"],
         "commits": pack(commits),
-        "groups": pack(pa.concat_tables([groups, unpack(block["groups"], schema(*GROUPS))])),
+        "groups": pack(groups),
+        "held_groups": pack(held.select([field.name for field in HELD_GROUPS])),
         "positions": pack(commits.select(POSITION).group_by(POSITION).aggregate([])),
         "activity": block["activity"],
         "removals": block["removals"],
@@ -126,6 +132,7 @@ class Block(NamedTuple):
     activity: pa.Table
     removals: pa.Table
     log_facts: pa.Table
+    holds: pa.Table
 
     @classmethod
     def of(cls, row: Row) -> Block:
@@ -150,6 +157,7 @@ TABLES = {
     "activity": ACTIVITY,
     "removals": REMOVALS,
     "log_facts": schema(*LOG_FACTS),
+    "holds": schema(*HOLDS),
 }
 
 
@@ -184,6 +192,8 @@ def _facts(block: Block, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.Data
     by_group = groups.set_index("group")
     facts = commits.merge(logs, on=POSITION, how="left")
     facts = facts.join(by_group[OF_THE_GROUP], on="group")
+    holds = block.frame("holds").drop(columns="cluster").drop_duplicates(HELD)
+    facts = facts.merge(holds, on=HELD, how="left")
     read = facts["group"].map(by_group["subscribed"])
     facts["subscribed"] = pd.array(
         [

@@ -46,8 +46,8 @@ MEANING = {
     "time_lag_method": "nothing to read, time look-up, history or record",
     "time_lag_why": "why time_lag_s is unknown; empty if it is known",
     # Status.
-    "status": "OK, WARN, ERR, STOP, STALL, REWIND or UNSUBSCRIBED; for a group OK, UNSUBSCRIBED, "
-    "WARN or ERR; null if unknown",
+    "status": "OK, WARN, ERR, STOP, STALL, REWIND, UNSUBSCRIBED or HELD (paused by offsetbook); "
+    "for a group OK, UNSUBSCRIBED, HELD, WARN or ERR; null if unknown",
     "status_why": "reason for the status",
     "worst_status": "status of the group's worst partition",
     "member_state": "alive and committing, alive and silent, alive and idle (caught up), or gone; "

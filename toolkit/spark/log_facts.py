@@ -34,9 +34,11 @@ from toolkit.planning.lag.lag import with_lag
 from toolkit.planning.lag.time_lag import earlier_ends, with_time_lag
 from toolkit.spark.arrow import as_frame, as_table
 from toolkit.spark.cluster_facts import a_task_each
+from toolkit.spark.hold_facts import holds_in
 from toolkit.spark.packed_tables import Row, pack, rows_of, unpack
 from toolkit.spark.schemas import (
     BLOCKS_WITH_LOG_FACTS,
+    HELD_GROUPS,
     LOG_FACTS,
     PAST_ENDS,
     PLACE,
@@ -68,7 +70,7 @@ def ask_brokers(
     packed PLACE and past_ends) tells where logs ended at earlier times, which tells the lag in time
     where brokers do not; `look_back_s` says how long ago it is asked where they ended.
     """
-    positions = decoded.select("cluster", "offsets_partition", "positions")
+    positions = decoded.select("cluster", "offsets_partition", "positions", "held_groups")
     with_ends = positions.join(F.broadcast(past_ends), "cluster", "left")
 
     def ask(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -94,6 +96,7 @@ def _blocks_with_log_facts(
         mine = as_frame(table).merge(facts, on=POSITIONS.names, how="left")
         row = {name: block[name] for name in ("cluster", "offsets_partition")}
         row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
+        row["holds"] = pack(holds_in(cluster, unpack(block["held_groups"], schema(*HELD_GROUPS))))
         yield pa.RecordBatch.from_pylist([row], schema=BLOCKS_WITH_LOG_FACTS)
 
 

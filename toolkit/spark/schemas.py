@@ -100,6 +100,10 @@ LOG_FACTS = [
     *TIME_LAG_FIELDS,
 ]
 
+# Groups in which a member of offsetbook is, and what their coordinators say is paused by whom.
+HELD_GROUPS = _text("group", "type")
+HOLDS = [*_text("group", "topic"), *_whole("partition"), *_text("hold")]
+
 # Everything about a commit that rules read.
 FACTS = [
     *COMMITS,
@@ -107,7 +111,7 @@ FACTS = [
     *_whole("members"),
     *_time("empty_since"),
     *_flag("subscribed"),
-    *_text("unreadable"),
+    *_text("unreadable", "hold"),
     *_whole("retention_s", "check_interval_s"),
     *[field for field in LOG_FACTS if field.name not in {"cluster", *POSITIONS.names}],
 ]
@@ -149,6 +153,7 @@ RULE_ONLY_COLUMNS = {
     "recent_offset",
     "past_at",
     "past_end",
+    "hold",
     "retention_s",
     "check_interval_s",
 }
@@ -182,10 +187,12 @@ SOURCE_BLOCKS = schema(
     pa.field("read_to", pa.struct(READ_TO)),
     *_text("problem"),
 )
-# The same, understood: COMMITS, GROUPS, and each of POSITIONS once.
-DECODED = schema(*BLOCK, *_packed("commits", "groups", "positions", "activity", "removals"))
-# What brokers say of the positions in a block: LOG_FACTS.
-BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts"))
+# The same, understood: COMMITS, GROUPS, HELD_GROUPS, and each of POSITIONS once.
+DECODED = schema(
+    *BLOCK, *_packed("commits", "groups", "held_groups", "positions", "activity", "removals")
+)
+# What brokers say of the positions and of the held groups in a block: LOG_FACTS and HOLDS.
+BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts", "holds"))
 # What coordinators say of a cluster, or why they do not.
 CLUSTER_FACTS = schema(
     *_text("cluster"),

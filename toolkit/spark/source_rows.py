@@ -81,6 +81,7 @@ def groups_by_admin(groups: Iterable[Group]) -> pa.Table:
             "epoch": group.epoch,
             "subscribed": sorted(group.subscribed_topics),
             "unreadable": group.unreadable_subscription,
+            "is_held": any(member.is_holder for member in group.members),
         }
         for group in groups
     ]

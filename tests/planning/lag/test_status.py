@@ -127,8 +127,8 @@ CASES = {
     "silent, waiting times unknown": ({**commits((500, 100)), "log_end": 200}, None),
     "commit times unknown": ({"committed": 100, "log_end": 200}, None),
     "commit times unknown, nothing to read": ({"committed": 200, "log_end": 200}, "OK"),
-    "paused": ({**steps(**STANDS, last_s=900), **WAITS, "held": True}, None),
-    "paused, nothing to read": ({**steps(**STANDS), "log_end": 1000, "held": True}, "OK"),
+    "paused": ({**steps(**STANDS, last_s=900), **WAITS, "hold": "ann"}, "HELD"),
+    "paused, nothing to read": ({**steps(**STANDS), "log_end": 1000, "hold": "ann"}, "HELD"),
     "reads, earlier end unknown": ({**steps(every_s=5, by=50), **WAITS}, "OK"),
 }
 

@@ -35,7 +35,7 @@ def any_partition(draw: st.DrawFn) -> dict[str, Any]:
         "state": draw(STATES),
         "subscribed": draw(st.sampled_from([True, False, None])),
         "pending": draw(st.booleans()),
-        "held": draw(st.sampled_from([None, True, False])),
+        "hold": draw(st.sampled_from([None, "", "ann @ desk"])),
         "empty_since": draw(st.none() | AGES.map(ago)),
         "log_start": start,
         "log_end": draw(st.none() | OFFSETS.map(lambda length: min(start + length, 2**63 - 1))),
@@ -74,7 +74,7 @@ def test_the_log_decides_first(rows: list[dict[str, Any]]) -> None:
     beyond = where(known, "position", "beyond log end")
     assert set(beyond["status"]) <= {"ERR", "UNSUBSCRIBED"}
     done = where(known, "position", "in range").query("lag == 0")
-    assert set(done["status"]) <= {"OK", "UNSUBSCRIBED"}
+    assert set(done["status"]) <= {"OK", "UNSUBSCRIBED", "HELD"}
     assert not set(done["trend"]) & {"falling behind"}
 
 
@@ -86,6 +86,8 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     trouble = where(result, "status", "STOP", "STALL", "WARN")
     rewound = where(result, "status", "REWIND")
     left = where(result, "status", "UNSUBSCRIBED")
+    held = where(result, "status", "HELD")
+    paused = result[result["hold"].fillna("") != ""]
     behind = where(result, "trend", "falling behind")
     unseen = result[result["earlier_at"].isna() | result["earlier_end"].isna()]
 
@@ -94,6 +96,8 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     assert set(where(result, "member_state", "gone")["state"]) <= {"Empty"}
     assert (rewound["committed"] < rewound["max_committed"]).all()
     assert (rewound["max_committed"] <= rewound["log_end"]).all()
+    assert set(held.index) <= set(paused.index)
+    assert not set(paused.index) & {*trouble.index, *rewound.index}
     assert not left["subscribed"].any()
     assert not set(left["state"]) & {"Empty"}
     assert (behind["produced_per_s"] > behind["consumed_per_s"]).all()
@@ -210,7 +214,7 @@ def test_who_has_nothing_to_read_is_left_alone(
 ) -> None:
     """However long nothing was committed: at the log end that is no trouble."""
     here = {"log_start": 0, "log_end": offset, "type": "classic", "state": "Stable"}
-    idle = {**commits((idle_s, offset)), **here, "subscribed": True}
+    idle = {**commits((idle_s, offset)), **here, "subscribed": True, "hold": None}
     result = judged([{**row, **idle} for row in rows])
 
     assert ["OK"] == list(result["status"].unique())

@@ -43,8 +43,9 @@ from toolkit.kafka_io.offsets_topic.partitions import (
     TYPE_OF_GROUP,
     UnknownRecord,
 )
-from toolkit.model import GroupState
+from toolkit.model import HOLDER_CLIENT_ID, GroupState
 
+HOLDER = HOLDER_CLIENT_ID.encode()  # a record may have it elsewhere, too: then nothing is found
 GROUPS = pa.schema(
     [
         ("group", pa.string()),
@@ -57,6 +58,7 @@ GROUPS = pa.schema(
         ("changed_at", TIME),  # when the newest of its records was written
         ("subscribed", pa.list_(pa.string())),  # of all members; sorted
         ("unreadable", pa.string()),  # why the subscription is not fully known, "" where it is
+        ("is_held", pa.bool_()),  # a member of offsetbook is in it: its coordinator tells the rest
     ]
 )
 
@@ -103,12 +105,14 @@ class _GroupRecords:
     changed_ms: int = -1
     newest: tuple[int, int] = (-1, -1)  # record offset and type of the newest live record
     damaged: bool = False
+    is_held: bool = False
 
     def add(self, kind: int, member: str | None, value: bytes) -> None:
         """Add a live record; raises UnknownRecord where it cannot be read."""
         if kind not in DECODERS:
             return
         found = DECODERS[kind](value)
+        self.is_held |= kind in {CLASSIC_GROUP, CONSUMER_MEMBER} and HOLDER in value
         if kind in ONE_A_GROUP:
             self.one[kind] = found
         else:
@@ -176,6 +180,7 @@ def _table(groups: Mapping[str, _GroupRecords]) -> pa.Table:
         times(np.array(changed, np.int64)),
         pa.array([sorted(set(fact.subscribed)) for fact in facts], pa.list_(pa.string())),
         pa.array([DAMAGED if d else f.unreadable for d, f in zip(damaged, facts, strict=True)]),
+        pa.array([group.is_held for group in groups.values()]),
     ]
     return pa.Table.from_arrays(columns, schema=GROUPS)
 

@@ -16,14 +16,8 @@ from toolkit.plan import Action, Change, Finding, Intent, Plan
 from toolkit.planning.changes.first_commits import first_commits
 from toolkit.planning.holds.hold_context import HoldContext, HoldFacts, HoldTerms
 from toolkit.planning.holds.hold_costs import cost_notes
-from toolkit.planning.holds.hold_rules import (
-    CASE_RULES,
-    GROUP_RULES,
-    holder_in_words,
-    holders,
-    in_short,
-    is_ours,
-)
+from toolkit.planning.holds.hold_rules import CASE_RULES, GROUP_RULES, holders, is_ours
+from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.selection.group_selection import no_such_group
 from toolkit.planning.selection.partition_selection import (
     TopicScope,

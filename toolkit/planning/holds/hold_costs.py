@@ -15,7 +15,7 @@ from toolkit.model import CaptureMode, GroupType
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
 from toolkit.planning.holds.hold_context import RECIPES, WAITING, WAITS_FOR, HoldContext, Recipe
-from toolkit.planning.holds.hold_rules import in_short
+from toolkit.planning.holds.hold_words import in_short
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 

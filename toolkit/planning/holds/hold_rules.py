@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
+from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.assignor_rule import assignor_differs
@@ -23,10 +23,9 @@ from toolkit.planning.holds.hold_context import (
     HoldContext,
     Recipe,
 )
+from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.holds.slow_members import slow_member
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
-from toolkit.planning.selection.member_names import name_members
-from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.planning.selection.plan_parts import block, note
 
 LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of a KIP-848 member
@@ -34,11 +33,6 @@ SLOW_HEARTBEAT_S = 10.0
 OLD_COMMIT = timedelta(minutes=1)
 CLASSIC_EXTRA_MEMBERS = 2
 ALIKE = timedelta(minutes=1)  # ends closer than this count as the same
-
-
-def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> str:
-    """Format partitions: orders:0-2,5 bills:1."""
-    return " ".join(map(str, scopes_of(partitions)))
 
 
 def group_kind(group: Group) -> str:
@@ -289,12 +283,3 @@ def is_ours(member: Member, by: tuple[str, str] | None) -> bool:
     """Return whether a hold belongs to this user on this host; True if `by` is None."""
     told = member.hold_note
     return by is None or (told is not None and (told.who, told.host) == by)
-
-
-def holder_in_words(member: Member) -> str:
-    """Return the holder from the hold's note, or else its client id and host."""
-    told = member.hold_note
-    if told is None or not told.who:
-        return name_members([member])
-    since = f" since {told.since:%Y-%m-%d %H:%M:%S} UTC" if told.since else ""
-    return f"{told.who} @ {told.host}{since}"

@@ -56,10 +56,10 @@ def status_by_group(partitions: pd.DataFrame) -> pd.DataFrame:
 
     Columns: cluster, group; status (of the worst partition, null where none can be judged; STOP,
     STALL and REWIND become ERR, as in Burrow), because (the partition's status), status_why; ok,
-    unsubscribed, warn, err, stop, stall, rewind, unknown (Int64: how many partitions); member_state
-    (activity on any partition: "alive and committing" before "alive and silent", "alive and idle"
-    and "gone"), trend (of any partition: "falling behind" before "catching up" and "steady"),
-    worst_topic, worst_partition (of several, the one with the largest lag).
+    unsubscribed, held, warn, err, stop, stall, rewind, unknown (Int64: how many partitions);
+    member_state (activity on any partition: "alive and committing" before "alive and silent",
+    "alive and idle" and "gone"), trend (of any partition: "falling behind" before "catching up" and
+    "steady"), worst_topic, worst_partition (of several, the one with the largest lag).
     """
     number = partitions.groupby(KEYS, sort=False, dropna=False).ngroup().to_numpy(dtype="int64")
     rank = _rank(partitions["status"], WORDS)

@@ -14,6 +14,7 @@ ever committed, and whether the group has members.
 | STALL | lag, and the same offset is committed again and again |
 | REWIND | the committed offset moved back and is still below its earlier maximum |
 | UNSUBSCRIBED | the group is live, and no member subscribes to the topic |
+| HELD | paused by offsetbook: its lag says nothing about the consumer |
 | null | unknown; `status_why` has the reason |
 """
 
@@ -36,6 +37,7 @@ from toolkit.planning.lag.status_rules import (
     CATCHING_UP,
     ERR,
     FALLING_BEHIND,
+    HELD,
     OK,
     REWIND,
     STALL,
@@ -67,10 +69,10 @@ def with_status(
     max_committed, max_committed_at, type, protocol_type, state, empty_since, subscribed, pending,
     log_start, log_end, log_problem, earlier_at, earlier_end; if present, past_at and past_end
     (lists of earlier instants and log end offsets; the one that fits the commits of each row is
-    used: `trend.look_back_s`), time_lag_s, time_lag_error_s, held (whether the partition is
-    paused), and commits_read_at. `now` must be when the log end offsets were read, and
-    commits_read_at when the commits were: reading a fleet takes time, during which members only
-    seem silent.
+    used: `trend.look_back_s`), time_lag_s, time_lag_error_s, hold (who has paused the partition,
+    since and until when; empty or null if nobody), and commits_read_at. `now` must be when the log
+    end offsets were read, and commits_read_at when the commits were: reading a fleet takes time,
+    during which members only seem silent.
 
     status is a value of the table above. member_state: "alive and committing", "alive and silent"
     (lag, but no commits), "alive and idle" (caught up), "gone", null if unknown and for commits
@@ -120,9 +122,10 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
         "unsubscribed offset: no member subscribes to the topic",
     )
     yield from _of_the_log(facts)
+    yield StatusCase(facts.hold != "", HELD, lambda i: f"paused by {facts.hold[i]}")
+    yield _moved_back(facts)
     yield StatusCase(facts.no_lag, OK, "caught up")
     yield StatusCase(facts.gone, STOP, partial(_no_members, facts))
-    yield StatusCase(facts.held, None, "paused by offsetbook; consumer health unknown")
     yield from _of_the_reader(facts)
 
 
@@ -152,7 +155,10 @@ def _of_the_log(facts: StatusFacts) -> Iterator[StatusCase]:
     yield StatusCase(
         facts.lost > 0, ERR, lambda i: f"{facts.lost[i]:,} unread records were deleted"
     )
-    yield StatusCase(
+
+
+def _moved_back(facts: StatusFacts) -> StatusCase:
+    return StatusCase(
         (facts.max_committed > facts.committed) & (facts.max_committed <= facts.log_end),
         REWIND,
         lambda i: (

@@ -55,7 +55,7 @@ class StatusFacts:
     gone: Flags
     empty_s: Floats
     unsubscribed: Flags
-    held: Flags
+    hold: Texts  # who has paused it; "" for nobody
     beyond: Flags
     lost: Whole
     max_committed: Whole
@@ -74,7 +74,7 @@ class StatusFacts:
 
     @classmethod
     def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
-        """Return the facts in a frame; time_lag_s, time_lag_error_s and held may be missing."""
+        """Return the facts in a frame; time_lag_s, time_lag_error_s and hold may be missing."""
         series = CommitSeries.of(partitions, now=now)
         state, position = _texts(partitions["state"]), _texts(partitions["position"])
         empty_s = age_s(partitions["empty_since"], now)
@@ -106,7 +106,7 @@ class StatusFacts:
             gone=gone,
             empty_s=empty_s,
             unsubscribed=_flags(partitions, "subscribed", answer=False),
-            held=_flags(partitions, "held", answer=True),
+            hold=_texts(partitions["hold"]) if "hold" in partitions else _nothing(partitions),
             beyond=position == BEYOND_LOG_END,
             lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
             max_committed=np.where(highest_known, highest, -1),
@@ -207,6 +207,10 @@ def _texts(column: pd.Series[Any]) -> Texts:
     values = column.to_numpy(dtype=object)
     missing = column.isna().to_numpy(dtype=bool)
     return np.where(missing, "", values) if missing.any() else values
+
+
+def _nothing(partitions: pd.DataFrame) -> Texts:
+    return np.full(len(partitions), "", dtype=object)
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

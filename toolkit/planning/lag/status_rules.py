@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 OK, WARN, ERR = "OK", "WARN", "ERR"
-STOP, STALL, REWIND, UNSUBSCRIBED = "STOP", "STALL", "REWIND", "UNSUBSCRIBED"
+STOP, STALL, REWIND = "STOP", "STALL", "REWIND"
+UNSUBSCRIBED, HELD = "UNSUBSCRIBED", "HELD"
 
-# From best to worst, as in Burrow; an unsubscribed offset is not an alert.
-WORDS = (OK, UNSUBSCRIBED, WARN, ERR, STOP, STALL, REWIND)
+# From best to worst, as in Burrow; an unsubscribed offset and a paused partition are no alerts.
+WORDS = (OK, UNSUBSCRIBED, HELD, WARN, ERR, STOP, STALL, REWIND)
 
 # Activity of members on a partition; null if unknown, and for commits without members.
 COMMITTING, SILENT = "alive and committing", "alive and silent"

@@ -1,0 +1,36 @@
+"""What the fleet job says of partitions that somebody has paused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from operators import Holder
+from pyspark.sql import SparkSession
+
+from toolkit.planning.holds.hold_context import HoldTerms
+from toolkit.spark.fleet_lag import fleet_lag
+
+KINDS = ("librdkafka-range", "librdkafka-consumer")
+
+
+def test_paused_partitions_are_held(session: SparkSession, holder: Callable[[str], Holder]) -> None:
+    """By whom, since and until when; nobody is told that their consumers have stopped."""
+    holders = [holder(kind) for kind in KINDS]
+    for one in holders:
+        assert one.pause(1, terms=HoldTerms(pause_for=timedelta(hours=1))).is_done
+    with fleet_lag(session, [holders[0].desk.cluster]) as result:
+        found = result.to_pandas()
+
+    for one in holders:
+        group, note = one.live.group, one.record.note
+        rows = found.partitions[found.partitions["group"] == group].set_index("partition")
+        held = rows[rows["status"] == "HELD"]
+        since, until = (f"{at:%Y-%m-%d %H:%M:%S} UTC" for at in (note.since, note.until))
+        why = f"paused by {note.who} @ {note.host} since {since}, until {until}"
+        assert {1: why} == held["status_why"].to_dict()
+        (summary,) = found.groups[found.groups["group"] == group].to_dict("records")
+        assert ("HELD", "HELD", why) == tuple(
+            summary[name] for name in ("status", "worst_status", "status_why")
+        )
+        assert one.resume().is_done

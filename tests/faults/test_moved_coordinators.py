@@ -177,7 +177,8 @@ def log_facts_of(cluster: Cluster, commits: Iterable[Commit]) -> list[dict[str, 
     columns = {name: [getattr(one, name) for one in commits] for name in POSITIONS.names[:2]}
     columns |= {"committed": [one.offset for one in commits]}
     columns |= {"topic_id": [one.topic_id for one in commits]}
-    packed = {"positions": pack(pa.table(columns, schema=POSITIONS)), "past_ends": None}
+    packed = {"positions": pack(pa.table(columns, schema=POSITIONS))}
+    packed |= dict.fromkeys(("past_ends", "held_groups"))
     block = {"cluster": cluster.name, "offsets_partition": 0, **packed}
     (batch,) = _blocks_with_log_facts(cluster, [block], [60])
     (row,) = batch.to_pylist()

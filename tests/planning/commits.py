@@ -53,6 +53,7 @@ FACTS: dict[str, Any] = {
     "time_lag_s": None,
     "time_lag_error_s": None,
     "hold": None,
+    "hold_unread": None,
 }
 
 

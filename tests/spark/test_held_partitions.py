@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
+from applications import eventually
+from desks import Desk
+from live_groups import LiveGroup
 from operators import Holder
 from pyspark.sql import SparkSession
 
+from toolkit.model import Cluster, GroupState
 from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.spark.fleet_lag import fleet_lag
 
@@ -34,3 +41,24 @@ def test_paused_partitions_are_held(session: SparkSession, holder: Callable[[str
             summary[name] for name in ("status", "worst_status", "status_why")
         )
         assert one.resume().is_done
+
+
+def test_what_is_paused_may_be_unknown(
+    session: SparkSession, desk: Desk, kafka_39: Cluster, live_group: Callable[..., LiveGroup]
+) -> None:
+    """Before Kafka 4.0 no coordinator tells it while the group rebalances: the job says that."""
+    holder = Holder(replace(desk, cluster=kafka_39), live_group(kafka_39, "librdkafka-range"))
+    applications = holder.live.applications
+    assert holder.pause(1).is_done
+    stopped = applications.pid("a")
+    os.kill(stopped, signal.SIGSTOP)  # it is waited for until its session ends
+    try:
+        applications.start("c")
+        eventually(lambda: holder.group.state is GroupState.PREPARING_REBALANCE)
+        with fleet_lag(session, [kafka_39]) as result:
+            problems = result.to_pandas().problems["problem"]
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+
+    said = f"held partitions of group {holder.live.group}: the group is rebalancing"
+    assert [said] == [one for one in problems if holder.live.group in one]

@@ -21,6 +21,7 @@ from toolkit.kafka_io.offsets_topic.commit_rows import decode_commits
 from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
 from toolkit.kafka_io.offsets_topic.latest_records import LATEST
 from toolkit.kafka_io.offsets_topic.removals import REMOVALS
+from toolkit.model import HELD_PARTITIONS
 from toolkit.planning.expiry.with_expiry import with_expiry
 from toolkit.planning.lag.group_summary import group_summary
 from toolkit.planning.lag.lag import with_lag
@@ -37,6 +38,7 @@ from toolkit.spark.schemas import (
     GROUPS,
     HELD_GROUPS,
     HOLDS,
+    HOLDS_UNREAD,
     LISTED,
     LOG_FACTS,
     PARTITIONS,
@@ -133,6 +135,7 @@ class Block(NamedTuple):
     removals: pa.Table
     log_facts: pa.Table
     holds: pa.Table
+    holds_unread: pa.Table
 
     @classmethod
     def of(cls, row: Row) -> Block:
@@ -158,6 +161,7 @@ TABLES = {
     "removals": REMOVALS,
     "log_facts": schema(*LOG_FACTS),
     "holds": schema(*HOLDS),
+    "holds_unread": schema(*HOLDS_UNREAD),
 }
 
 
@@ -193,7 +197,8 @@ def _facts(block: Block, commits: pd.DataFrame, groups: pd.DataFrame) -> pd.Data
     facts = commits.merge(logs, on=POSITION, how="left")
     facts = facts.join(by_group[OF_THE_GROUP], on="group")
     holds = block.frame("holds").drop(columns="cluster").drop_duplicates(HELD)
-    facts = facts.merge(holds, on=HELD, how="left")
+    unread = block.frame("holds_unread").drop(columns="cluster").drop_duplicates("group")
+    facts = facts.merge(holds, on=HELD, how="left").merge(unread, on="group", how="left")
     read = facts["group"].map(by_group["subscribed"])
     facts["subscribed"] = pd.array(
         [
@@ -222,7 +227,7 @@ def _of_commits(facts: pd.DataFrame, judging: EvaluationRules) -> dict[str, pd.D
         "leftovers": find_unused_offsets(
             partitions, now=now, unused_group_days=judging.unused_group_days
         ),
-        "problems": _log_problems(partitions),
+        "problems": pd.concat([_log_problems(partitions), _hold_problems(facts)]),
     }
 
 
@@ -231,6 +236,13 @@ def _log_problems(partitions: pd.DataFrame) -> pd.DataFrame:
     unread = partitions[partitions["log_problem"] != ""]
     unread = unread.drop_duplicates(["cluster", "topic", "log_problem"])
     said = "log offsets of topic " + unread["topic"] + ": " + unread["log_problem"]
+    return unread[["cluster"]].assign(problem=said)
+
+
+def _hold_problems(facts: pd.DataFrame) -> pd.DataFrame:
+    """Say for each group whose paused partitions could not be read, why."""
+    unread = facts[facts["hold_unread"].notna()].drop_duplicates(["cluster", "group"])
+    said = HELD_PARTITIONS + " of group " + unread["group"] + ": " + unread["hold_unread"]
     return unread[["cluster"]].assign(problem=said)
 
 

@@ -93,12 +93,13 @@ def _blocks_with_log_facts(
     known = positions.merge(ends, on=PLACE_KEY[1:], how="left").assign(cluster=cluster.name)
     facts = _log_facts(cluster, known, look_back_s) if len(known) else known
     held = [unpack(block["held_groups"], schema(*HELD_GROUPS)) for block in blocks]
-    holds = pack(holds_in(cluster, pa.concat_tables(held)))  # few; a block looks for its own
+    # Few: a block looks for its own.
+    holds, holds_unread = map(pack, holds_in(cluster, pa.concat_tables(held)))
     for block, table in zip(blocks, tables, strict=True):
         mine = as_frame(table).merge(facts, on=POSITIONS.names, how="left")
         row = {name: block[name] for name in ("cluster", "offsets_partition")}
         row["log_facts"] = pack(as_table(mine.reindex(columns=FACT_NAMES), schema(*LOG_FACTS)))
-        row["holds"] = holds
+        row |= {"holds": holds, "holds_unread": holds_unread}
         yield pa.RecordBatch.from_pylist([row], schema=BLOCKS_WITH_LOG_FACTS)
 
 

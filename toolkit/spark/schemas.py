@@ -103,6 +103,7 @@ LOG_FACTS = [
 # Groups in which a member of offsetbook is, and what their coordinators say is paused by whom.
 HELD_GROUPS = _text("group", "type")
 HOLDS = [*_text("group", "topic"), *_whole("partition"), *_text("hold")]
+HOLDS_UNREAD = _text("group", "hold_unread")  # why a coordinator does not say it
 
 # Everything about a commit that rules read.
 FACTS = [
@@ -111,7 +112,7 @@ FACTS = [
     *_whole("members"),
     *_time("empty_since"),
     *_flag("subscribed"),
-    *_text("unreadable", "hold"),
+    *_text("unreadable", "hold", "hold_unread"),
     *_whole("retention_s", "check_interval_s"),
     *[field for field in LOG_FACTS if field.name not in {"cluster", *POSITIONS.names}],
 ]
@@ -154,6 +155,7 @@ RULE_ONLY_COLUMNS = {
     "past_at",
     "past_end",
     "hold",
+    "hold_unread",
     "retention_s",
     "check_interval_s",
 }
@@ -191,8 +193,8 @@ SOURCE_BLOCKS = schema(
 DECODED = schema(
     *BLOCK, *_packed("commits", "groups", "held_groups", "positions", "activity", "removals")
 )
-# What brokers say of the positions and of the held groups in a block: LOG_FACTS and HOLDS.
-BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts", "holds"))
+# What brokers say of the positions in a block, LOG_FACTS, and of held groups, the other two.
+BLOCKS_WITH_LOG_FACTS = schema(*BLOCK, *_packed("log_facts", "holds", "holds_unread"))
 # What coordinators say of a cluster, or why they do not.
 CLUSTER_FACTS = schema(
     *_text("cluster"),

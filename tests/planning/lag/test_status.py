@@ -129,6 +129,15 @@ CASES = {
     "commit times unknown, nothing to read": ({"committed": 200, "log_end": 200}, "OK"),
     "paused": ({**steps(**STANDS, last_s=900), **WAITS, "hold": "ann"}, "HELD"),
     "paused, nothing to read": ({**steps(**STANDS), "log_end": 1000, "hold": "ann"}, "HELD"),
+    "perhaps paused": ({**steps(**STANDS, last_s=900), **WAITS, "hold_unread": "no answer"}, None),
+    "perhaps paused, nothing to read": (
+        {**steps(**STANDS), "log_end": 1000, "hold_unread": "no answer"},
+        "OK",
+    ),
+    "perhaps paused, but reads": (
+        {**steps(every_s=5, by=50), **WAITS, "hold_unread": "no answer"},
+        "OK",
+    ),
     "reads, earlier end unknown": ({**steps(every_s=5, by=50), **WAITS}, "OK"),
 }
 

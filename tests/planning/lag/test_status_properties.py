@@ -36,6 +36,7 @@ def any_partition(draw: st.DrawFn) -> dict[str, Any]:
         "subscribed": draw(st.sampled_from([True, False, None])),
         "pending": draw(st.booleans()),
         "hold": draw(st.sampled_from([None, "", "ann @ desk"])),
+        "hold_unread": draw(st.sampled_from([None, "", "no answer"])),
         "empty_since": draw(st.none() | AGES.map(ago)),
         "log_start": start,
         "log_end": draw(st.none() | OFFSETS.map(lambda length: min(start + length, 2**63 - 1))),
@@ -88,6 +89,7 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     left = where(result, "status", "UNSUBSCRIBED")
     held = where(result, "status", "HELD")
     paused = result[result["hold"].fillna("") != ""]
+    perhaps = result[(result["hold_unread"].fillna("") != "") & (result["state"] != "Empty")]
     behind = where(result, "trend", "falling behind")
     unseen = result[result["earlier_at"].isna() | result["earlier_end"].isna()]
 
@@ -98,6 +100,7 @@ def test_no_word_without_evidence(rows: list[dict[str, Any]]) -> None:
     assert (rewound["max_committed"] <= rewound["log_end"]).all()
     assert set(held.index) <= set(paused.index)
     assert not set(paused.index) & {*trouble.index, *rewound.index}
+    assert not set(perhaps["status"]) & {"STOP", "STALL"}
     assert not left["subscribed"].any()
     assert not set(left["state"]) & {"Empty"}
     assert (behind["produced_per_s"] > behind["consumed_per_s"]).all()

@@ -70,7 +70,8 @@ def with_status(
     log_start, log_end, log_problem, earlier_at, earlier_end; if present, past_at and past_end
     (lists of earlier instants and log end offsets; the one that fits the commits of each row is
     used: `trend.look_back_s`), time_lag_s, time_lag_error_s, hold (who has paused the partition,
-    since and until when; empty or null if nobody), and commits_read_at. `now` must be when the log
+    since and until when; empty or null if nobody), hold_unread (why that is unknown for the group;
+    empty or null if it is known), and commits_read_at. `now` must be when the log
     end offsets were read, and commits_read_at when the commits were: reading a fleet takes time,
     during which members only seem silent.
 
@@ -126,6 +127,11 @@ def _cases(facts: StatusFacts) -> Iterator[StatusCase]:
     yield _moved_back(facts)
     yield StatusCase(facts.no_lag, OK, "caught up")
     yield StatusCase(facts.gone, STOP, partial(_no_members, facts))
+    yield StatusCase(
+        (facts.hold_unread != "") & (facts.is_stalled | facts.perhaps_stuck | facts.falls_behind),
+        None,
+        lambda i: f"unknown whether it is paused: {facts.hold_unread[i]}",
+    )
     yield from _of_the_reader(facts)
 
 

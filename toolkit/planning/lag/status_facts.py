@@ -32,6 +32,7 @@ from toolkit.planning.lag.trend import (
 from toolkit.planning.selection.partition_selection import NO_TOPIC
 
 Texts = npt.NDArray[np.object_]
+TEXTS = ("state", "position", "log_problem")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ class StatusFacts:
     empty_s: Floats
     unsubscribed: Flags
     hold: Texts  # who has paused it; "" for nobody
+    hold_unread: Texts  # why that is unknown; "" if it is known
     beyond: Flags
     lost: Whole
     max_committed: Whole
@@ -74,16 +76,15 @@ class StatusFacts:
 
     @classmethod
     def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
-        """Return the facts in a frame; time_lag_s, time_lag_error_s and hold may be missing."""
+        """Return the facts in a frame; what `with_status` reads if present may be missing."""
         series = CommitSeries.of(partitions, now=now)
-        state, position = _texts(partitions["state"]), _texts(partitions["position"])
+        state, position, problem = (_texts(partitions[name]) for name in TEXTS)
         empty_s = age_s(partitions["empty_since"], now)
         unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
         alone = _commits_without_members(partitions, series, empty_s)
         gone = (state == str(GroupState.EMPTY)) & ~alone
         unseen_s = unseen_by_commits_s(partitions, now)
         reading = TrendSample.of(series, ended=gone, unseen_s=unseen_s, rules=rules)
-        problem = _texts(partitions["log_problem"])
         highest, highest_known = whole(partitions["max_committed"])
         log_start, start_known = whole(partitions["log_start"])
         log_end, end_known = whole(partitions["log_end"])
@@ -106,7 +107,8 @@ class StatusFacts:
             gone=gone,
             empty_s=empty_s,
             unsubscribed=_flags(partitions, "subscribed", answer=False),
-            hold=_texts(partitions["hold"]) if "hold" in partitions else _nothing(partitions),
+            hold=_texts_if_any(partitions, "hold"),
+            hold_unread=_texts_if_any(partitions, "hold_unread"),
             beyond=position == BEYOND_LOG_END,
             lost=np.where(position == LOST_RECORDS, whole(partitions["lost"])[0], 0),
             max_committed=np.where(highest_known, highest, -1),
@@ -209,8 +211,10 @@ def _texts(column: pd.Series[Any]) -> Texts:
     return np.where(missing, "", values) if missing.any() else values
 
 
-def _nothing(partitions: pd.DataFrame) -> Texts:
-    return np.full(len(partitions), "", dtype=object)
+def _texts_if_any(partitions: pd.DataFrame, name: str) -> Texts:
+    if name not in partitions:
+        return np.full(len(partitions), "", dtype=object)
+    return _texts(partitions[name])
 
 
 def _floats(column: pd.Series[Any]) -> Floats:

@@ -286,10 +286,10 @@ EXAMPLES = {
         case(plan(step(change(), action=Action.RELEASE)), facts(live("g", member(unreadable="?")))),
         ("g", None, None),
     ),
-    "streams-share": Example(
+    "whole-application": Example(
         hold(held.group(type=GroupType.STREAMS)),
-        "Streams groups (KIP-1071) cannot be paused per partition: the keeper would be "
-        "assigned 1 of 4 tasks. Use 'offsetbook move', or stop the application",
+        "Streams groups (KIP-1071) cannot be paused per partition, only as a whole: orders:1-3 "
+        "would stop as well. Name no topic, or use 'offsetbook move'",
         hold(held.group()),
         ("g", None, None),
     ),

@@ -34,7 +34,7 @@ from toolkit.live.recipe_steps import (
 )
 from toolkit.live.rival_captures import Contest, begin_contest, not_joined
 from toolkit.model import GroupState
-from toolkit.planning.holds.hold_context import WAITS_FOR
+from toolkit.planning.holds.recipes import WAITS_FOR
 
 STOP_WITHIN_S = WAITS_FOR.total_seconds()  # then what slow members have read is read again
 STOP_TRIES = 6  # the leader was faster once in 18, and three times in a row on a busy machine

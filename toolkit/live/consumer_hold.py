@@ -33,7 +33,7 @@ from toolkit.live.group_view import LOOK_EVERY_S, GroupView, late_members, obser
 from toolkit.live.member_pool import Holder, MemberPool, leave, together
 from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import CaptureMode, HoldNote, TopicPartition
-from toolkit.planning.holds.hold_context import WAITS_FOR
+from toolkit.planning.holds.recipes import WAITS_FOR
 
 # Two heartbeats of the owners, and some room. An owner that is busy with what it polled lets none
 # go, and meanwhile all other partitions of the topic stand still: it is evicted then.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from toolkit.live.application_hold import ApplicationHold
 from toolkit.live.classic_hold import ClassicHold
 from toolkit.live.consumer_hold import ConsumerHold
 from toolkit.live.recipe_steps import RecipeGenerator
@@ -52,6 +53,8 @@ def new_hold(type_: GroupType, assignor: str, *, prefer: CaptureMode, note: Hold
     """Return a hold, of nothing yet, for a kind of group."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold(prefer=prefer, note=note)
+    if type_ is GroupType.STREAMS:
+        return ApplicationHold(note=note)
     note = replace(note, survives_s=CLASSIC_SURVIVES_S)
     if assignor == STREAMS_ASSIGNOR:
         return StreamsHold(note=note)
@@ -64,5 +67,7 @@ def taken_over(
     """Return a hold that another process began."""
     if type_ is GroupType.CONSUMER:
         return ConsumerHold.from_state(dict(state), note=note)
+    if type_ is GroupType.STREAMS:
+        return ApplicationHold.from_state(state, note=note)
     kind = StreamsHold if assignor == STREAMS_ASSIGNOR else ClassicHold
     return kind.from_state(state, note=note)

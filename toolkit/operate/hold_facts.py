@@ -12,7 +12,8 @@ from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.group_settings import read_group_settings
 from toolkit.kafka_io.read_snapshot import OnProgress, read_snapshot
 from toolkit.model import CaptureMode, Cluster, Group, GroupType
-from toolkit.planning.holds.hold_context import EAGER, HoldFacts, HoldSettings
+from toolkit.planning.holds.hold_context import HoldFacts, HoldSettings
+from toolkit.planning.holds.recipes import EAGER
 from toolkit.storage.operator import Operator
 
 APART_S = 2.0  # two samples give the production rate
@@ -74,4 +75,6 @@ def _may_repeat(group: Group, prefer: str) -> bool:
         return False
     if group.type is GroupType.CLASSIC:
         return group.assignor not in EAGER
+    if group.type is GroupType.STREAMS:
+        return True
     return group.type is GroupType.CONSUMER and prefer != CaptureMode.LOSSLESS

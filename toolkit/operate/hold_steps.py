@@ -16,9 +16,6 @@ from pathlib import Path
 from toolkit.errors import BrokerRefused, HoldLost, NotCaptured, StateFileError, ToolkitError
 from toolkit.kafka_io.client.shared_connections import connected
 from toolkit.kafka_io.groups.describe_groups import Paused, describe_groups, read_paused
-from toolkit.kafka_io.membership.channel import GroupChannel
-from toolkit.kafka_io.membership.classic import Leave
-from toolkit.kafka_io.membership.consumer import ConsumerHeartbeat
 from toolkit.live.keeper_socket import ask_keeper
 from toolkit.model import (
     CaptureMode,
@@ -34,8 +31,10 @@ from toolkit.model.times import parse_duration
 from toolkit.operate.apply_steps import OnStep, carry_out
 from toolkit.operate.keeper_handle import KeeperHandle, start_keeper, wait_until_held
 from toolkit.operate.read_back import not_tried
+from toolkit.operate.remove_holders import remove_holders
 from toolkit.plan import Action, ChangeStatus, Intent, Result, Step, StepOutcome
 from toolkit.planning.guardrails.registry import CheckContext
+from toolkit.planning.holds.recipes import APPLICATION_DELAY
 from toolkit.planning.selection.partition_selection import scopes_of
 from toolkit.storage.audit import RunInfo
 from toolkit.storage.hold_files import (
@@ -50,9 +49,9 @@ from toolkit.storage.hold_files import (
 HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
 HELD_OR_RELEASED = frozenset({Action.HOLD, Action.RELEASE})
 SEEN_WITHIN_S = 15.0  # a classic group shows holds only when it is Stable again
-RELEASE_S = 15.0  # a keeper releases after at most one rebalance
+# A keeper releases after at most one rebalance, or after the delay of a Streams application.
+RELEASE_S = {GroupType.STREAMS: APPLICATION_DELAY.total_seconds() + 20.0}
 LOOK_EVERY_S = 0.1
-LEAVE_EPOCH = -1
 KILLED = "the keeper process ended before it had paused anything"
 
 
@@ -166,12 +165,13 @@ class HoldExecutor:
         """Remove the members of a killed keeper: the group waits for them."""
         record = read_hold(path)
         # One that has ended has left; what is there is another capture, which shows no note yet.
-        has_left = record and (record.status, step.type) == (HoldStatus.ENDED, GroupType.CLASSIC)
+        is_over = record and record.status is HoldStatus.ENDED
+        has_left = is_over and step.type is not GroupType.CONSUMER
         if not record or has_left or has_live_keeper(path):
             return
         found = (m for m in self.holders(step.group_id) if not _is_of_another(m, record.note))
         if left := {member.member_id for member in found} - {*there}:
-            self.make_leave(step, left)
+            remove_holders(self.cluster, step, left)
         if record.status is HoldStatus.STARTING:
             write_hold(path, replace(record, status=HoldStatus.ENDED, words=KILLED))
 
@@ -218,7 +218,7 @@ class HoldExecutor:
             names = " ".join(map(str, scopes_of(more)))
             raise BrokerRefused(f"its holder also holds {names}, and can only release all of them")
         if holders:
-            self.make_leave(step, {member.member_id for member in holders})
+            remove_holders(self.cluster, step, {member.member_id for member in holders})
 
     def tell_keeper(
         self, step: Step, wanted: frozenset[TopicPartition]
@@ -231,7 +231,9 @@ class HoldExecutor:
             if not record or not ours:
                 return frozenset()
             answer = ask_keeper(
-                record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=RELEASE_S
+                record.socket,
+                {"do": "release", "partitions": sorted(ours)},
+                within_s=RELEASE_S.get(step.type, 15.0),
             )
         except (HoldLost, StateFileError):
             # It hangs, or cannot be found: remove its members, which it detects.
@@ -239,18 +241,6 @@ class HoldExecutor:
         if not answer["ok"]:
             raise BrokerRefused(answer["words"])
         return ours
-
-    def make_leave(self, step: Step, holders: Collection[str]) -> None:
-        """Remove holders of a dead or another user's keeper; coordinators allow it."""
-        with GroupChannel(self.cluster, step.group_id) as channel:
-            if step.type is GroupType.CONSUMER:
-                beats = [ConsumerHeartbeat(member_id, LEAVE_EPOCH) for member_id in sorted(holders)]
-                refused = [answer.why for answer in channel.ask_together(beats) if answer.error]
-            else:
-                left = channel.ask(Leave(tuple(sorted(holders))))
-                refused = [str(code) for code in (left.error, *left.members.values()) if code]
-        if refused:
-            raise BrokerRefused(f"releasing partitions of {step.group_id}: {refused[0]}")
 
     def paused(self, group_id: str) -> Paused:
         """Return the held partitions of a group, once they can be read."""

@@ -1,5 +1,5 @@
 """
-Move offsets of a live streams group (KIP-1071), whose partitions cannot be held.
+Move offsets of a live streams group (KIP-1071), whose partitions cannot be held one by one.
 
 The new offsets are in an open transaction while the owners are evicted. The owners rejoin, fetch
 their offsets, and wait until the transaction ends; if it aborts they continue at their old offsets.

@@ -57,6 +57,9 @@ class RawMember(Protocol):
         """Stop being a member."""
 
 
+PROCESS = uuid.uuid4()
+
+
 def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:
     """Be a member of `group` until `stopped`, and join again whenever the broker forgets us."""
     while not stopped.is_set():
@@ -169,13 +172,14 @@ class StreamsInstance:
     An instance of a streams application (KIP-1071) with one stateless subtopology.
 
     As Kafka Streams does, it reads on where the application has committed when it is given a task,
-    waits while a transaction has offsets for it, and forgets its positions when it is evicted.
+    waits while a transaction has offsets for it, and forgets its positions, but not its member id,
+    when it is evicted.
     """
 
     def __init__(self, group: SeededGroup) -> None:
         """Prepare to join `group`."""
         self.group = group
-        self.member_id = str(uuid.uuid4())
+        self.member_id = str(uuid.uuid5(PROCESS, group.group_id))
         self.epoch = 0
         self.tasks: list[Any] = []
         self.positions: dict[TopicPartition, int] = {}  # of what it reads

@@ -173,7 +173,8 @@ UNREADABLE = Subscription(unreadable="the member's subscription could not be par
         ("custom-protocol", classic(assignor="our-own")),
         ("unreadable-member", group(replace(reader("a", 0, 1), subscription=UNREADABLE))),
         ("unreadable-member", group(described=False)),
-        ("streams-share", group(type=GroupType.STREAMS)),
+        ("whole-application", group(type=GroupType.STREAMS)),
+        ("group-empty", group(type=GroupType.STREAMS, state=GroupState.EMPTY)),
         ("not-subscribed", group(reader("a", 1, topics=("bills",)))),
         ("nothing-assigned", group(reader("a", 0), reader("b", 2, 3))),
     ],
@@ -196,13 +197,29 @@ def test_groups_that_can(assignor: str) -> None:
     assert [] == blocks(pause(held))
 
 
-def test_streams_of_the_new_protocol_say_how_many_more_would_stop() -> None:
-    """KIP-1071: one more member gets floor(T / (R + 1)) tasks, 4 / 3 here, so none too many."""
-    assert "assigned 1 of 4 tasks." in told(pause(group(type=GroupType.STREAMS)), "streams-share")
-    alone = group(reader("a", 0, 1, 2, 3), type=GroupType.STREAMS)
-    assert "2 of 4 tasks, and 1 more than requested would stop" in told(
-        pause(alone), "streams-share"
+STREAMS = group(type=GroupType.STREAMS)
+
+
+def test_a_streams_application_is_paused_as_a_whole() -> None:
+    """KIP-1071: without a topic, or with all that it reads; a part says what would stop as well."""
+    whole = plan_pause(facts(STREAMS), group="g", topics=())
+    assert ([0, 1, 2, 3], []) == (numbers(whole), blocks(whole))
+    assert [] == blocks(pause(STREAMS, "orders"))
+    assert "orders:0,2-3 would stop as well" in told(pause(STREAMS), "whole-application")
+
+    costs = {rule: told(whole, rule) for rule in ("stops", "disturbs", "survives")}
+    assert "within about 29 s after resume" in costs["stops"]
+    assert "all members are evicted, again every 23 s" in costs["disturbs"]
+    assert "some after 23 s, all after a session timeout more" in costs["survives"]
+
+
+def test_a_streams_application_is_resumed_as_a_whole() -> None:
+    """Whoever paused it: no part of it can be."""
+    held = group(
+        reader("a"), holder(0, 1, 2, 3), type=GroupType.STREAMS, state=GroupState.ASSIGNING
     )
+    assert [] == blocks(resume(held, by=ALICE))
+    assert ["releases-more"] == blocks(resume(held, "orders:1", by=ALICE))
 
 
 def test_an_unreadable_group_is_not_held() -> None:

@@ -21,7 +21,7 @@ FINAL = {
     *("group-live", "subscribed", "facts-moved", "share-group", "in-the-future"),
     *("topics-required", "protected-group"),
     *("group-kind", "group-empty", "not-stable", "custom-protocol", "unreadable-member"),
-    *("streams-share", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
+    *("whole-application", "not-subscribed", "nothing-assigned", "hold-too-long", "retention"),
     *("group-size", "another-hold"),
     *("group-not-allowed", "empty-too-briefly", "unsubscribed-too-briefly"),
 }

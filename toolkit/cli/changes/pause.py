@@ -35,7 +35,10 @@ COMMIT_MISSING = click.option(
     "block the pause: who gets them again starts according to auto.offset.reset.",
 )
 OPTIONS = (
-    topics_option(" Without partition numbers: all partitions of the topic."),
+    topics_option(
+        " Without partition numbers: all partitions of the topic. Leave it out for a Streams "
+        "application (KIP-1071), which is paused as a whole."
+    ),
     HOLD_FOR,
     PREFER,
     COMMIT_MISSING,

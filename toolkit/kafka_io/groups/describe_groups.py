@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -200,7 +200,18 @@ def _streams(group: Group, entry: Any, topics: LookUpTopics) -> Group:
         assigned = tuple(sorted(found))
         return _modern_member(told, subscription, assignment=assigned, instance_id=told.instance_id)
 
-    return _modern(group, entry, map(member, entry.members))
+    members = [member(told) for told in entry.members]
+    read = {place for one in members if not one.is_holder for place in one.assignment}
+    return _modern(group, entry, (_with_note(one, read) for one in members))
+
+
+def _with_note(member: Member, read: Collection[TopicPartition]) -> Member:
+    """Add what a member of ours tells in its note; what another member reads is not held."""
+    if not member.is_holder:
+        return member
+    told = read_note(member.rack_id)
+    held = tuple(place for place in told.paused if place not in read)
+    return replace(member, holds=held, hold_note=told.note)
 
 
 def _modern(group: Group, entry: Any, members: Iterable[Member]) -> Group:

@@ -14,6 +14,7 @@ from toolkit.kafka_io.membership.topics_and_commits import TOPIC_IDS_VERSION, To
 
 SESSION_TIMEOUT_MS = "consumer.session.timeout.ms"
 ASSIGNMENT_INTERVAL_MS = "consumer.assignment.interval.ms"
+STREAMS_DELAY_MS = "streams.initial.rebalance.delay.ms"
 
 GROUP_RESOURCE = 32
 SET_FOR_THE_GROUP = 8  # the source of a value; others are defaults of some kind

@@ -1,4 +1,4 @@
-"""Describe a streams group (KIP-1071) and remove members from it."""
+"""Describe a streams group (KIP-1071), join it, and remove members from it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from toolkit.kafka_io.wire.messages import StreamsGroupDescribeRequest, StreamsG
 from toolkit.model import TopicPartition
 
 LEAVE_EPOCH = -1
+JOIN_EPOCH = 0
+# The coordinator waits so long for a member that is told to give a task up; ours never has one.
+REBALANCE_TIMEOUT_MS = 45_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class StreamsFacts:
     why: str = ""
     state: str = ""
     members: tuple[DescribedStreamsMember, ...] = ()
+    topology: Any = None  # as `streams_topology.possible_topologies` takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class DescribeStreams:
         return StreamsFacts(
             ErrorCode.NONE,
             state=group.group_state,
+            topology=group.topology if sources else None,
             members=tuple(
                 DescribedStreamsMember(
                     m.member_id,
@@ -70,6 +75,55 @@ class DescribeStreams:
                 for m in group.members
             ),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsHeartbeatResult:
+    """What the coordinator says to a member."""
+
+    error: int
+    why: str = ""
+    epoch: int = JOIN_EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsHeartbeat:
+    """Stay in the group, or, with a topology, join it; a description shows the rack id."""
+
+    member_id: str
+    epoch: int = JOIN_EPOCH
+    topology: Any = None
+    rack_id: str | None = None
+
+    to_any: ClassVar[bool] = False
+    waits: ClassVar[bool] = False
+
+    def build(self, group_id: str) -> Any:
+        """Return the protocol message."""
+        joining: dict[str, Any] = {}
+        if self.topology is not None:
+            joining = {
+                "topology": self.topology,
+                "rack_id": self.rack_id,
+                "rebalance_timeout_ms": REBALANCE_TIMEOUT_MS,
+                "process_id": self.member_id,
+                "client_tags": [],
+                **{f"{kind}_tasks": [] for kind in ("active", "standby", "warmup")},
+            }
+        return StreamsGroupHeartbeatRequest(
+            group_id=group_id,
+            member_id=self.member_id,
+            member_epoch=self.epoch,
+            endpoint_information_epoch=-1,
+            **joining,
+        )
+
+    def read(self, response: Any) -> StreamsHeartbeatResult:
+        """Return what the coordinator says."""
+        code = response.error_code
+        if code != ErrorCode.NONE:
+            return StreamsHeartbeatResult(code, reason(code, "Read", response.error_message))
+        return StreamsHeartbeatResult(code, epoch=response.member_epoch)
 
 
 @dataclass(frozen=True, slots=True)

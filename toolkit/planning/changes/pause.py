@@ -45,16 +45,19 @@ def plan_pause(
     """
     Plan to pause partitions of one group.
 
-    `group` is a name, `topics` are scopes; a topic means all its partitions. Raises UsageError if a
-    scope cannot be parsed or no topic is given.
+    `group` is a name, `topics` are scopes; a topic means all its partitions. A Streams application
+    (KIP-1071) is paused as a whole, for which no topic need be given. Raises UsageError if a scope
+    cannot be parsed, or no topic is given for another group.
     """
+    facts = Facts.of(snapshot)
+    known = facts.groups.get(group)
+    if not topics and known and known.type is GroupType.STREAMS:
+        topics = sorted(known.subscribed_topics)
     if not topics:
         raise UsageError(
             "no topic given", hint=("name partitions (orders:0,1) or a whole topic (orders)")
         )
     scopes = parse_topics(topics)
-    facts = Facts.of(snapshot)
-    known = facts.groups.get(group)
 
     def parts() -> Iterator[Part]:
         if known is None:
@@ -200,6 +203,9 @@ def _of_others(
         mine: Mapping[bool, list[TopicPartition]] = {
             meant: [p for p in member.holds if (p in held) is meant] for meant in (True, False)
         }
+        if mine[True] and mine[False] and group.type is GroupType.STREAMS:
+            why = f"{in_short(mine[False])} would be resumed as well; name no topic"
+            yield block("releases-more", why, group.group_id)
         if not mine[True] or is_ours(member, by):
             continue
         who = holder_in_words(member)

@@ -76,9 +76,9 @@ HOLD_RULES = (
         for name, why_not in hold_rules.GROUP_RULES.items()
     ),
     hold_rule(
-        "streams-share",
-        "The group does not use the Streams protocol, which would stop more than was asked for.",
-        hold_rules.streams_share,
+        "whole-application",
+        "All partitions of a Streams application (KIP-1071) are paused, or none.",
+        hold_rules.whole_application,
         intents=frozenset({Intent.PAUSE}),  # a move evicts the owners instead
     ),
     hold_rule(
@@ -109,7 +109,7 @@ HOLD_RULES = (
     hold_rule("group-size", "The group has room for the members that hold.", hold_rules.group_size),
     hold_rule(
         "another-hold",
-        "Nobody else holds partitions of a Kafka Streams application (classic).",
+        "Nobody else holds partitions of a Kafka Streams application.",
         hold_rules.another_hold,
     ),
     hold_rule(

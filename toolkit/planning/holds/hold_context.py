@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from enum import StrEnum
 from functools import cached_property
 from typing import Self
 
@@ -14,43 +13,17 @@ from toolkit.model import CaptureMode, Commit, Group, GroupType, Member, Snapsho
 from toolkit.model.times import format_duration, parse_duration, short_duration
 from toolkit.plan import Plan
 from toolkit.planning.holds.claims import partitions_to_claim
+from toolkit.planning.holds.recipes import (
+    APPLICATIONS,
+    COOPERATIVE,
+    EAGER,
+    RECIPES,
+    STREAMS,
+    WAITS_FOR,
+    Recipe,
+    is_internal_topic,
+)
 from toolkit.planning.selection.snapshot_index import SnapshotIndex
-
-COOPERATIVE = "cooperative-sticky"
-STREAMS = "stream"  # assignor name of Kafka Streams on the classic protocol
-# `RoundRobinAssigner` is kafkajs's name for round robin.
-EAGER = frozenset({"range", "roundrobin", "sticky", "RoundRobinAssigner"})
-KNOWN = EAGER | {COOPERATIVE, STREAMS}
-# How long a capture waits for members that are busy with what they polled, while all others wait.
-# Three times auto.commit.interval.ms: who has lag and commits less often may be busy for longer.
-WAITS_FOR = timedelta(seconds=15)
-
-
-class Recipe(StrEnum):
-    """How partitions are captured, as text."""
-
-    LOSSLESS = "offsetbook members take over the whole topic and keep the paused partitions"
-    QUIET = "offsetbook members, also assigned an unused topic, replace the owner"
-    FAST = "the owner is evicted while offsetbook members take over the whole topic"
-    EAGER = "an offsetbook member becomes group leader during a rebalance"
-    CLAIMS = (
-        "offsetbook members take over all partitions of the group, and one becomes group leader"
-    )
-    COOPERATIVE = "an offsetbook member becomes group leader right after the leader has committed"
-    STREAMS = (
-        "an offsetbook member becomes group leader and distributes the application's assignment "
-        "without the paused partitions"
-    )
-    SHARED = "the offsetbook member that leads the group already pauses these partitions as well"
-
-
-RECIPES = {
-    CaptureMode.LOSSLESS: Recipe.LOSSLESS,
-    CaptureMode.QUIET: Recipe.QUIET,
-    CaptureMode.FAST: Recipe.FAST,
-}
-CONSUMER_RECIPES = frozenset(RECIPES.values())
-WAITING = frozenset({Recipe.LOSSLESS, Recipe.EAGER})  # they evict only who lets nothing go in time
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +124,8 @@ class HoldContext:
         if self.group.type is GroupType.CONSUMER:
             return RECIPES[self.terms.prefer]
         if self.group.type is not GroupType.CLASSIC:
-            return None
+            is_held = self.group.type is GroupType.STREAMS and not self.terms.for_move
+            return Recipe.APPLICATION if is_held else None
         if self.group.assignor == STREAMS:
             return Recipe.STREAMS
         if self.group.assignor in EAGER | {COOPERATIVE} and self.group.paused:
@@ -173,7 +147,7 @@ class HoldContext:
     @property
     def heartbeat_s(self) -> float:
         """Heartbeat interval of the members in seconds."""
-        default = 5.0 if self.group.type is GroupType.CONSUMER else 3.0
+        default = 3.0 if self.group.type is GroupType.CLASSIC else 5.0
         return self.beside.settings.heartbeat_s or default
 
     @cached_property
@@ -208,7 +182,7 @@ class HoldContext:
             case Recipe.QUIET | Recipe.FAST:
                 owners = {m.member_id: m for p, m in self.owners.items() if p in self.wanted}
                 return tuple(owners[name] for name in sorted(owners))
-            case Recipe.CLAIMS | Recipe.COOPERATIVE | Recipe.STREAMS:
+            case Recipe.CLAIMS | Recipe.COOPERATIVE | Recipe.STREAMS | Recipe.APPLICATION:
                 return self.group.readers  # the leader, which is unknown from outside; or all
             case Recipe.EAGER | Recipe.LOSSLESS:
                 return self.slow
@@ -253,9 +227,12 @@ class HoldContext:
         """
         The partitions that members get again without a committed offset.
 
-        A move commits those that it holds.
+        A move commits those that it holds. Kafka Streams reads its internal topics from the
+        beginning.
         """
         taken = {*self.wanted, *self.stopped, *self.at_risk}
+        if self.recipe in APPLICATIONS:
+            taken = {p for p in taken if not is_internal_topic(p.topic, self.group.group_id)}
         if self.terms.for_move:
             taken -= {*self.wanted}
         return tuple(sorted(taken - self.commits.keys()))

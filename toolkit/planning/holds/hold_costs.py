@@ -14,8 +14,16 @@ from dataclasses import dataclass
 from toolkit.model import CaptureMode, GroupType
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
-from toolkit.planning.holds.hold_context import RECIPES, WAITING, WAITS_FOR, HoldContext, Recipe
+from toolkit.planning.holds.hold_context import HoldContext
 from toolkit.planning.holds.hold_words import in_short
+from toolkit.planning.holds.recipes import (
+    APPLICATION_DELAY,
+    APPLICATIONS,
+    RECIPES,
+    WAITING,
+    WAITS_FOR,
+    Recipe,
+)
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 
@@ -71,15 +79,19 @@ def costs(case: HoldContext, recipe: Recipe) -> Costs:
         Recipe.CLAIMS: (CLASSIC_WAIT * beat + 4, 4.0),
         Recipe.COOPERATIVE: (case.beside.settings.commit_interval_s + CLASSIC_WAIT * beat + 3, 1.0),
         Recipe.STREAMS: (beat + ASSIGNING_S, beat + ASSIGNING_S),
+        Recipe.APPLICATION: (beat + ASSIGNING_S, 0.0),
         # Cooperative members let go in one rebalance, and have let go in the next.
         Recipe.SHARED: (2 * CLASSIC_WAIT * beat, CLASSIC_WAIT * beat),
     }[recipe]
+    # The delay before a coordinator assigns tasks cannot be ended early.
+    delay_s = APPLICATION_DELAY.total_seconds() if recipe is Recipe.APPLICATION else 0.0
     return Costs(
         paused_within_s=within,
         others_stop_s=others,
-        resumed_within_s=beat + ASSIGNING_S,
+        resumed_within_s=delay_s + beat + ASSIGNING_S,
         repeats=_repeats(case, recipe),
-        survives_s=case.beside.settings.survives_s,
+        # Some tasks are assigned to our dead member then.
+        survives_s=delay_s + case.beside.settings.survives_s,
     )
 
 
@@ -98,7 +110,7 @@ def _repeats(case: HoldContext, recipe: Recipe) -> int | None:
                 return None
             while_joining += rate * case.heartbeat_s
             unread = case.beside.settings.commit_interval_s
-            if recipe is Recipe.STREAMS:
+            if recipe in APPLICATIONS:
                 unread = STREAMS_COMMIT_S
             if commit and commit.committed_at and case.lag(partition):
                 unread = max(unread, (now - commit.committed_at).total_seconds())
@@ -181,6 +193,11 @@ def _disturbs(case: HoldContext, recipe: Recipe) -> str:
         Recipe.COOPERATIVE: f"the group leader (one of {everybody}) is evicted and rejoins",
         Recipe.EAGER: f"all members rebalance twice, without extra downtime: {everybody}",
         Recipe.SHARED: f"no member is evicted; all members rebalance: {everybody}",
+        Recipe.APPLICATION: (
+            f"all members are evicted, again every {format_duration(APPLICATION_DELAY)}, and "
+            f"rejoin without tasks: {everybody}. A stream thread that is evicted while it commits "
+            "may end (seen with Kafka Streams 4.3.1)"
+        ),
     }
     if recipe in by_the_leader:
         return by_the_leader[recipe]
@@ -198,9 +215,12 @@ def _survives(case: HoldContext, found: Costs) -> str:
     ends = (
         f"after {format_duration(case.terms.pause_for)}" if case.terms.pause_for else "when resumed"
     )
+    why = "session timeout"
+    if case.recipe is Recipe.APPLICATION:
+        why = f"some after {format_duration(APPLICATION_DELAY)}, all after a session timeout more"
     return (
         f"ends {ends}. If the keeper and its standby crash, the group resumes the partitions after "
-        f"about {lasts} (session timeout), unless another keeper takes over"
+        f"about {lasts} ({why}), unless another keeper takes over"
     )
 
 

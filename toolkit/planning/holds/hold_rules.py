@@ -11,19 +11,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member
+from toolkit.model import (
+    CaptureMode,
+    Group,
+    GroupState,
+    GroupType,
+    Member,
+    TopicPartition,
+)
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.assignor_rule import assignor_differs
-from toolkit.planning.holds.hold_context import (
+from toolkit.planning.holds.hold_context import HoldContext
+from toolkit.planning.holds.hold_words import holder_in_words, in_short
+from toolkit.planning.holds.recipes import (
+    APPLICATIONS,
     CONSUMER_RECIPES,
     KNOWN,
     STREAMS,
     WAITING,
-    HoldContext,
     Recipe,
 )
-from toolkit.planning.holds.hold_words import holder_in_words, in_short
 from toolkit.planning.holds.slow_members import slow_member
 from toolkit.planning.selection.group_selection import UNKNOWN_TYPE
 from toolkit.planning.selection.plan_parts import block, note
@@ -32,6 +40,7 @@ LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of
 SLOW_HEARTBEAT_S = 10.0
 OLD_COMMIT = timedelta(minutes=1)
 CLASSIC_EXTRA_MEMBERS = 2
+HOLDABLE = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
 ALIKE = timedelta(minutes=1)  # ends closer than this count as the same
 
 
@@ -50,7 +59,7 @@ def group_kind(group: Group) -> str:
 
 def group_empty(group: Group) -> str:
     """Block empty groups: there is nothing to hold."""
-    if group.state is GroupState.EMPTY and group.type in {GroupType.CLASSIC, GroupType.CONSUMER}:
+    if group.state is GroupState.EMPTY and group.type in HOLDABLE:
         return "group is empty: reset it without a pause"
     return ""
 
@@ -91,22 +100,21 @@ GROUP_RULES: dict[str, Callable[[Group], str]] = {
 }
 
 
-def streams_share(case: HoldContext) -> Iterator[Finding]:
-    """Block Streams groups: the broker would assign the keeper a full share of tasks."""
-    group, wanted = case.group, case.wanted
-    if group.type is not GroupType.STREAMS:
+def whole_application(case: HoldContext) -> Iterator[Finding]:
+    """Block a part of a Streams application: its tasks are paused together, or not (KIP-1071)."""
+    group = case.group
+    if case.recipe is not Recipe.APPLICATION:
         return
-    topics = group.subscribed_topics
-    tasks = max((len(case.index.partitions.get(topic, ())) for topic in topics), default=0)
-    share = tasks // (len(group.readers) + 1)
-    more = max(0, share - len({partition.partition for partition in wanted}))
-    told = f"the keeper would be assigned {share} of {tasks} tasks"
-    harm = f", and {more} more than requested would stop" if more else ""
-    why = (
-        f"Streams groups (KIP-1071) cannot be paused per partition: {told}{harm}. Use 'offsetbook "
-        "move', or stop the application"
-    )
-    yield block("streams-share", why, group.group_id)
+    known = case.index.partitions
+    all_ = {
+        TopicPartition(topic, n) for topic in group.subscribed_topics for n in known.get(topic, ())
+    }
+    if also := sorted(all_ - {*case.wanted, *group.paused}):
+        why = (
+            "Streams groups (KIP-1071) cannot be paused per partition, only as a whole: "
+            f"{in_short(also)} would stop as well. Name no topic, or use 'offsetbook move'"
+        )
+        yield block("whole-application", why, group.group_id)
 
 
 def not_subscribed(case: HoldContext) -> Iterator[Finding]:
@@ -120,7 +128,7 @@ def not_subscribed(case: HoldContext) -> Iterator[Finding]:
 def nothing_assigned(case: HoldContext) -> Iterator[Finding]:
     """Report partitions without an owner; block if there are no others."""
     unread = [partition for partition in case.wanted if partition not in case.owners]
-    if not unread or case.group.type is GroupType.STREAMS:
+    if not unread:
         return
     why = f"{in_short(unread)} is not assigned to any member now"
     if len(unread) == len(case.wanted):
@@ -209,11 +217,11 @@ def group_size(case: HoldContext) -> Iterator[Finding]:
 
 
 def another_hold(case: HoldContext) -> Iterator[Finding]:
-    """Report what others hold; block a second hold of a Kafka Streams application (classic)."""
+    """Report what others hold; block a second hold of a Kafka Streams application."""
     for member in holders(case.group):
         if not is_ours(member, case.beside.by):
             told = f"{holder_in_words(member)} has already paused {in_short(list(member.holds))}"
-            if case.recipe is Recipe.STREAMS:
+            if case.recipe in APPLICATIONS:
                 why = (
                     f"{told}. Pause these partitions from there as well, or resume that pause first"
                 )
@@ -247,7 +255,7 @@ def other_end(case: HoldContext) -> Iterator[Finding]:
 def no_choice(case: HoldContext) -> Iterator[Finding]:
     """Report that the capture mode is ignored: few classic groups have a choice."""
     used = {CaptureMode.LOSSLESS} | ({CaptureMode.QUIET} if case.claimed else set())
-    if case.group.type is GroupType.CLASSIC and case.terms.prefer not in used:
+    if case.group.type is not GroupType.CONSUMER and case.terms.prefer not in used:
         why = f"prefer {case.terms.prefer} is ignored: it does not apply to this kind of group"
         yield note("no-choice", why, case.group.group_id)
     if case.recipe is Recipe.STREAMS:
@@ -256,7 +264,7 @@ def no_choice(case: HoldContext) -> Iterator[Finding]:
 
 
 CASE_RULES: tuple[Callable[[HoldContext], Iterator[Finding]], ...] = (
-    streams_share,
+    whole_application,
     not_subscribed,
     nothing_assigned,
     no_committed_offset,

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding
-from toolkit.planning.holds.hold_context import WAITS_FOR, HoldContext, Recipe
+from toolkit.planning.holds.hold_context import HoldContext
+from toolkit.planning.holds.recipes import WAITS_FOR, Recipe
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.plan_parts import note
 

@@ -16,6 +16,7 @@ from holding import keepers_of, kill_keepers
 from streams_app import StreamsApplication
 
 from toolkit.errors import BrokerRefused, HoldLost, Interrupted, NotCaptured
+from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.group_config import (
     STREAMS_DELAY_MS,
@@ -23,6 +24,9 @@ from toolkit.kafka_io.membership.group_config import (
     FetchGroupConfig,
 )
 from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams
+from toolkit.kafka_io.offsets_topic.group_rows import decode_groups
+from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
+from toolkit.kafka_io.offsets_topic.reader import read_offsets_log
 from toolkit.live.application_hold import ApplicationHold
 from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import HOLDER_CLIENT_ID, Cluster, HoldNote, Snapshot, TopicPartition
@@ -194,6 +198,7 @@ def test_an_operator_pauses_and_resumes_it(app: StreamsApplication, tmp_path: Pa
         (group,) = desk.look(app.group).groups
         assert everything(app) <= group.paused.keys()
         assert {path_note(path).who} == {one.hold_note.who for one in group.paused.values()}
+        assert {app.group} <= held_by_the_log(app.cluster)
         part = desk.session.resume(app.group, [app.topics[0]])
         assert ["releases-more"] == [one.rule for one in part.plan.findings if one.blocks]
 
@@ -222,6 +227,14 @@ def test_without_a_keeper_it_is_resumed_from_anywhere(
     assert outcome.is_done, outcome
     assert (None, []) == (own_delay(channel), holders(channel))
     assert any(one.reads for one in described(channel))
+
+
+def held_by_the_log(cluster: Cluster) -> set[str]:
+    """Return the groups in which the offsets topic shows a member of ours, for the fleet job."""
+    with Connection(cluster) as connection:
+        logs = offsets_partitions(connection).logs
+        tables = [decode_groups(read_offsets_log(cluster, *one).latest)[0] for one in logs.items()]
+    return {row["group"] for table in tables for row in table.to_pylist() if row["is_held"]}
 
 
 def paused(desk: Desk, app: StreamsApplication) -> Any:

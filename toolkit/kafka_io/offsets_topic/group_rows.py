@@ -81,6 +81,7 @@ MANY_A_GROUP: dict[int, Decoder] = {
     STREAMS_CURRENT: decode_current_assignment,
 }
 DECODERS = ONE_A_GROUP | MANY_A_GROUP
+TELL_MEMBERS = frozenset({CLASSIC_GROUP, CONSUMER_MEMBER, STREAMS_MEMBER})  # with client ids
 DAMAGED = "a record of the group could not be read"
 
 
@@ -112,7 +113,7 @@ class _GroupRecords:
         if kind not in DECODERS:
             return
         found = DECODERS[kind](value)
-        self.is_held |= kind in {CLASSIC_GROUP, CONSUMER_MEMBER} and HOLDER in value
+        self.is_held |= kind in TELL_MEMBERS and HOLDER in value
         if kind in ONE_A_GROUP:
             self.one[kind] = found
         else:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import held
 from facts import NOON, live, member, snapshot
 
 from toolkit.model import Commit, GroupType, Problem, TopicPartition
 from toolkit.planning.frames.snapshot_frames import groups_frame, offsets_frame, problems_frame
+from toolkit.planning.lag.lag_rows import partition_rows
 
 
 def test_an_owned_partition_without_a_commit_has_a_row() -> None:
@@ -17,6 +19,18 @@ def test_an_owned_partition_without_a_commit_has_a_row() -> None:
     assert [0, 1] == list(rows["partition"])
     assert [False, True] == list(rows["committed"].isna())
     assert ["", "app @ /10.0.0.1"] == list(rows["owner"])
+
+
+def test_the_owner_of_a_paused_partition_is_who_has_paused_it() -> None:
+    """So its lag is not taken for that of a consumer; rows for tables say the same."""
+    unsaid = held.holder(2, note=None, name="!other")
+    facts = held.facts(held.group(held.reader("a", 0), held.holder(1), unsaid))
+    names = ["a @ /10.0.0.1", "paused by alice @ desk", f"paused by {unsaid.display_name}", ""]
+
+    assert names == list(offsets_frame(facts)["owner"])
+    rows = partition_rows(facts)
+    at = list(rows.columns).index("owner")
+    assert names == [row[at] for row in rows.rows]
 
 
 def test_a_large_offset_stays_exact_beside_a_missing_one() -> None:

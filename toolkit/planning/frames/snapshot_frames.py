@@ -14,6 +14,7 @@ import pandas as pd
 
 from toolkit.model import Group, GroupType, LogOffsets, Problem, Snapshot, TopicPartition
 from toolkit.planning.frames.group_rows import GROUP_COLUMNS, group_list
+from toolkit.planning.holds.hold_words import owner_names
 from toolkit.planning.selection.partition_selection import scopes_of
 
 OFFSET_COLUMNS = ("committed", "log_start", "log_end", "last_stable")
@@ -32,14 +33,14 @@ def offsets_frame(snapshot: Snapshot) -> pd.DataFrame:
 
     Columns: cluster, group, topic, partition, committed, log_start, log_end, last_stable (Int64,
     null if unknown), committed_at (UTC, null if unknown), pending (an open transaction has a
-    pending commit), owner ("client-id @ host" of the assigned member, or "").
+    pending commit), owner ("client-id @ host" of the assigned member, "paused by USER @ HOST", or
+    "").
     """
     owners = {
-        (group.group_id, *partition): member.display_name
+        (group.group_id, *partition): name
         for group in snapshot.groups
         if group.type is not GroupType.SHARE
-        for member in group.members
-        for partition in member.assignment
+        for partition, name in owner_names(group).items()
     }
     commits = {(c.group_id, c.topic, c.partition): c for c in snapshot.commits}
     rows = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.model import Member, TopicPartition
+from toolkit.model import Group, Member, TopicPartition
 from toolkit.planning.selection.member_names import name_members
 from toolkit.planning.selection.partition_selection import scopes_of
 
@@ -12,13 +12,24 @@ def in_short(partitions: tuple[TopicPartition, ...] | list[TopicPartition]) -> s
     return " ".join(map(str, scopes_of(partitions)))
 
 
+def owner_names(group: Group) -> dict[TopicPartition, str]:
+    """Return who has each partition: "client-id @ host" of a member, "paused by USER @ HOST"."""
+    names = {place: one.display_name for one in group.members for place in one.assignment}
+    paused = {place: f"paused by {_holder(one)}" for place, one in group.paused.items()}
+    return names | paused
+
+
 def holder_in_words(member: Member) -> str:
     """Return the holder from the hold's note, or else its client id and host."""
     told = member.hold_note
-    if told is None or not told.who:
-        return name_members([member])
-    since = f" since {told.since:%Y-%m-%d %H:%M:%S} UTC" if told.since else ""
-    return f"{told.who} @ {told.host}{since}"
+    if not told or not told.who or not told.since:
+        return _holder(member)
+    return f"{_holder(member)} since {told.since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _holder(member: Member) -> str:
+    told = member.hold_note
+    return f"{told.who} @ {told.host}" if told and told.who else name_members([member])
 
 
 def hold_in_words(member: Member) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from toolkit.model import GroupType, LogOffsets, Snapshot, TopicPartition
 from toolkit.model.commit_columns import CommitColumns, columns_of
+from toolkit.planning.holds.hold_words import owner_names
 from toolkit.planning.lag.lag import lag_of
 
 UNKNOWN = -1  # in an array, where an offset or a lag cannot be None
@@ -50,12 +51,12 @@ def by_group_and_topic(
         if only is None or group_id in only:
             places[group_id, topic].append(here)
     owned: dict[tuple[str, str], set[int]] = defaultdict(set)
-    owners: dict[str, dict[TopicPartition, str]] = defaultdict(dict)
+    owners: dict[str, dict[TopicPartition, str]] = {}
     chosen = (one for one in snapshot.groups if only is None or one.group_id in only)
     for group in chosen:
-        for member in group.members if group.type is not GroupType.SHARE else ():
-            owners[group.group_id].update(dict.fromkeys(member.assignment, member.display_name))
-            for topic, number in member.assignment:
+        if group.type is not GroupType.SHARE:
+            owners[group.group_id] = owner_names(group)
+            for topic, number in owners[group.group_id]:
                 owned[group.group_id, topic].add(number)
     logs: dict[str, dict[int, LogOffsets]] = defaultdict(dict)
     for (topic, number), log in snapshot.logs.items():

@@ -18,7 +18,9 @@ from main_program import call_main
 
 from toolkit.kafka_io.client.connection import Connection
 from toolkit.kafka_io.client.coordinators import find_coordinators
+from toolkit.kafka_io.client.leaders import ask_leaders, find_leaders
 from toolkit.kafka_io.groups.earlier_topics import WHY as EARLIER
+from toolkit.kafka_io.logs.log_offsets import list_offsets_request
 from toolkit.kafka_io.read_snapshot import read_snapshot
 from toolkit.model import Cluster, Commit, Problem, TopicPartition
 from toolkit.plan import ChangeStatus, Plan, Position, StepOutcome
@@ -110,6 +112,31 @@ def test_coordinators_that_move(place: Place, make: Callable[[Place], Plan]) -> 
     after = {group: {place.orders: BACK} for group in place.groups} if make is reset else {}
     assert eventually(lambda: after == place.desk.held(*place.groups))
     assert {2} == {partition.leader for partition in offsets_partitions(place.apps.admin)}
+
+
+def test_leaders_that_moved(place: Place) -> None:
+    """Who is asked although another broker leads the partition by then: that one is asked."""
+    of_second = place.apps.create_topic(place.apps.name("quotes"), records=3, broker=2)
+    partitions = [place.orders, TopicPartition(of_second, 0)]
+    with Connection(place.desk.cluster) as connection:
+        leaders, _ = find_leaders(connection, partitions)
+        moved = {
+            one: leader._replace(node_id=3 - leader.node_id) for one, leader in leaders.items()
+        }
+
+        replies = list(ask_leaders(connection, moved, first_and_last))
+
+    assert partitions == sorted(leaders)
+    assert [("first", 0), ("last", 10), ("first", 0), ("last", 3)] == [
+        (one.about, one.entry.offset)
+        for one in sorted(replies, key=lambda one: (one.partition, one.about))
+    ]
+
+
+def first_and_last(partitions: Sequence[TopicPartition]) -> Iterable[tuple[str, Any]]:
+    """Make requests for where logs begin and end."""
+    for about, at in (("first", -2), ("last", -1)):
+        yield about, list_offsets_request(dict.fromkeys(partitions, at))
 
 
 def test_a_broker_that_is_shut_down(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from base64 import urlsafe_b64encode
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +14,14 @@ from kafka.protocol.metadata import MetadataRequest
 from toolkit.errors import ToolkitError
 from toolkit.kafka_io.client.connection import Connection, TaggedRequest
 from toolkit.kafka_io.client.coordinators import in_chunks
-from toolkit.kafka_io.client.error_codes import ErrorCode, reason
+from toolkit.kafka_io.client.error_codes import LEADER_MOVED, ErrorCode, reason
 from toolkit.model import TopicPartition
 
 PARTITIONS_PER_REQUEST = 1000
 TOPICS_PER_REQUEST = 1000
+ASK_AGAIN_AFTER_S = (0.1, 0.2, 0.4, 0.8)  # a leader that has moved
+
+BuildRequests = Callable[[Sequence[TopicPartition]], Iterable[tuple[Any, Any]]]
 
 
 class LogLeader(NamedTuple):
@@ -85,38 +89,69 @@ def find_leaders(
 def ask_leaders(
     connection: Connection,
     leaders: Mapping[TopicPartition, LogLeader],
-    build: Callable[[Sequence[TopicPartition]], Iterable[tuple[Any, Any]]],
+    build: BuildRequests,
 ) -> Iterator[LeaderReply]:
     """
     Ask each leader about its partitions; yield what it said of each one to each request.
 
     `build` makes, for at most `PARTITIONS_PER_REQUEST` partitions of one leader, the requests with
-    what each is about. Leaders work side by side; the requests of one follow one another.
+    what each is about; for some of these partitions it makes them in the same order. Leaders work
+    side by side; the requests of one follow one another. Where a partition has another leader
+    meanwhile, that one is asked, for as long as it takes brokers to hear of it.
     """
+    waiting: Collection[tuple[int, TopicPartition]] | None = None  # None: for all
+    for wait_s in (*ASK_AGAIN_AFTER_S, None):
+        moved: dict[tuple[int, TopicPartition], LeaderReply] = {}
+        for number, reply, code in _ask_once(connection, leaders, build):
+            asked = (number, reply.partition)
+            if waiting is not None and asked not in waiting:
+                continue  # it was answered before
+            if code in LEADER_MOVED and wait_s is not None:
+                moved[asked] = reply
+            else:
+                yield reply
+        if not moved or wait_s is None:
+            return
+        time.sleep(wait_s)
+        try:
+            leaders, without = find_leaders(connection, {partition for _, partition in moved})
+        except ToolkitError:
+            yield from moved.values()
+            return
+        yield from (r._replace(entry=without[p]) for (_, p), r in moved.items() if p in without)
+        waiting = moved.keys()
+
+
+def _ask_once(
+    connection: Connection,
+    leaders: Mapping[TopicPartition, LogLeader],
+    build: BuildRequests,
+) -> Iterator[tuple[int, LeaderReply, int]]:
+    """Yield each reply with the number of its request and the broker's error code."""
     by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
     for partition, leader in leaders.items():
         by_leader[leader.node_id].append(partition)
     asks = {
         node_id: [
-            TaggedRequest((about, chunk), request)
+            TaggedRequest((number, about, chunk), request)
             for chunk in in_chunks(led, PARTITIONS_PER_REQUEST)
-            for about, request in build(chunk)
+            for number, (about, request) in enumerate(build(chunk))
         ]
         for node_id, led in by_leader.items()
     }
-    for _, (about, chunk), response, _ in connection.send_each(asks):
+    for _, (number, about, chunk), response, _ in connection.send_each(asks):
         if isinstance(response, ToolkitError):
-            yield from (LeaderReply(about, partition, str(response)) for partition in chunk)
+            for partition in chunk:
+                yield number, LeaderReply(about, partition, str(response)), ErrorCode.NONE
             continue
         answered = dict(_entries(response))
         for partition in chunk:
             entry = answered.get(partition)
-            if entry is None:
-                yield LeaderReply(about, partition, "missing in the broker's response")
-            elif entry.error_code != ErrorCode.NONE:
-                yield LeaderReply(about, partition, reason(entry.error_code, "Describe"))
-            else:
-                yield LeaderReply(about, partition, entry)
+            code = ErrorCode.NONE if entry is None else entry.error_code
+            told = "missing in the broker's response" if entry is None else entry
+            if code != ErrorCode.NONE:
+                told = reason(code, "Describe")
+            yield number, LeaderReply(about, partition, told), code
 
 
 def _entries(response: Any) -> Iterator[tuple[TopicPartition, Any]]:

@@ -24,24 +24,17 @@ from uuid import uuid4
 from toolkit.errors import Blocked, BrokerRefused, HoldLost, NotCaptured, ToolkitError
 from toolkit.kafka_io.client.error_codes import ErrorCode
 from toolkit.kafka_io.groups.hold_notes import write_note
-from toolkit.kafka_io.membership.group_config import (
-    STREAMS_DELAY_MS,
-    ChangeConfig,
-    ConfigChanged,
-    ConfigFound,
-    FetchGroupConfig,
-)
+from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeConfig, ConfigChanged
 from toolkit.kafka_io.membership.streams import (
-    DescribedStreamsMember,
-    DescribeStreams,
     LeaveStreams,
     StreamsFacts,
     StreamsHeartbeat,
     StreamsHeartbeatResult,
 )
 from toolkit.kafka_io.membership.streams_topology import possible_topologies
+from toolkit.live.application_view import delay_setting, described, holders, is_read
 from toolkit.live.recipe_steps import RecipeGenerator, SendBatch, Sleep
-from toolkit.model import HOLDER_CLIENT_ID, HoldNote, TopicPartition
+from toolkit.model import HoldNote, TopicPartition
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 
 DELAY_S = APPLICATION_DELAY.total_seconds()
@@ -51,6 +44,10 @@ LATE_S = 10.0  # so much later it ends on a coordinator that has much to do
 SESSION_S = 45.0  # of its members, by default; who is not back then has ended
 TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
 AGAIN = "run the command again"
+READ = (
+    "the coordinator assigned tasks during the pause, as it does when it has moved to another "
+    "broker, or when the keeper was stopped; all members were evicted again"
+)
 
 
 class ApplicationHold:
@@ -79,14 +76,14 @@ class ApplicationHold:
         """Hold these; returns when no member has a task any more."""
         if self.held:
             raise NotCaptured("the whole application is paused already")
-        group = yield from _described()
+        group = yield from described()
         self._refuse_another(group)
         self._member_id, self.held = str(uuid4()), wanted
         evicted = {one.member_id for one in group.members}
         try:
             yield from self._set_delay()
             yield from self._find_topology(group)
-            self._refuse_another((yield from _described()))
+            self._refuse_another((yield from described()))
             yield from self._evict_all()
             yield from self._until_back(evicted)
         except BaseException as exc:
@@ -97,24 +94,32 @@ class ApplicationHold:
             raise
 
     def keep(self) -> RecipeGenerator[None]:
-        """Stay in the group, and evict all members again around the end of the delay."""
-        if (yield Sleep(0)) >= self._began[0] + self.survives_s - BEGIN_AGAIN_S:
-            yield from self._evict_around_the_end()
-            return
+        """
+        Stay in the group, and evict all members again around the end of the delay.
+
+        Raises BrokerRefused where a member had tasks, after evicting it.
+        """
+        group = yield from described()
+        was_read = is_read(group)
+        if self._member_id not in {one.member_id for one in group.members}:
+            yield from self._come_back(group)
+        elif was_read:
+            yield from self._evict_all()
+        elif (yield Sleep(0)) >= self._began[0] + self.survives_s - BEGIN_AGAIN_S:
+            was_read = yield from self._evict_around_the_end()
+        else:
+            yield from self._beat(group)
+        if was_read:
+            raise BrokerRefused(READ)
+
+    def _beat(self, group: StreamsFacts) -> RecipeGenerator[None]:
         beat: StreamsHeartbeatResult = yield StreamsHeartbeat(self._member_id, self._epoch)
-        group = yield from _described()
         if beat.error in {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH}:
             yield from self._come_back(group)
         elif beat.error:
             raise BrokerRefused(f"the coordinator rejected the heartbeat of a hold: {beat.why}")
         else:
             self._epoch = beat.epoch
-        if any(one.reads for one in group.members):
-            yield from self._evict_all()
-            raise BrokerRefused(
-                "the coordinator assigned tasks during the pause, as it does when it has moved to "
-                "another broker; all members were evicted again"
-            )
 
     def release(self, some: frozenset[TopicPartition]) -> RecipeGenerator[None]:
         """Let the application go on; returns when it has its tasks, after the delay."""
@@ -125,19 +130,20 @@ class ApplicationHold:
             )
         not_restored = yield from self._leave()
         self.held = frozenset()
-        yield from self._until_told()
         if not_restored:
             raise BrokerRefused(not_restored)
+        yield from self._until_told()
 
     def _until_told(self) -> RecipeGenerator[None]:
         """Wait until the members have their tasks, as after the delay they should."""
         give_up_at = self._began[1] + self.survives_s + TOLD_WITHIN_S
         now = yield Sleep(0)
         while now < give_up_at:
-            group = yield from _described()
-            if not group.members or any(one.reads for one in group.members):
+            group = yield from described()
+            if not group.members or is_read(group):
                 return
             now = yield Sleep(self.beat_every_s)
+        raise BrokerRefused("resumed, but its members have been assigned no tasks yet")
 
     def state(self) -> dict[str, Any]:
         """Return what another process needs to go on."""
@@ -167,17 +173,17 @@ class ApplicationHold:
         return str(round(self.survives_s * 1000))
 
     def _set_delay(self) -> RecipeGenerator[None]:
-        found = yield from _setting()
+        found = yield from delay_setting()
         if STREAMS_DELAY_MS not in found.values:
             raise NotCaptured(
                 f"this cluster has no {STREAMS_DELAY_MS}", hint="stop the application instead"
             )
         own = found.own.get(STREAMS_DELAY_MS)
         self._setting = None if own == self._delay_ms else own
+        self._is_set = True  # perhaps, where no answer comes
         changed: ConfigChanged = yield ChangeConfig(STREAMS_DELAY_MS, self._delay_ms)
         if changed.error:
             raise NotCaptured(f"{STREAMS_DELAY_MS} of the group cannot be set: {changed.why}")
-        self._is_set = True
 
     def _find_topology(self, group: StreamsFacts) -> RecipeGenerator[None]:
         """Join, which succeeds with the application's own topology only, and disturbs nobody."""
@@ -200,7 +206,7 @@ class ApplicationHold:
 
     def _evict_all(self) -> RecipeGenerator[None]:
         """Evict all members, also ours, and be the first to join again: the delay begins."""
-        group = yield from _described()
+        group = yield from described()
         topologies = possible_topologies(group.topology)
         topology = next(islice(topologies, self._topology, None))
         evict = (LeaveStreams(one.member_id) for one in group.members)
@@ -211,9 +217,11 @@ class ApplicationHold:
             raise BrokerRefused(f"joining the group again: {joined.why}")
         self._epoch = joined.epoch
 
-    def _evict_around_the_end(self) -> RecipeGenerator[None]:
+    def _evict_around_the_end(self) -> RecipeGenerator[bool]:
         """
         Evict all others again and again until the delay is over, and begin a new one.
+
+        Return whether one of them was told of a task.
 
         When it is over the coordinator assigns tasks to who is in the group then. Ours stays in it:
         its tasks tell that it is over, and it shows everybody that the application is paused. The
@@ -221,23 +229,26 @@ class ApplicationHold:
         """
         now = yield Sleep(0)
         now = yield Sleep(max(0.0, self._began[0] + self.survives_s - EVICT_BEFORE_S - now))
-        is_over, give_up_at = False, self._began[1] + self.survives_s + LATE_S
+        is_over = was_read = False
+        give_up_at = self._began[1] + self.survives_s + LATE_S
         while not is_over and now < give_up_at:
-            group = yield from _described()
+            group = yield from described()
             others = (one.member_id for one in group.members if one.member_id != self._member_id)
             yield SendBatch(tuple(map(LeaveStreams, others)))
             is_over = any(one.is_to_read for one in group.members)
+            was_read |= is_read(group)
             now = yield Sleep(0)
         yield from self._evict_all()
+        return was_read
 
     def _until_back(self, evicted: set[str]) -> RecipeGenerator[None]:
         """Wait until all that were evicted are back, and so know it, or must have ended."""
         expired_at = (yield Sleep(0)) + SESSION_S
         while True:
-            group = yield from _described()
+            group = yield from described()
             self._refuse_another(group)
             is_over = (yield Sleep(0)) > expired_at
-            if not any(one.reads for one in group.members):
+            if not is_read(group):
                 if is_over or evicted <= {one.member_id for one in group.members}:
                     return
             elif is_over:
@@ -248,9 +259,9 @@ class ApplicationHold:
 
     def _come_back(self, group: StreamsFacts) -> RecipeGenerator[None]:
         """Join again, unless somebody has resumed the application: its setting is gone then."""
-        found = yield from _setting()
+        found = yield from delay_setting()
         is_ours = found.own.get(STREAMS_DELAY_MS) == self._delay_ms
-        if not is_ours or list(_holders(group)):
+        if not is_ours or self._others(group):
             self.held = frozenset()
             self._is_set = False  # whoever resumed it, or holds it now, sees to that
             raise HoldLost(
@@ -268,29 +279,13 @@ class ApplicationHold:
         yield LeaveStreams(self._member_id)
         return why
 
+    def _others(self, group: StreamsFacts) -> set[str]:
+        """Return the ids of members of other holds."""
+        return holders(group) - {self._member_id}
+
     def _refuse_another(self, group: StreamsFacts) -> None:
         """Raise NotCaptured if the application has another hold; of two, one lets go."""
-        others = [one for one in _holders(group) if one.member_id != self._member_id]
-        if any(not self._member_id or one.member_id < self._member_id for one in others):
+        others = self._others(group)
+        if others and (not self._member_id or min(others) < self._member_id):
             self._is_set = False  # the other has the same
             raise NotCaptured("the application is paused by another operator", hint=AGAIN)
-
-
-def _described() -> RecipeGenerator[StreamsFacts]:
-    group: StreamsFacts = yield DescribeStreams()
-    if group.error:
-        raise BrokerRefused(f"the group cannot be described: {group.why}")
-    if group.topology is None:
-        raise BrokerRefused("the topology of the group is not initialised")
-    return group
-
-
-def _setting() -> RecipeGenerator[ConfigFound]:
-    found: ConfigFound = yield FetchGroupConfig((STREAMS_DELAY_MS,))
-    if found.error:
-        raise NotCaptured(f"{STREAMS_DELAY_MS} of the group cannot be read: {found.why}")
-    return found
-
-
-def _holders(group: StreamsFacts) -> tuple[DescribedStreamsMember, ...]:
-    return tuple(one for one in group.members if one.client_id == HOLDER_CLIENT_ID)

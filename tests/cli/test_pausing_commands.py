@@ -307,7 +307,7 @@ def test_ctrl_c_in_the_foreground(desk: Desk, answer: str, held: list[int]) -> N
 
 def test_a_foreground_hold_ends_in_time(desk: Desk) -> None:
     """After --for it is resumed by itself, the command ends with 0, and that is recorded."""
-    done = desk.change("pause", "--topic", desk.scope(1), "--for", "3s")
+    done = desk.change("pause", "--topic", desk.scope(1), "--for", "10s")
 
     assert (0, []) == (done.returncode, desk.paused), done.stderr
     assert "the pause has ended: the pause duration has ended" in done.stderr

@@ -38,8 +38,9 @@ def pause(  # noqa: PLR0913 - one of them is the cluster
     """
     Plan to keep partitions of a live group from its members until they are resumed.
 
-    `topics` are scopes (`TOPIC` or `TOPIC:0,1`); None means that nothing is chosen yet, and plans
-    nothing. `pause_for` is how long at most, such as "30m"; `prefer` is how partitions are
+    `topics` are scopes (`TOPIC` or `TOPIC:0,1`), none for a Streams application (KIP-1071), which
+    is paused as a whole; None means that nothing is chosen yet, and plans nothing. `pause_for` is
+    how long at most, such as "30m"; `prefer` is how partitions are
     captured: lossless, quiet or fast. `commit_missing` (earliest, latest or an offset) is committed
     first where there is no committed offset, which blocks otherwise. A hold whose keeper died is
     continued while the broker still withholds its partitions. Raises UsageError and

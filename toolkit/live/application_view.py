@@ -9,8 +9,11 @@ from toolkit.kafka_io.membership.group_config import (
     FetchGroupConfig,
 )
 from toolkit.kafka_io.membership.streams import DescribeStreams, StreamsFacts
-from toolkit.live.recipe_steps import RecipeGenerator
+from toolkit.live.recipe_steps import RecipeGenerator, Sleep
 from toolkit.model import HOLDER_CLIENT_ID
+
+TOLD_WITHIN_S = 10.0  # after the delay its members hear of their tasks
+LOOK_EVERY_S = 0.5
 
 
 def described() -> RecipeGenerator[StreamsFacts]:
@@ -39,3 +42,15 @@ def holders(group: StreamsFacts) -> set[str]:
 def is_read(group: StreamsFacts) -> bool:
     """Return whether a member of the application has a task."""
     return any(one.reads for one in group.members if one.client_id != HOLDER_CLIENT_ID)
+
+
+def until_resumed(within_s: float) -> RecipeGenerator[str]:
+    """Wait until the members have tasks, or there are none; return why that was not seen."""
+    now = yield Sleep(0)
+    give_up_at = now + within_s
+    while now < give_up_at:
+        group = yield from described()
+        if not group.members or is_read(group):
+            return ""
+        now = yield Sleep(LOOK_EVERY_S)
+    return "resumed, but its members have been assigned no tasks yet"

@@ -49,8 +49,9 @@ from toolkit.storage.hold_files import (
 HOLDS = frozenset({Intent.PAUSE, Intent.RESUME})
 HELD_OR_RELEASED = frozenset({Action.HOLD, Action.RELEASE})
 SEEN_WITHIN_S = 15.0  # a classic group shows holds only when it is Stable again
-# A keeper releases after at most one rebalance, or after the delay of a Streams application.
-RELEASE_S = {GroupType.STREAMS: APPLICATION_DELAY.total_seconds() + 20.0}
+RELEASE_S = 15.0  # a keeper releases after at most one rebalance
+# A Streams application goes on when the delay that has begun is over.
+APPLICATION_RELEASE_S = RELEASE_S + APPLICATION_DELAY.total_seconds()
 LOOK_EVERY_S = 0.1
 KILLED = "the keeper process ended before it had paused anything"
 
@@ -230,10 +231,9 @@ class HoldExecutor:
             ours = wanted & frozenset(record.held if record and has_live_keeper(path) else ())
             if not record or not ours:
                 return frozenset()
+            within_s = APPLICATION_RELEASE_S if step.type is GroupType.STREAMS else RELEASE_S
             answer = ask_keeper(
-                record.socket,
-                {"do": "release", "partitions": sorted(ours)},
-                within_s=RELEASE_S.get(step.type, 15.0),
+                record.socket, {"do": "release", "partitions": sorted(ours)}, within_s=within_s
             )
         except (HoldLost, StateFileError):
             # It hangs, or cannot be found: remove its members, which it detects.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator
 
 from toolkit.errors import BrokerRefused
@@ -11,15 +10,15 @@ from toolkit.kafka_io.membership.channel import GroupChannel
 from toolkit.kafka_io.membership.classic import Leave
 from toolkit.kafka_io.membership.consumer import LEAVE_EPOCH, ConsumerHeartbeat
 from toolkit.kafka_io.membership.group_config import STREAMS_DELAY_MS, ChangeConfig
-from toolkit.kafka_io.membership.streams import DescribeStreams, LeaveStreams
+from toolkit.kafka_io.membership.streams import LeaveStreams
+from toolkit.live.application_view import TOLD_WITHIN_S, until_resumed
+from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import Cluster, GroupType
 from toolkit.plan import Step
 from toolkit.planning.holds.recipes import APPLICATION_DELAY
 
 LEFT = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID})
-# The delay goes on that has begun; after it members hear of their tasks.
-RESUMED_WITHIN_S = APPLICATION_DELAY.total_seconds() + 10.0
-LOOK_EVERY_S = 0.5
+RESUMED_WITHIN_S = APPLICATION_DELAY.total_seconds() + TOLD_WITHIN_S
 
 
 def remove_holders(cluster: Cluster, step: Step, holders: Collection[str]) -> None:
@@ -53,10 +52,5 @@ def _from_streams(channel: GroupChannel, holders: list[str]) -> Iterator[str]:
         return
     answers = channel.ask_together([LeaveStreams(one) for one in holders])
     yield from (answer.why for answer in answers if answer.error not in LEFT)
-    give_up_at = time.monotonic() + RESUMED_WITHIN_S
-    while time.monotonic() < give_up_at:
-        members = channel.ask(DescribeStreams()).members
-        if not members or any(one.reads for one in members):
-            return
-        time.sleep(LOOK_EVERY_S)
-    yield "its members have been assigned no tasks yet"
+    if why := run_recipe(until_resumed(RESUMED_WITHIN_S), channel):
+        yield why

@@ -57,7 +57,7 @@ class RawMember(Protocol):
         """Stop being a member."""
 
 
-PROCESS = uuid.uuid4()
+PROCESS = uuid.uuid4()  # what member ids that outlast an eviction are made from
 
 
 def stay_in(group: SeededGroup, *, address: str, stopped: threading.Event) -> None:

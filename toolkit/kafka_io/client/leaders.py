@@ -103,11 +103,10 @@ def ask_leaders(
     for wait_s in (*ASK_AGAIN_AFTER_S, None):
         moved: dict[tuple[int, TopicPartition], LeaderReply] = {}
         for number, reply, code in _ask_once(connection, leaders, build):
-            asked = (number, reply.partition)
-            if waiting is not None and asked not in waiting:
+            if waiting is not None and (number, reply.partition) not in waiting:
                 continue  # it was answered before
             if code in LEADER_MOVED and wait_s is not None:
-                moved[asked] = reply
+                moved[number, reply.partition] = reply
             else:
                 yield reply
         if not moved or wait_s is None:

@@ -1,9 +1,9 @@
 """
 What a member says of a topology when it joins a streams group (KIP-1071).
 
-A coordinator takes a member only with the very topology that the group has, and does not describe
-all of it: neither which sources are partitioned alike, nor which numbers of partitions it has
-worked out itself. Of what may be missing there are few cases, and it takes none but the right one.
+A coordinator accepts a member only if it sends the topology that the group has. Its description
+leaves out which sources are co-partitioned, and which numbers of partitions it has worked out
+itself. Both have few possible values, and the coordinator accepts only the right ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def possible_topologies(described: Any) -> Iterator[Any]:
     """
     Yield the topologies that a described one may be, the simplest first.
 
-    Left out are sources given as a pattern, and several groups of alike sources in a subtopology.
+    Left out are sources given as a pattern, and several co-partitioned groups in a subtopology.
     """
     parts = [list(islice(_possible_parts(part), MOST_CASES)) for part in described.subtopologies]
     for chosen in islice(product(*parts), MOST_CASES):
@@ -54,7 +54,7 @@ def _possible_parts(part: Any) -> Iterator[Any]:
 
 
 def _alike(part: Any) -> Iterator[list[Any]]:
-    """Yield which sources are partitioned alike: none, or all of them, in any order."""
+    """Yield which sources are co-partitioned: none, or all of them, in any order."""
     yield []
     sources, repartitioned = (
         range(len(part.source_topics)),

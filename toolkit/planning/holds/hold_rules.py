@@ -11,14 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
-from toolkit.model import (
-    CaptureMode,
-    Group,
-    GroupState,
-    GroupType,
-    Member,
-    TopicPartition,
-)
+from toolkit.model import CaptureMode, Group, GroupState, GroupType, Member, TopicPartition
 from toolkit.model.times import format_duration
 from toolkit.plan import Finding, Severity
 from toolkit.planning.holds.assignor_rule import assignor_differs
@@ -40,7 +33,8 @@ LONGEST_HOLD = timedelta(milliseconds=2**31 - 1)  # maximum rebalance timeout of
 SLOW_HEARTBEAT_S = 10.0
 OLD_COMMIT = timedelta(minutes=1)
 CLASSIC_EXTRA_MEMBERS = 2
-HOLDABLE = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
+# Groups in which each partition has one owner.
+WITH_OWNERS = frozenset({GroupType.CLASSIC, GroupType.CONSUMER, GroupType.STREAMS})
 ALIKE = timedelta(minutes=1)  # ends closer than this count as the same
 
 
@@ -59,7 +53,7 @@ def group_kind(group: Group) -> str:
 
 def group_empty(group: Group) -> str:
     """Block empty groups: there is nothing to hold."""
-    if group.state is GroupState.EMPTY and group.type in HOLDABLE:
+    if group.state is GroupState.EMPTY and group.type in WITH_OWNERS:
         return "group is empty: reset it without a pause"
     return ""
 

@@ -15,9 +15,9 @@ KNOWN = EAGER | {COOPERATIVE, STREAMS}
 # How long a capture waits for members that are busy with what they polled, while all others wait.
 # Three times auto.commit.interval.ms: who has lag and commits less often may be busy for longer.
 WAITS_FOR = timedelta(seconds=15)
-# How long the coordinator of a paused Streams application (KIP-1071) assigns no tasks, each time
-# anew. No multiple of the members' heartbeat interval, 5 s: the member that came back first sends
-# one at each multiple, and would hear of its tasks at the end, before it can be evicted again.
+# The delay before the coordinator of a paused Streams application (KIP-1071) assigns tasks; it is
+# begun again and again. No multiple of the members' heartbeat interval, 5 s: the member that came
+# back first sends one at each multiple, and would be given tasks before it can be evicted again.
 APPLICATION_DELAY = timedelta(seconds=23)
 
 
@@ -37,7 +37,7 @@ class Recipe(StrEnum):
         "without the paused partitions"
     )
     APPLICATION = (
-        "all members are evicted together, and again before the coordinator would assign tasks"
+        "all members are evicted together, and again whenever the coordinator would assign tasks"
     )
     SHARED = "the offsetbook member that leads the group already pauses these partitions as well"
 

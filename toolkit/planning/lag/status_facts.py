@@ -32,7 +32,7 @@ from toolkit.planning.lag.trend import (
 from toolkit.planning.selection.partition_selection import NO_TOPIC
 
 Texts = npt.NDArray[np.object_]
-TEXTS = ("state", "position", "log_problem")
+TEXT_COLUMNS = ("state", "position", "log_problem")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class StatusFacts:
     def of(cls, partitions: pd.DataFrame, *, now: datetime, rules: StatusRules) -> StatusFacts:
         """Return the facts in a frame; what `with_status` reads if present may be missing."""
         series = CommitSeries.of(partitions, now=now)
-        state, position, problem = (_texts(partitions[name]) for name in TEXTS)
+        state, position, problem = (_texts(partitions[name]) for name in TEXT_COLUMNS)
         empty_s = age_s(partitions["empty_since"], now)
         unknown = (state == "") | (state == str(GroupState.UNKNOWN)) | (state == GroupState.DEAD)
         alone = _commits_without_members(partitions, series, empty_s)

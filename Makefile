@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 RUN := PATH="$(CURDIR)/$(BIN):$$PATH"
+TESTS := $(RUN) python scripts/run_tests.py
 # The versions of Apache Kafka that are tested; sandbox/jar_digests.json has their jars.
 KAFKA_VERSIONS := 3.9.1 4.0.2 4.2.2 4.3.1 4.4.0
 
-.PHONY: help env demo test test-fast test-kafka test-faults test-nightly bench lab lint licences vulnerabilities docs lock release screenshots clean
+.PHONY: help env demo test test-fast test-live test-faults test-slow test-all repeat test-kafka test-nightly bench lab lint licences vulnerabilities docs lock release screenshots clean
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -18,26 +19,39 @@ env: .venv/.installed  ## Make .venv with the offsetbook command in it
 demo: env  ## Two real clusters, two notebooks, a table of findings and the reports
 	@$(RUN) offsetbook demo
 
-test: env  ## The whole test suite, against real brokers and a real browser
-	@$(RUN) exec scripts/run_tests
+test: lint  ## What every change must pass: real brokers, live groups, Spark, a browser (8 minutes)
+	@$(TESTS) default $(TEST_OPTIONS)
 
-test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kernel
-	@$(RUN) exec python -m pytest --fast -n 2 --dist loadfile
+test-fast: env  ## The tests that need no broker, Spark, browser or Jupyter kernel (1 minute)
+	@$(TESTS) fast $(TEST_OPTIONS)
+
+test-live: env  ## Every hold, move, keeper, operator and client of live groups
+	@$(TESTS) live $(TEST_OPTIONS)
+
+test-faults: SEEDS ?= 0:30
+test-faults: env  ## Chosen and random faults: make test-faults SEEDS=0:1000; SEEDS=17:18 is one run again
+	@rm -f build/faults.jsonl; \
+	    $(TESTS) faults --fault-seeds $(SEEDS) --fault-log build/faults.jsonl $(TEST_OPTIONS); result=$$?; \
+	    $(RUN) python tests/faults/fault_table.py build/faults.jsonl; exit $$result
+
+test-slow: env  ## Expiry that is waited for, Spark clusters, the docs' commands, all browser journeys
+	@$(TESTS) slow browser $(TEST_OPTIONS)
+
+test-all: lint  ## All of these, one after the other, with one summary
+	@$(TESTS) default live faults slow browser $(TEST_OPTIONS)
+
+repeat: TIMES ?= 20
+repeat: LOAD ?= 0
+repeat: env  ## One test many times beside busy processes: make repeat TEST=... TIMES=20 LOAD=8
+	@$(RUN) exec python scripts/repeat_test.py "$(TEST)" --times $(TIMES) --load $(LOAD)
 
 test-kafka: VERSION ?= 4.4.0
 test-kafka: env  ## Planning and reading against one version of Kafka: make test-kafka VERSION=4.0.2
-	@$(RUN) TEST_KAFKA_VERSION=$(VERSION) exec python -m pytest tests/planning tests/kafka_io -n 4 --dist loadfile
-
-test-faults: SEEDS ?= 0:1000
-test-faults: env  ## Random faults on three brokers: make test-faults SEEDS=0:1000; SEEDS=17:18 is one run again
-	@mkdir -p build && rm -f build/faults.jsonl
-	@$(RUN) python -m pytest tests/faults/test_random_faults.py tests/faults/test_random_live_faults.py \
-	    -n 2 --dist loadfile --fault-seeds $(SEEDS) --fault-log build/faults.jsonl; result=$$?; \
-	    $(RUN) python tests/faults/fault_table.py build/faults.jsonl; exit $$result
+	@TEST_KAFKA_VERSION=$(VERSION) $(TESTS) default tests/planning tests/kafka_io $(TEST_OPTIONS)
 
 test-nightly: env  ## Everything from 4.2 on, planning and reading on older ones; says at the end which failed
 	@failed=; for version in $(KAFKA_VERSIONS); do \
-	    case $$version in 3.*|4.0.*|4.1.*) tests=test-kafka;; *) tests=test;; esac; \
+	    case $$version in 3.*|4.0.*|4.1.*) tests=test-kafka;; *) tests=test-all;; esac; \
 	    TEST_KAFKA_VERSION=$$version $(MAKE) $$tests VERSION=$$version || failed="$$failed $$version"; \
 	done; [ -z "$$failed" ] || { echo "make test-nightly: failed with Apache Kafka$$failed" >&2; exit 1; }
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import compileall
 import os
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import hypothesis
@@ -22,7 +19,9 @@ from toolkit.sandbox import broker, fleet
 # Of tests/fixtures; what others import comes before them.
 pytest_plugins = [
     "since",
-    "fast",
+    "tiers",
+    "time_limits",
+    "run_record",
     "class_archive",
     "processes",
     "progress",
@@ -55,9 +54,6 @@ def pytest_configure(config: pytest.Config) -> None:
     # None that the tests start has to compile it then.
     if not hasattr(config, "workerinput"):
         compileall.compile_dir(Path(toolkit.__file__).parent, quiet=2)
-    if not hasattr(config, "workerinput"):  # names for completion are not left with the user
-        os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="offsetbook-tests-")
-        config.add_cleanup(partial(shutil.rmtree, os.environ["XDG_STATE_HOME"]))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     # Programs that tests start would ignore what a shell in the background has us ignore.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,7 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     slow = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
     hypothesis.settings.register_profile("patient", **slow)
     hypothesis.settings.register_profile("brief", **slow, max_examples=15)
-    hypothesis.settings.load_profile("brief" if config.getoption("--fast") else "patient")
+    hypothesis.settings.load_profile("brief" if config.getoption("tier") == "fast" else "patient")
     # However busy the machine is; no test claims these limits.
     broker.START_TIMEOUT_S = fleet.SEED_TIMEOUT_S = 600
 

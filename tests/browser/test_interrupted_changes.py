@@ -22,6 +22,8 @@ from toolkit.plan import ChangeStatus, Position
 from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
+pytestmark = pytest.mark.browser("JupyterLab")
+
 # Groups; they are written in batches of 1, 2, 4, ..., and no batch is interrupted between two.
 COUNT, BEFORE_THE_GATE, AT_THE_GATE = 120, 31, 32
 THERE = 7

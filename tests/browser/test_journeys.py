@@ -19,6 +19,8 @@ from toolkit.sandbox.seed import POISON, POISON_OFFSET
 from toolkit.storage import audit
 from toolkit.storage.fleet_file import load_fleet
 
+pytestmark = pytest.mark.browser("JupyterLab")
+
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 

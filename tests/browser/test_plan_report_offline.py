@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 from toolkit.model import Cluster, TopicPartition
 from toolkit.runner.run_notebook import run_notebook
 
+pytestmark = pytest.mark.browser("a report")
+
 Watched = Any  # conftest.Watched; a conftest cannot be imported
 
 NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "50_reset_offsets.ipynb"

@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 
 from toolkit.runner.run_notebook import run_notebook
 
+pytestmark = pytest.mark.browser("a report")
+
 Watched = Any  # conftest.Watched; a conftest cannot be imported
 
 HOSTILE = "<img src=x onerror=alert(1)>"

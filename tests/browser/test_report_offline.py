@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, expect
 from toolkit.report.tables import _bundle
 from toolkit.runner.run_notebook import run_notebook
 
+pytestmark = pytest.mark.browser("a report")
+
 MakeReport = Callable[..., Path]
 Watched = Any  # conftest.Watched; a conftest cannot be imported
 
@@ -278,6 +280,7 @@ def test_complete_without_scripts(browser: Browser, report: Path) -> None:
     context.close()
 
 
+@pytest.mark.default("needs no browser")
 def test_size(report: Path) -> None:
     """A report with charts and tables stays small enough to send by mail."""
     assert report.stat().st_size < 3_000_000

@@ -9,6 +9,8 @@ from playwright.sync_api import Browser, expect
 
 from toolkit.report.runs_index import MOST, RunRow, write_index
 
+pytestmark = pytest.mark.browser("a report")
+
 Watched = Any  # conftest.Watched; a conftest cannot be imported
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -25,7 +25,7 @@ from toolkit.kafka_io.client.connection import Connection
 from toolkit.model import Cluster
 from toolkit.sandbox.broker import VERSION, start_broker
 from toolkit.sandbox.jars import kafka_jars
-from toolkit.spark.java import find_java
+from toolkit.spark.java import find_java, quick_jvm
 
 FIRST_RECORD = datetime(2025, 11, 20, tzinfo=UTC)
 MINUTE_MS = 60_000
@@ -98,7 +98,7 @@ def real_tool(still: Cluster) -> Iterator[RealTool]:
         jarpath=str(py4j),
         classpath=f"{kafka_jars(VERSION)}/*",
         java_path=str(find_java()),
-        javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+        javaopts=[*quick_jvm("256m")],
         die_on_exit=True,
         redirect_stderr=subprocess.DEVNULL,
         return_proc=True,

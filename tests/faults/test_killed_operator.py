@@ -19,7 +19,10 @@ from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("operators and a broker are killed"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]

@@ -16,7 +16,10 @@ from holding import Holding, together, until_begun
 from toolkit.model import GroupType
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("the broker of a hold is killed"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 

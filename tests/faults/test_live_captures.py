@@ -28,7 +28,10 @@ from toolkit.model import Cluster
 from toolkit.storage.hold_files import read_hold
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("keepers, operators and a broker are killed in a capture"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 

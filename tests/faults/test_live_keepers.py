@@ -9,12 +9,15 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from applications import eventually
 from deliveries.analysis import longest_silence
 from desks import Desk
 from holding import Holding, has_joined, is_rebalancing, together
 from live_groups import COMMITS_SOON
 from processes import suspend
+
+pytestmark = pytest.mark.faults("keepers are killed and stopped")
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer")
 # The last heartbeat is up to 2 s before the kill. The rest is for delays of broker and test.

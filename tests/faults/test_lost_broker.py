@@ -15,7 +15,10 @@ from toolkit.storage import audit
 from toolkit.storage.undo_records import read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("a broker is killed during a change"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 THERE, BACK = Position(7), Position(0, 0)
 

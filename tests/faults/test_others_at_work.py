@@ -16,6 +16,8 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
 
+pytestmark = pytest.mark.faults("others change a group during a change")
+
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]
 

@@ -25,7 +25,10 @@ from toolkit.planning.changes.delete_groups import plan_delete_groups
 from toolkit.planning.changes.delete_offsets import plan_delete_offsets
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("random faults"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 BOUND_S = 120  # whatever is broken: a handful of limits of 3 s, on a busy machine
 WORST_FIRST = ("an error", "with its problems", "whole")

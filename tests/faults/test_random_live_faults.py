@@ -37,7 +37,10 @@ from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.hold_files import HoldStatus, read_hold
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("random faults"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 BOUND_S = 180  # a capture waits for members, and a move for 35 s of their commits
 FIRST_READ_S = 30  # in which a healthy group reads everything again

@@ -33,7 +33,10 @@ from toolkit.storage import audit
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
 # Of sockets that could not connect: see `_left_over`.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.faults("runners, kernels and a broker are killed"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 NOTEBOOK = Path(__file__).parent.parent.parent / "notebooks" / "50_reset_offsets.ipynb"
 THERE, BACK = Position(7), Position(0, 0)

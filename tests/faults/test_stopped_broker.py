@@ -28,7 +28,10 @@ from toolkit.kafka_io.offsets_topic.log_ends import offsets_partitions
 from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.jars import VERSION
 
-pytestmark = pytest.mark.starts("a broker that the tests stop")
+pytestmark = [
+    pytest.mark.faults("a broker is stopped"),
+    pytest.mark.starts("a broker that the tests stop"),
+]
 
 LIMIT_S = 2.0
 WATCHED_S = 120  # an answer that never comes fails the test, and does not hang the run

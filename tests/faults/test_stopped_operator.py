@@ -15,6 +15,8 @@ from toolkit.operate.reconcile_runs import reconcile_runs
 from toolkit.plan import ChangeStatus, Position
 from toolkit.storage.undo_records import list_runs, read_undo_record
 
+pytestmark = pytest.mark.faults("operators are interrupted")
+
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]
 

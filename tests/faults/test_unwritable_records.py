@@ -17,6 +17,8 @@ from toolkit.plan import Position
 from toolkit.storage.formats.file_lock import exclusively
 from toolkit.storage.undo_records import list_runs
 
+pytestmark = pytest.mark.faults("files cannot be written")
+
 THERE, BACK = Position(7), Position(0, 0)
 Operators = Callable[..., Any]
 

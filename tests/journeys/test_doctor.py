@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -142,23 +141,16 @@ def test_a_level_belongs_to_the_release_that_added_it(level: int, release: str) 
 
 
 def test_the_clock_of_the_controller_is_compared(bare_cluster: Cluster) -> None:
-    """On one machine the difference is within its error; a clock that is an hour behind is told."""
-    before = time.time() - time.monotonic()
+    """It has the time of this machine here, and is an hour ahead of a clock that is behind."""
     here = found_on(bare_cluster)["clock"]
-    began = time.monotonic()
     with time_machine.travel(datetime.now(UTC) - timedelta(hours=1)):
-        late = time.monotonic() - began  # the clock stood still until it had been put back
         behind = found_on(bare_cluster)["clock"]
-    # A machine's clock may be set at any time, also in the middle.
-    most = 0.001 + abs(time.time() - time.monotonic() - before)
 
     assert ("ok", "warn") == (here.status, behind.status)
-    numbers = re.compile(r"controller 1 is ([+-][\d.]+) s .*± ([\d.]+) s")
-    (difference, error), (hour, its_error) = (
-        [float(text) for text in numbers.findall(row.finding)[0]] for row in (here, behind)
-    )
-    assert abs(difference) <= error + most
-    assert -its_error - most <= hour - 3600 <= late + its_error + most
+    number = re.compile(r"controller 1 is ([+-][\d.]+) s .*± [\d.]+ s")
+    hour, none = (float(number.findall(row.finding)[0]) for row in (behind, here))
+    # Processes of one machine do not see its clock alike, and it may be set meanwhile.
+    assert (3600, 0) == pytest.approx((hour, none), abs=60)
 
 
 def test_a_hold_without_a_keeper_is_reported(

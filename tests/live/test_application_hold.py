@@ -33,6 +33,8 @@ from toolkit.model import HOLDER_CLIENT_ID, Cluster, HoldNote, Snapshot, TopicPa
 from toolkit.planning.changes.pause import plan_resume
 from toolkit.storage.hold_files import HoldRecord, hold_path, read_hold
 
+pytestmark = pytest.mark.live("a Streams application runs")
+
 NOTE = HoldNote(who="ann", host="desk", reason="a test")
 DELAY_S = 7.5
 BEAT_S = 0.5

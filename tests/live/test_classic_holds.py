@@ -45,6 +45,8 @@ from toolkit.model import (
     TopicPartition,
 )
 
+pytestmark = pytest.mark.live("consumers of many kinds run")
+
 EAGER, COOPERATIVE = "librdkafka-range", "librdkafka-cooperative-sticky"
 MORE = 20  # records: two seconds
 LATE_S = 0.2

@@ -13,6 +13,8 @@ from live_groups import LiveGroup, start_live_group
 
 from toolkit.model import GroupState, TopicPartition
 
+pytestmark = pytest.mark.live("consumers come and go")
+
 COUNT, PAUSED = 7, 5
 
 

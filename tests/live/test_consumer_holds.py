@@ -32,6 +32,8 @@ from toolkit.live.member_pool import leave
 from toolkit.live.recipe_steps import run_recipe
 from toolkit.model import HOLDER_CLIENT_ID, CaptureMode, Cluster, HoldNote, TopicPartition
 
+pytestmark = pytest.mark.live("consumers run")
+
 Places = frozenset[TopicPartition]
 KIND = "librdkafka-consumer"
 MORE = 30  # records: three seconds

@@ -15,6 +15,8 @@ from toolkit.journeys.change.change_outcome import ChangeOutcome
 from toolkit.journeys.change.planned_change import PlannedChange
 from toolkit.model import Cluster, TopicPartition
 
+pytestmark = pytest.mark.live("consumers run")
+
 BEFORE, MEANWHILE = 5, 60
 
 

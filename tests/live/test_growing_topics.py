@@ -13,7 +13,10 @@ from holding import Holding
 
 from toolkit.model import Cluster, TopicPartition
 
-pytestmark = pytest.mark.starts("consumers")
+pytestmark = [
+    pytest.mark.live("consumers run"),
+    pytest.mark.starts("consumers"),
+]
 
 KINDS = ("librdkafka-range", "librdkafka-cooperative-sticky", "librdkafka-consumer", "java-range")
 # How often members look for new topics and partitions, five minutes by default.

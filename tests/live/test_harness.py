@@ -120,6 +120,7 @@ def test_a_killed_application_loses_no_line(tmp_path: Path) -> None:
     assert ([earlier, *deliveries], events) == logs.read() == logs.read()
 
 
+@pytest.mark.live("consumers run")
 @pytest.mark.parametrize(
     "kind",
     ["librdkafka-range", "java-cooperative-sticky", "kafka-python-sticky", "aiokafka-sticky"],

@@ -35,6 +35,8 @@ from toolkit.plan.approvals import Approval
 from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.targets import ShiftBy, Target, ToLatest, ToOffset
 
+pytestmark = pytest.mark.live("consumers commit late")
+
 BACK, MOVED = 50, 1
 
 

@@ -39,6 +39,8 @@ from toolkit.planning.holds.hold_context import HoldTerms
 from toolkit.storage.audit import Event
 from toolkit.storage.hold_files import HoldStatus, has_live_keeper
 
+pytestmark = pytest.mark.live("consumers and keepers run")
+
 Eventually = Callable[[Callable[[], object]], object]
 Places = frozenset[TopicPartition]
 

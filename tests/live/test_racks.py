@@ -18,6 +18,8 @@ from toolkit.model import Cluster, TopicPartition
 from toolkit.sandbox.broker import Broker
 from toolkit.sandbox.broker_quorum import addresses_of, start_brokers, stop_brokers
 
+pytestmark = pytest.mark.live("consumers run on three brokers")
+
 Shares = dict[str, frozenset[TopicPartition]]
 
 

@@ -37,6 +37,8 @@ from toolkit.planning.changes.move import MoveRequest, plan_move
 from toolkit.planning.changes.pause import plan_pause, plan_resume
 from toolkit.planning.changes.targets import ToOffset
 
+pytestmark = pytest.mark.live("a Streams application runs")
+
 NOTE = HoldNote(who="ann", host="desk", reason="a test")
 PAUSED = (1, 4)
 HELD_S = 3

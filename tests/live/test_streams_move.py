@@ -33,6 +33,8 @@ from toolkit.planning.changes.move import MoveRequest, PlannedMove, move_back, p
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.undo_records import read_undo_record
 
+pytestmark = pytest.mark.live("a Streams application runs")
+
 MOVED = (1, 4)
 MOVED_STATUSES = {ChangeStatus.DONE, ChangeStatus.NOT_CONFIRMED}
 Start = Callable[..., StreamsApplication]
@@ -344,6 +346,7 @@ def test_what_nobody_commits(stand_in: Callable[..., StandIn]) -> None:
     assert "within 1 s: it committed nothing" in outcome.why
 
 
+@pytest.mark.default("needs no broker")
 @pytest.mark.parametrize(
     ("target", "before", "found", "elapsed_s", "over"),
     [

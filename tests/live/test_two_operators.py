@@ -29,6 +29,8 @@ from toolkit.planning.changes.move import MoveRequest
 from toolkit.planning.changes.targets import ToOffset
 from toolkit.storage.hold_files import HoldStatus, has_live_keeper
 
+pytestmark = pytest.mark.live("keepers of two operators run")
+
 Eventually = Callable[[Callable[[], object]], object]
 
 SURVIVES_S = 6.0  # the shortest that brokers allow

@@ -14,13 +14,12 @@ from types import ModuleType
 import pytest
 
 from toolkit.errors import PrerequisiteMissing
-from toolkit.spark.java import _packaged, find_java, java_home, usable_java
+from toolkit.spark.java import _packaged, find_java, java_home, quick_jvm, usable_java
 
 ROOT = Path(__file__).parents[2]
 # What Spark and its launch scripts call, and nothing else: above all no java.
 PROGRAMS = ("bash", "dirname", "env", "ps", "rm", "sh", "uname")
 # The runtime has no class archive; the second compiler costs more than it saves.
-QUICK_JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 
 @pytest.fixture
@@ -104,7 +103,7 @@ broker.stop()
 os.environ["JAVA_HOME"] = str(java_home())
 from pyspark.sql import SparkSession
 local = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-local = local.config("spark.driver.extraJavaOptions", {QUICK_JAVA!r})
+local = local.config("spark.driver.extraJavaOptions", {" ".join(quick_jvm())!r})
 for name in ("spark.driver.bindAddress", "spark.driver.host"):
     local = local.config(name, "127.0.0.1")
 spark = local.getOrCreate()

@@ -20,9 +20,9 @@ import pytest
 from applications import Applications
 from secured import Secured
 from spark_cluster import (
-    QUICK_JAVA,
     SPARK,
     SparkCluster,
+    quick_java,
     spark_cluster,  # noqa: F401 - a fixture of this test
 )
 
@@ -138,7 +138,7 @@ def _run(command: list[str], python: Path, log: Path) -> tuple[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": str(python),
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        **QUICK_JAVA,
+        **quick_java(),
     }
     shown = set()
     with log.open("wb") as said:

@@ -73,15 +73,16 @@ class HoldNote:
     until: datetime | None = None
     reason: str = ""
     survives_s: float | None = None  # how long it lasts without its keeper
+    run_id: str = ""  # of the change that began the hold
 
     def is_of_same_hold(self, other: HoldNote) -> bool:
-        """Whether both were made by the same operator at the same time, to the millisecond."""
+        """Whether both are of one hold; two may begin in one millisecond, so the run decides."""
         return self._made == other._made
 
     @property
-    def _made(self) -> tuple[str, str, str]:
+    def _made(self) -> tuple[str, str, str, str]:
         since = self.since.isoformat(timespec="milliseconds") if self.since else ""
-        return self.who, self.host, since
+        return self.who, self.host, since, self.run_id
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,7 @@ class HoldExecutor:
             since=now,
             until=now + parse_duration(pause_for) if pause_for else None,
             reason=self.run.reason,
+            run_id=self.run.run_id,
         )
         return HoldRecord(
             run_id=self.run.run_id,

@@ -20,15 +20,15 @@ from pathlib import Path
 import platformdirs
 
 from toolkit.errors import PrerequisiteMissing, UsageError
-from toolkit.spark.java import find_java
+from toolkit.spark.java import find_java, quick_jvm
 from toolkit.storage.formats.file_lock import exclusively
 
 VERSION = "4.3.1"
 _HERE = Path(__file__).parent
 _PROGRESS_EVERY = 10  # jars
 
-# Small and quick to start; a client compiler of its own would cost more than it saves here.
-_JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+_HEAP = "512m"
+_MORE_OPTIONS: tuple[str, ...] = ()  # such as an archive of classes
 _LOGGING = (
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSZ",
@@ -63,7 +63,8 @@ def streams_jars(version: str, *, on_step: Callable[[str], None] = lambda _: Non
 
 def kafka_command(main: str, *, version: str = VERSION) -> list[str]:
     """Return the command that runs a Java class of Apache Kafka, to which arguments are added."""
-    return [str(find_java()), *_JVM, *_LOGGING, "-cp", f"{kafka_jars(version)}/*", main]
+    java = (str(find_java()), *quick_jvm(_HEAP), *_MORE_OPTIONS)
+    return [*java, *_LOGGING, "-cp", f"{kafka_jars(version)}/*", main]
 
 
 def _cached(bundle: _Bundle, version: str, *, on_step: Callable[[str], None]) -> Path:

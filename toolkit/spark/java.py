@@ -57,6 +57,14 @@ def usable_java() -> Path | None:
     return next(usable, None) or _packaged()
 
 
+def quick_jvm(heap: str = "") -> tuple[str, ...]:
+    """Return options of a JVM that starts quickly; its temporary files are where Python's are."""
+    folder = f"-Djava.io.tmpdir={tempfile.gettempdir()}"
+    limit = (f"-Xmx{heap}",) if heap else ()
+    # A client compiler of its own would cost a short run more than it saves.
+    return (*limit, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", folder)
+
+
 class JavaFound(NamedTuple):
     """A Java, how it was found, and its version; 0 if it does not run."""
 

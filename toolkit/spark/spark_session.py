@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -16,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from toolkit.errors import PrerequisiteMissing, UsageError
-from toolkit.spark.java import java_home
+from toolkit.spark.java import java_home, quick_jvm
 
 EMBEDDED = "local[*]"
 MASTER = re.compile(r"local(-cluster)?(\[[^]]+\])?|yarn|(spark|k8s)://\S+")
@@ -50,6 +51,7 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
     os.environ["JAVA_HOME"] = str(java_home())
     if settings is EMBEDDED_SETTINGS:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = builder.config("spark.driver.extraJavaOptions", shlex.join(_jvm_options()))
     for name, value in settings.items():
         builder = builder.config(name, value)
     log = Path(tempfile.mkdtemp(prefix="offsetbook-spark-"), "spark.log")
@@ -62,6 +64,10 @@ def _started(builder: SparkSession.Builder, settings: Mapping[str, str]) -> Spar
         ) from exc
     atexit.register(shutil.rmtree, log.parent, ignore_errors=True)
     return session
+
+
+def _jvm_options() -> list[str]:
+    return [*quick_jvm(), f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"]
 
 
 @contextmanager
@@ -90,10 +96,6 @@ EMBEDDED_SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.extraJavaOptions": (
-        "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
-        f"-Dlog4j2.configurationFile={LOG_SETTINGS.as_uri()}"
-    ),
     # A fleet's survivors are few after deduplication; the default of 200 is all overhead.
     "spark.sql.shuffle.partitions": "8",
 }

@@ -134,6 +134,7 @@ def _content(record: HoldRecord) -> dict[str, Any]:
             "until": note.until and utc_text(note.until),
             "reason": note.reason,
             "survives_s": note.survives_s,
+            "run_id": note.run_id,
         },
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -18,7 +19,10 @@ TIMES = st.none() | st.integers(10**11, 4 * 10**12).map(
     lambda milliseconds: datetime.fromtimestamp(milliseconds // 1000, UTC)
 )
 NOTES = st.builds(
-    HoldNote, TEXTS, TEXTS, TIMES, TIMES, TEXTS, st.none() | st.floats(0.5, 1e6, allow_nan=False)
+    HoldNote,
+    *(TEXTS, TEXTS, TIMES, TIMES, TEXTS),
+    st.none() | st.floats(0.5, 1e6, allow_nan=False),
+    TEXTS,
 )
 PARTITIONS = st.frozensets(st.builds(TopicPartition, TEXTS, st.integers(0, 2**31 - 1)))
 
@@ -31,6 +35,15 @@ def test_a_note_is_read_as_it_was_written(
     read = read_note(write_note(note, paused))
 
     assert (note, tuple(sorted(paused))) == (read.note, tuple(sorted(read.paused)))
+
+
+def test_holds_that_began_in_one_millisecond_are_two() -> None:
+    """The run tells them apart, also where one operator began both on one host."""
+    first = HoldNote(who="ann", host="desk", since=NOW, run_id="20261121T123000Z-1a2b3c4d")
+    second = replace(first, run_id="20261121T123000Z-5e6f7a8b")
+
+    assert read_note(write_note(first)).note.is_of_same_hold(first)
+    assert not read_note(write_note(second)).note.is_of_same_hold(first)
 
 
 def test_a_long_reason_is_cut() -> None:

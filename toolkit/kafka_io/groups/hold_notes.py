@@ -39,6 +39,7 @@ def write_note(note: HoldNote, paused: Iterable[TopicPartition] = ()) -> str:
         "until": note.until and note.until.isoformat(timespec="milliseconds"),
         "reason": note.reason[:LONGEST_TEXT],
         "survives_s": note.survives_s,
+        "run": note.run_id[:LONGEST_TEXT],
     }
     return json.dumps({name: value for name, value in entries.items() if value})
 
@@ -57,6 +58,7 @@ def read_note(text: str | bytes | None) -> DecodedNote:
         until=_time(entries.get("until")),
         reason=_text(entries.get("reason")),
         survives_s=_seconds(entries.get("survives_s")),
+        run_id=_text(entries.get("run")),
     )
     return DecodedNote(note, tuple(_partitions(entries.get("paused"))))
 

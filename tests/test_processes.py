@@ -14,6 +14,8 @@ import psutil
 import pytest
 from applications import eventually
 
+pytestmark = pytest.mark.starts("test runs")
+
 # It starts a process that is to outlive it, as a sandbox does, and waits.
 RUN = """\
 import subprocess, time

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.starts("test runs")
+
 ROOT = Path(__file__).parent.parent
 # `times(name)` is how often a test has run; every run is a line of a file.
 SUITE = """\

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.starts("test runs")
+
 SUITE = """\
 import threading, time
 import pytest
